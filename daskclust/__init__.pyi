@@ -1,0 +1,15 @@
+__version__: str
+
+__all__ = ["CLUE", "ExponentialKernel", "GaussianKernel", "accessor", "core", "datasets", "io", "metrics", "plot", "properties", "workers"]
+
+from . import accessor as accessor
+from . import core as core
+from . import datasets as datasets
+from . import io as io
+from . import metrics as metrics
+from . import plot as plot
+from . import properties as properties
+from . import workers as workers
+from .clue.density_kernels import ExponentialKernel as ExponentialKernel
+from .clue.density_kernels import GaussianKernel as GaussianKernel
+from .clue.estimator import CLUE as CLUE

@@ -1,0 +1,1 @@
+"""CLUE, density clustering of calorimeter hits (Rovere et al. 2020)."""

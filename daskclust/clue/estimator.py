@@ -1,0 +1,347 @@
+"""The CLUE estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from daskclust.clue.density_kernels import choose_kernel
+from daskclust.clue.plan import CluePlan, Measures
+from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.checks import axis_periods, check_length, check_positive
+from daskclust.core.engine import Lazy, run_in_memory
+from daskclust.core.inputs import LAYER, WEIGHT, Points, beside, is_dask, library, split_points
+from daskclust.core.partition import Chunk, Partition
+
+
+class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Density clustering of calorimeter hits [1]_.
+
+    The local density of a point is the weight within `dc`, its nearest higher the closest point of higher density.
+    Dense points far from any denser one are seeds of clusters, sparse points far from any denser one are outliers;
+    every other point belongs where its nearest higher does. The answer depends on the order of the points where
+    densities or distances are equal, and on nothing else: not on chunks, workers, threads or the device.
+
+    Parameters
+    ----------
+    dc : float
+        Radius within which weights count towards the density, in the unit of the coordinates.
+    rhoc : float, array of shape (n,) or str
+        Density from which a point may be a seed and below which it may be an outlier: one value, one for each point
+        (as CMS does: a multiple of the noise of each cell), or the name of a column of `X`.
+    delta_c : float, optional
+        A seed is farther than this from its nearest higher. Default: `dc`.
+    delta_o : float, optional
+        An outlier is farther than this from its nearest higher. Default: `delta_c`.
+    kernel : {"flat", "gaussian", "exponential"}, GaussianKernel, ExponentialKernel or function, default "flat"
+        Weight of a neighbour by its distance; a function takes the distance and is one that numba compiles.
+    neighbor_weight : float, default 1.0
+        Factor for the weights of all points but the point itself: 1 in the paper, 0.5 in CMS software.
+    wrap : mapping, optional
+        Period of periodic axes by number or column name, e.g. ``{"phi": 2 * np.pi}``.
+
+    Attributes
+    ----------
+    labels_ : array of int64, shape (n,)
+        Cluster of each point, numbered by the smallest index of a seed; noise is -1.
+    density_ : array, shape (n,)
+        Local density, equation 2.3, in the precision of `X`.
+    delta_ : array, shape (n,)
+        Distance to the nearest higher, equation 2.4; inf where there is none within max(delta_c, delta_o).
+    nearest_higher_ : array of int64, shape (n,)
+        Index of the nearest higher, -1 where there is none.
+    is_seed_ : array of bool, shape (n,)
+        Whether the point is the seed of a cluster.
+    n_clusters_ : int
+        Number of clusters; a zero-dimensional dask array where `X` is a dask array.
+    n_features_in_ : int
+        Number of coordinates.
+
+    See Also
+    --------
+    daskclust.properties.cluster_table : Energy, position and size of each cluster.
+    daskclust.plot.decision : The decision plot, from which thresholds are read.
+
+    Notes
+    -----
+    Time and memory are linear in the number of points where their density is bounded. Coordinates of up to four axes
+    are cut into cells; further axes count in distances only.
+
+    Of two points with equal density the one that comes later is the higher, of two equally near the one that comes
+    first is taken.
+
+    References
+    ----------
+    .. [1] M. Rovere et al., CLUE: A Fast Parallel Clustering Algorithm for High Granularity Calorimeters in High
+       Energy Physics, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskclust import CLUE
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [5.0, 5.0], [5.1, 5.0], [9.0, 0.0]])
+    >>> clue = CLUE(dc=1.0, rhoc=2.0).fit(X)
+    >>> clue.labels_
+    array([ 0,  0,  0,  1,  1, -1])
+    >>> clue.density_
+    array([3., 3., 3., 2., 2., 1.])
+    """
+
+    def __init__(
+        self,
+        dc: float,
+        rhoc: Any,
+        *,
+        delta_c: float | None = None,
+        delta_o: float | None = None,
+        kernel: Any = "flat",
+        neighbor_weight: float = 1.0,
+        wrap: Mapping[Any, float] | None = None,
+    ) -> None:
+        self.dc = dc
+        self.rhoc = rhoc
+        self.delta_c = delta_c
+        self.delta_o = delta_o
+        self.kernel = kernel
+        self.neighbor_weight = neighbor_weight
+        self.wrap = wrap
+
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        layer: Any = None,
+        event: Any = None,
+        sample_weight: Any = None,
+        partition: str | Partition = "auto",
+    ) -> CLUE:
+        """Cluster points.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, or xarray.Dataset
+            Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame or a Dataset with variables ``x``,
+            ``y`` (``z`` where there is no ``layer``), and ``layer``, ``energy`` (or ``weight``) if those are not given.
+        y : None
+            Ignored.
+        layer : array of int, shape (n,), optional
+            Points of different layers are never neighbours.
+        event : array of int, shape (n,), optional
+            Points of different events are never neighbours: a batch of events is clustered at once.
+        sample_weight : array, shape (n,), optional
+            Weights, e.g. energies in GeV. Default: 1.
+        partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
+            How a dask array is divided for the work; the result is the same. ``"layers"``: into groups of layers
+            (events, where given). ``"space"``: into blocks, with as many points each; one pass over X finds the
+            planes between them. ``"chunks"``: as it is chunked, every layer within one chunk. ``"auto"``: layers if
+            there are any, else space.
+
+        Returns
+        -------
+        CLUE
+            Itself. On dask nothing is computed yet, but for that pass.
+
+        Raises
+        ------
+        ValueError
+            For parameters that are not positive, coordinates that are not finite, columns of the wrong length, dask
+            arrays of unknown chunk sizes.
+        """
+        points = split_points(X, LAYER + WEIGHT)
+        layer = _named(points, LAYER) if layer is None else layer
+        sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
+        coordinates = self._check_points(points.X)
+        plan = self._plan(points.axes if len(points.axes) else tuple(range(coordinates.shape[1])))
+        columns = {"X": coordinates}
+        if layer is not None or event is not None:
+            columns["layer"] = _groups(coordinates, layer, event)
+        if sample_weight is not None:
+            columns["weight"] = _weights(coordinates, sample_weight)
+        if plan.rhoc is None:
+            columns["rhoc"] = self._thresholds(coordinates, points)
+        if is_dask(coordinates):
+            self._lazy = Lazy(columns, _partition(partition, columns, plan), "layer")
+            self._keep(self._lazy.run(plan, _dtypes(coordinates.dtype)))
+        else:
+            self._lazy = None
+            self._keep(run_in_memory(plan, columns))
+        return self
+
+    def rethreshold(
+        self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None
+    ) -> CLUE:
+        """Cluster the same points with other thresholds, without computing densities again.
+
+        Parameters
+        ----------
+        rhoc, delta_c, delta_o : optional
+            New thresholds; None keeps the present one.
+
+        Returns
+        -------
+        CLUE
+            A new fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            Where max(delta_c, delta_o) grows: nearest highers so far away were not looked for.
+
+        Notes
+        -----
+        On dask, call `persist` first: otherwise densities are computed again with each result that is asked for.
+        """
+        check_is_fitted(self, "density_")
+        changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
+        other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
+        axes = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        before, plan = self._plan(tuple(axes)), other._plan(tuple(axes))
+        if plan.dm > before.dm:
+            raise ValueError(
+                f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
+            )
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        other._lazy = self._lazy
+        if self._lazy is not None:
+            if plan.rhoc is None and changed["rhoc"] is not None:
+                raise ValueError("rhoc must be one number to rethreshold a dask array; fit again with one for each point")
+            other._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
+            return other
+        columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
+        if plan.rhoc is None and rhoc is not None:
+            columns = {"rhoc": beside(self.density_[:, None], "rhoc", rhoc, self.density_.dtype)}
+        other._keep(_from_measures(plan, columns, self.density_, self.delta_, self.nearest_higher_))
+        other._rhoc_of = columns.get("rhoc")
+        return other
+
+    def persist(self) -> CLUE:
+        """Compute densities and nearest highers of dask input now and keep them on the workers; returns itself."""
+        check_is_fitted(self, "density_")
+        if self._lazy is not None:
+            axes = getattr(self, "feature_names_in_", range(self.n_features_in_))
+            plan = self._plan(tuple(axes))
+            self._lazy.persist(plan)
+            self._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
+        return self
+
+    def _keep(self, results: dict[str, Any]) -> None:
+        for name, values in results.items():
+            setattr(self, f"{name}_", values)
+
+    def _plan(self, axes: tuple[Any, ...]) -> CluePlan:
+        """Check the parameters and return the plan."""
+        dc = check_positive("dc", self.dc)
+        delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
+        delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
+        one = np.ndim(self.rhoc) == 0 and not isinstance(self.rhoc, str) and not hasattr(self.rhoc, "ndim")
+        return CluePlan(
+            dc,
+            check_positive("rhoc", self.rhoc, zero=True) if one else None,
+            delta_c,
+            delta_o,
+            *choose_kernel(self.kernel, dc),
+            check_positive("neighbor_weight", self.neighbor_weight, zero=True),
+            axis_periods(self.wrap, axes),
+        )
+
+    def _check_points(self, X: Any) -> Any:
+        """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data."""
+        if not is_dask(X) and not is_cuda(X):
+            return validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
+        if X.ndim != 2 or X.shape[1] == 0:
+            raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
+        if is_dask(X):
+            if np.isnan(X.shape[0]):
+                raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
+            X = X.rechunk({1: -1})
+        self.n_features_in_ = X.shape[1]
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        return X
+
+    def _thresholds(self, coordinates: Any, points: Points) -> Any:
+        """Return the column of one rhoc for each point."""
+        rhoc = self.rhoc
+        if isinstance(rhoc, str):
+            if rhoc not in points.columns:
+                raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
+            rhoc = points.columns[rhoc]
+        self._rhoc_of = beside(coordinates, "rhoc", rhoc, coordinates.dtype)
+        return self._rhoc_of
+
+
+def _dtypes(real: Any) -> dict[str, Any]:
+    return {"labels": np.int64, "density": real, "delta": real, "nearest_higher": np.int64, "is_seed": np.bool_}
+
+
+def _named(points: Points, names: tuple[str, ...]) -> Any:
+    return next((points.columns[name] for name in names if name in points.columns), None)
+
+
+def _weights(X: Any, values: Any) -> Any:
+    if is_dask(X) or is_cuda(X):
+        return beside(X, "sample_weight", values, X.dtype)
+    check_length("sample_weight", values, len(X)) if np.ndim(values) != 0 else None
+    return _check_sample_weight(values, X, dtype=X.dtype)
+
+
+def _groups(X: Any, layer: Any, event: Any) -> Any:
+    """Return one integer column for layer and event: points are in one group where both are equal."""
+    columns = []
+    for name, values in (("event", event), ("layer", layer)):
+        if values is not None:
+            columns.append(_whole(name, beside(X, name, values, getattr(values, "dtype", np.int64))))
+    if len(columns) == 1:
+        return columns[0]
+    # the layer in the lower half, moved to where it is not negative
+    return columns[0].astype(np.int64) * 2**32 + (columns[1].astype(np.int64) + 2**31)
+
+
+def _whole(name: str, values: Any) -> Any:
+    """Return integer values as the kernels take them, int32 where they fit."""
+    if values.dtype.kind in "iu":
+        return values if values.dtype == np.int32 or is_dask(values) or is_cuda(values) else _narrowed(values)
+    if values.dtype.kind == "f" and library(values) == "numpy" and np.array_equal(values, np.floor(values)):
+        return _narrowed(values.astype(np.int64))
+    raise ValueError(f"{name} must be whole numbers, got {values.dtype}; {name}.astype(int) makes them such")
+
+
+def _narrowed(values: Any) -> Any:
+    fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
+    return values.astype(np.int32) if fits else values.astype(np.int64)
+
+
+def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Partition | None:
+    """Return the partition for as many chunks as X has."""
+    from daskclust.core.engine import balanced_partition
+
+    if isinstance(asked, Partition) or asked == "chunks":
+        return None if asked == "chunks" else asked
+    count = columns["X"].numblocks[0]
+    if asked == "layers" or (asked == "auto" and "layer" in columns):
+        if "layer" not in columns:
+            raise ValueError('partition="layers" needs layer=; give it, or use partition="space"')
+        return Partition(groups=count)
+    if asked in ("auto", "space"):
+        return balanced_partition(columns["X"], count, plan.period, plan.halo)
+    raise ValueError(f'partition must be "auto", "layers", "space", "chunks" or a Partition, got {asked!r}')
+
+
+def _from_measures(
+    plan: CluePlan, columns: dict[str, Any], density: Any, delta: Any, nearest_higher: Any
+) -> dict[str, Any]:
+    """Return the results that follow from densities and nearest highers in input order."""
+    device = device_of(density)
+    n = len(density)
+    order = device.from_host(np.arange(n, dtype=np.int32))
+    nearest = device.argument(nearest_higher.astype(np.int32))
+    arrays = [device.argument(array) for array in (density, delta)]
+    trees, _ = plan.local(Measures(Chunk(columns), order, *arrays, nearest))
+    return plan.finish(trees, None)

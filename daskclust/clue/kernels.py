@@ -1,0 +1,196 @@
+"""CLUE's formulas, each once (Rovere et al. 2020, equations 2.3 and 2.4 and section 2.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskclust.core.cells import fold_neighbours, open_distance2, within_period
+from daskclust.core.exp import exp_of_negative
+from daskclust.core.jit import body, kernel, lane_kernel
+from daskclust.core.ops import like, load, places, select, square_root, store, times
+
+FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
+
+
+@body
+def distance2(own, positions, j, period):
+    """Squared distance to point j; bound to the periodic one where an axis is."""
+    return open_distance2(own, positions, j, period)
+
+
+# ------------------------------------------------------------------------------------------------- density, equation 2.3
+@body
+def gaussian(distance, per_scale):
+    """exp(-d**2 / (2 sigma**2)) with `per_scale` = 1 / sigma."""
+    z = times(distance, like(distance, per_scale))
+    return exp_of_negative(times(times(z, z), like(z, -0.5)))
+
+
+@body
+def exponential(distance, per_scale):
+    """exp(-d / length) with `per_scale` = 1 / length."""
+    return exp_of_negative(times(distance, like(distance, -per_scale)))
+
+
+@body
+def flat(distance, per_scale):
+    """One for every neighbour."""
+    return like(distance, 1.0)
+
+
+@body
+def chi(distance, per_scale):
+    """Return the weight of a neighbour; bound to one of the above or to the user's own."""
+    return flat(distance, per_scale)
+
+
+@body
+def add_weight(state, own, positions, j, context):
+    """Every point within dc counts with its full weight: chi = 1."""
+    period, reach2, weight, _, _, _ = context
+    near = distance2(own, positions, j, period) <= reach2
+    return (state[0] + select(near, weight[j], like(state[0], 0)),)
+
+
+@body
+def add_weighted(state, own, positions, j, context):
+    """A point counts with chi = 1 at itself, with neighbor_weight * chi(d) for others within dc."""
+    period, reach2, weight, neighbor_weight, per_scale, self = context
+    d2 = distance2(own, positions, j, period)
+    part = select(self == j, like(d2, 1), times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
+    return (state[0] + select(d2 <= reach2, times(part, like(d2, weight[j])), like(d2, 0)),)
+
+
+@lane_kernel
+def density(i, m, row, cells, reach, reach2, weight, neighbor_weight, per_scale, rho):
+    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc."""
+    zero = like(load(weight, i, m), 0)
+    context = (cells.grid.period, reach2, weight, neighbor_weight, per_scale, places(i, zero))
+    (total,) = fold_neighbours(i, m, cells, reach, (zero,), context)
+    store(rho, i, m, total)
+
+
+# ------------------------------------------------------------------------------------------ nearest higher, equation 2.4
+@body
+def take_nearer(state, own, positions, j, context):
+    """Keep the closest denser point.
+
+    Of points equally dense the later one in the input counts as denser, of points equally far the earlier as closer.
+    """
+    period, rho, order, own_rho, own_order = context
+    nearest2, nearest_order, nearest_place = state
+    d2 = distance2(own, positions, j, period)
+    higher = (own_rho < rho[j]) | ((own_rho == rho[j]) & (own_order < order[j]))
+    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_order > order[j]))
+    taken = higher & nearer
+    return (
+        select(taken, d2, nearest2),
+        select(taken, order[j], nearest_order),
+        select(taken, j, nearest_place),
+    )
+
+
+@lane_kernel
+def nearest_higher(i, m, row, cells, reach, beyond2, rho, delta, nearest):
+    """Place of the closest denser point within dm among the sorted points and its distance; -1 and inf for none."""
+    own_rho = load(rho, i, m)
+    own_order = load(cells.order, i, m)
+    nowhere = like(own_order, -1)
+    context = (cells.grid.period, rho, cells.order, own_rho, own_order)
+    state = (like(own_rho, beyond2), nowhere, nowhere)
+    nearest2, _, place = fold_neighbours(i, m, cells, reach, state, context)
+    store(delta, i, m, select(place < 0, like(own_rho, np.inf), square_root(nearest2)))
+    store(nearest, i, m, place)
+
+
+# ------------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
+@kernel
+def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, kind, parent, is_seed):
+    """Decide what sorted point i is; `parent` is the point it follows, itself at the root of a tree.
+
+    `rhoc_of` holds one threshold per input point, or is empty and `rhoc` serves; `owned` says which input points are
+    this chunk's, empty for all. A nearest higher beyond `dm` does not count.
+    """
+    at = order[i]
+    threshold = rhoc_of[at] if len(rhoc_of) > 0 else rhoc
+    lone = nearest[i] < 0 or delta[i] > dm
+    what = FOLLOWER
+    if rho[i] >= threshold:
+        if lone or delta[i] > delta_c:
+            what = SEED
+    elif lone or delta[i] > delta_o:
+        what = OUTLIER
+    if len(owned) > 0:
+        if not owned[at]:
+            what = OUTLIER  # a halo point's chain is another chunk's
+        elif what == FOLLOWER and not owned[order[nearest[i]]]:
+            what = EXIT
+    kind[i] = what
+    parent[i] = nearest[i] if what == FOLLOWER else i
+    is_seed[at] = what == SEED
+
+
+@kernel
+def find_root(i, parent):
+    """Follow the chain of nearest highers up to its end.
+
+    Other threads may shorten the chain meanwhile: at any time ``parent[i]`` is an ancestor of i.
+    """
+    root = parent[i]
+    while parent[root] != root:
+        root = parent[root]
+    parent[i] = root
+
+
+@kernel
+def flag(i, is_seed, count):
+    count[i] = is_seed[i]
+
+
+@kernel
+def mark_border(i, order, X, owned, low, high, period, reach, is_border):
+    """Mark the chunk's own points within `reach` of a face of its block: points of other blocks may follow them."""
+    at = order[i]
+    near = False
+    for k in range(len(low)):
+        x = np.float64(within_period(X[at, k], period[k]))
+        near = near or x - low[k] <= reach or high[k] - x <= reach
+    is_border[i] = near and owned[at]
+
+
+@kernel
+def scatter(i, places, values, target):
+    target[places[i]] = values[i]
+
+
+@kernel
+def emit_labels(i, order, kind, root, seeds_up_to, numbers, number_of_exit, labels):
+    """Write the cluster of sorted point i: the number of the seed at the root of its tree, -1 below an outlier.
+
+    Seeds are numbered in input order, or as `numbers` says for the first, second, ... seed of this chunk.
+    """
+    r = root[i]
+    label = np.int64(-1)
+    if kind[r] == SEED:
+        label = np.int64(seeds_up_to[order[r]] - 1)
+        if len(numbers) > 0:
+            label = numbers[label]
+    elif kind[r] == EXIT:
+        label = number_of_exit[r]
+    labels[order[i]] = label
+
+
+@kernel
+def emit_measures(i, order, ids, rho, delta, nearest, dm, density, separation, nearest_higher):
+    """Write density, delta and nearest higher of sorted point i in input order; `ids` are global, or empty."""
+    at = order[i]
+    density[at] = rho[i]
+    higher = np.int64(-1)
+    apart = like(delta[i], np.inf)
+    if nearest[i] >= 0 and delta[i] <= dm:
+        apart = delta[i]
+        higher = np.int64(order[nearest[i]])
+        if len(ids) > 0:
+            higher = ids[higher]
+    separation[at] = apart
+    nearest_higher[at] = higher

@@ -1,0 +1,242 @@
+"""CLUE as a plan: what a worker does with a chunk, what is merged, what becomes of it.
+
+A chunk is a group of layers, or a block with a halo of dm + dc: within dm of an own point every density is then exact,
+and so is the nearest higher of every own point. Points follow their nearest higher up to a seed or an outlier; where
+that chain leaves the block the merge goes on with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.clue import kernels
+from daskclust.core.arrays import Cuda, Host, device_of, fill
+from daskclust.core.binning import gather, sort_into_cells
+from daskclust.core.cells import PAD, Cells, make_grid, periodic_distance2
+from daskclust.core.checks import check_count, check_grid, raise_not_finite
+from daskclust.core.jit import Body
+from daskclust.core.merge import Frontier, Slice, merge_trees
+from daskclust.core.partition import Chunk
+from daskclust.core.survey import group_range, survey
+
+SLACK = 1 + 1e-6  # cells are searched a little farther than distances in float32 may be rounded
+
+
+class Measures(NamedTuple):
+    """Densities and nearest highers of sorted points, and what is needed to go on from them."""
+
+    chunk: Chunk
+    order: Any
+    rho: Any
+    delta: Any
+    nearest: Any
+
+
+class Trees(NamedTuple):
+    """Every sorted point's root."""
+
+    measures: Measures
+    kind: Any
+    root: Any
+    is_seed: Any
+    exits: Any
+
+
+@dataclass(frozen=True)
+class CluePlan:
+    """Parameters of CLUE, lengths in the unit of the coordinates.
+
+    Parameters
+    ----------
+    dc : float
+        Radius of the density.
+    rhoc : float or None
+        Density threshold of seeds; None where the chunk's column ``rhoc`` holds one for each point.
+    delta_c, delta_o : float
+        Separation that makes a dense point a seed, and a sparse one an outlier.
+    chi : Body
+        Kernel ``chi(distance, per_scale)``.
+    per_scale : float
+        Second argument of the kernel, one over its length.
+    neighbor_weight : float
+        Factor for all points but the point itself.
+    period : tuple of float
+        Period of every axis, 0 where it is open.
+    """
+
+    dc: float
+    rhoc: float | None
+    delta_c: float
+    delta_o: float
+    chi: Body
+    per_scale: float
+    neighbor_weight: float
+    period: tuple[float, ...]
+
+    name = "clue"
+
+    @property
+    def dm(self) -> float:
+        """Largest distance at which a nearest higher is looked for."""
+        return max(self.delta_c, self.delta_o)
+
+    @property
+    def halo(self) -> float:
+        """How far around a block its chunk must reach."""
+        return (self.dm + self.dc) * SLACK
+
+    # ------------------------------------------------------------------------------------------------- on a worker
+    def measure(self, chunk: Chunk) -> Measures:
+        """Compute density, nearest higher and separation: all that does not depend on thresholds."""
+        device = device_of(chunk.columns["X"])
+        chunk = chunk._replace(columns={name: device.argument(values) for name, values in chunk.columns.items()})
+        X = chunk.columns["X"]
+        n, dtype = len(X), X.dtype.type
+        rho, delta = device.empty(n + PAD, dtype), device.empty(n, dtype)
+        nearest = device.empty(n, np.int32)
+        if n == 0:
+            return Measures(chunk, device.empty(0, np.int32), rho, delta, nearest)
+        cells = self._sort(device, chunk)
+        weight = self._sorted_weight(device, chunk, cells)
+        metric = {"distance2": periodic_distance2} if any(self.period) else {}
+        density = kernels.density.bind(**metric, **self._density_step())
+        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
+        device.run(density, n, cells.row, cells, self.dc * SLACK, square_below(dtype(self.dc)), weight, *factors, rho)
+        nearest_higher = kernels.nearest_higher.bind(**metric, visit=kernels.take_nearer)
+        beyond2 = np.nextafter(square_below(dtype(self.dm)), dtype(np.inf))
+        device.run(nearest_higher, n, cells.row, cells, self.dm * SLACK, beyond2, rho, delta, nearest)
+        return Measures(chunk, cells.order, rho, delta, nearest)
+
+    def local(self, measures: Measures) -> tuple[Trees, Frontier | None]:
+        """Find seeds and outliers, the root of every point, and the links that leave the chunk."""
+        chunk, order, rho, delta, nearest = measures
+        device, n, dtype = device_of(rho), len(delta), rho.dtype.type
+        kind, parent = device.empty(n, np.int8), device.empty(n, np.int32)
+        is_seed = device.empty(n, np.bool_)
+        rhoc_of = chunk.columns.get("rhoc", device.empty(0, dtype))
+        owned = device.empty(0, np.bool_) if chunk.owned is None else device.from_host(chunk.owned)
+        thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
+        device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
+        device.run(kernels.find_root, n, parent)
+        trees = Trees(measures, kind, parent, is_seed, np.empty(0, np.int64))
+        if chunk.ids is None:
+            return trees, None
+        if chunk.owned is None:
+            roots = chunk.ids[device.to_host(is_seed)]
+            return trees, Frontier(roots, np.empty((0, 2), np.int64), np.empty(0, np.int64))
+        return self._links(device, trees, owned)
+
+    def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Trees, Frontier]:
+        """Add the links of a block: from each exit to the point it follows, from each border point to its root."""
+        (chunk, order, *_, nearest), kind, root, is_seed, _ = trees
+        X, n = chunk.columns["X"], len(nearest)
+        is_border = device.empty(n, np.bool_)
+        low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
+        reach = self.dm * SLACK + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
+        device.run(kernels.mark_border, n, order, X, owned, low, high, self.period, reach, is_border)
+
+        place_id = chunk.ids[device.to_host(order)[:n]]
+        exits = np.flatnonzero(device.to_host(kind) == kernels.EXIT)
+        border = np.flatnonzero(device.to_host(is_border))
+        followed, roots = device.to_host(nearest)[exits], device.to_host(root)[border]
+        edges = np.stack([np.concatenate([exits, border]), np.concatenate([followed, roots])], axis=1)
+        seeds = chunk.ids[device.to_host(is_seed)]
+        return trees._replace(exits=exits), Frontier(seeds, place_id[edges], place_id[exits])
+
+    def merge(self, frontiers: list[Frontier]) -> list[Slice]:
+        """Follow the links between chunks and number the seeds by their place in the data set."""
+        return merge_trees(frontiers)
+
+    def owned_ids(self, trees: Trees) -> Any:
+        """Return the global ids of the points that the chunk owns."""
+        chunk = trees.measures.chunk
+        return chunk.ids if chunk.owned is None else chunk.ids[chunk.owned]
+
+    def finish(self, trees: Trees, merged: Slice | None) -> dict[str, Any]:
+        """Return the results for the chunk's own points, in the order of the data set.
+
+        Without `merged` the chunk is all of the data and its seeds are numbered as they come.
+        """
+        (chunk, order, rho, delta, nearest), kind, root, is_seed, exits = trees
+        device, n, dtype = device_of(rho), len(delta), rho.dtype.type
+        labels, nearest_higher = device.empty(n, np.int64), device.empty(n, np.int64)
+        density, separation = device.empty(n, dtype), device.empty(n, dtype)
+
+        seeds = device.scratch("seeds", n, np.int32)
+        device.run(kernels.flag, n, is_seed, seeds)
+        device.running_sum(seeds, n)
+        numbers = device.from_host(np.empty(0, np.int64) if merged is None else merged.numbers)
+        exit_number = device.scratch("exit number", n if len(exits) else 0, np.int64)
+        if len(exits) and merged is not None:
+            answers = device.from_host(merged.answers)
+            device.run(kernels.scatter, len(exits), device.from_host(exits), answers, exit_number)
+        device.run(kernels.emit_labels, n, order, kind, root, seeds, numbers, exit_number, labels)
+        ids = device.from_host(np.empty(0, np.int64) if chunk.ids is None else chunk.ids)
+        measures = rho, delta, nearest, dtype(self.dm)
+        device.run(kernels.emit_measures, n, order, ids, *measures, density, separation, nearest_higher)
+        results = {
+            "labels": labels,
+            "density": density,
+            "delta": separation,
+            "nearest_higher": nearest_higher,
+            "is_seed": is_seed,
+        }
+        if chunk.owned is not None:
+            results = {name: device.compress(values, chunk.owned) for name, values in results.items()}
+        results = {name: device.give(values) for name, values in results.items()}
+        if merged is None:
+            results["n_clusters"] = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
+        return results
+
+    # ------------------------------------------------------------------------------------------------------ its steps
+    def _sort(self, device: Host | Cuda, chunk: Chunk) -> Cells:
+        """Sort the points into cells a little wider than dm, but of at most twice dc."""
+        X, group = chunk.columns["X"], chunk.columns.get("layer", device.empty(0, np.int32))
+        check_count(len(X))
+        low, high, bad = survey(device, X)
+        if bad < len(X):
+            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if chunk.ids is None else int(chunk.ids[bad]))
+        first_group, last_group = group_range(device, group)
+        groups = last_group - first_group + 1
+        if groups > 4 * len(X) + 1024:  # far-apart numbers: count them without the gaps
+            distinct, compact = np.unique(device.to_host(group), return_inverse=True)
+            group, first_group, groups = device.from_host(compact.astype(np.int32)), 0, len(distinct)
+        tile = min(max(self.dc, self.dm), 2 * self.dc) * SLACK
+        grid = make_grid(low, high, tile, self.period, first_group)
+        check_grid(groups, grid.shape, low, high, tile)
+        return sort_into_cells(device, X, group, groups, grid)
+
+    def _sorted_weight(self, device: Host | Cuda, chunk: Chunk, cells: Cells) -> Any:
+        X = chunk.columns["X"]
+        weight = device.scratch("weight", len(X) + PAD, X.dtype)
+        if "weight" in chunk.columns:
+            device.run(gather, len(X), chunk.columns["weight"], cells.order, weight)
+        else:
+            device.run(fill, len(X), weight, X.dtype.type(1))
+        return weight
+
+    def _density_step(self) -> dict[str, Body]:
+        if self.chi is kernels.flat and self.neighbor_weight == 1.0:
+            return {"visit": kernels.add_weight}
+        return {"visit": kernels.add_weighted, "chi": self.chi}
+
+
+def square_below(distance: np.floating[Any]) -> Any:
+    """Return the largest number whose square root is at most `distance`, in the same precision.
+
+    Comparing squares with it is comparing distances with `distance`, to the last bit.
+    """
+    up, square = type(distance)(np.inf), distance * distance
+    while np.sqrt(square) > distance:
+        square = np.nextafter(square, -up)
+    while np.sqrt(np.nextafter(square, up)) <= distance:
+        square = np.nextafter(square, up)
+    return square
+
+
+def _largest(low: tuple[float, ...], high: tuple[float, ...]) -> float:
+    """Return the largest coordinate, in size, of a block's faces."""
+    return max((abs(x) for x in (*low, *high) if np.isfinite(x)), default=0.0)

@@ -1,0 +1,1 @@
+"""What all systems share: kernels on any device, cells, chunks, merging, the engine."""

@@ -1,0 +1,147 @@
+"""Where arrays live: numpy on the host, cupy (or bare numba arrays) on a CUDA device.
+
+The only file that tries cupy. A device is chosen by the class of the input and nothing else; there is no quiet fall
+back from one to the other.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.jit import SIMULATED, Kernel, kernel
+
+
+@kernel
+def fill(i, array, value):
+    array[i] = value
+
+
+class Host:
+    """numpy arrays, kernels on CPU threads."""
+
+    name = "cpu"
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        return np.empty(shape, dtype)
+
+    def full(self, shape: int, value: Any, dtype: Any) -> Any:
+        return np.full(shape, value, dtype)
+
+    def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """Return an array for intermediate results; on CUDA it is kept for the next call."""
+        return np.empty(shape, dtype)
+
+    def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 8192) -> None:
+        kernel.run(n, *args, grain=grain)
+
+    def running_sum(self, values: Any, n: int) -> None:
+        np.cumsum(values[:n], out=values[:n])
+
+    def to_host(self, array: Any) -> Any:
+        return array
+
+    def from_host(self, array: Any) -> Any:
+        return array
+
+    def argument(self, array: Any) -> Any:
+        """Return an array as kernels take it, without a copy."""
+        return array
+
+    def compress(self, array: Any, wanted: Any) -> Any:
+        """Return the elements where the host array `wanted` is True."""
+        return array[wanted]
+
+    def give(self, array: Any) -> Any:
+        """Return a result in the class of array that the user works with."""
+        return array
+
+
+class Cuda:
+    """Arrays and kernels on the current CUDA device. Scratch arrays stay for the next call of the thread."""
+
+    name = "cuda"
+
+    def __init__(self, gives_cupy: bool) -> None:
+        self._gives_cupy = gives_cupy
+        self._kept: dict[str, Any] = {}
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        from numba import cuda
+
+        if self._gives_cupy:  # cupy's memory pool makes this cheap
+            return cuda.as_cuda_array(_cupy().empty(shape, dtype), sync=False)
+        return cuda.device_array(shape, np.dtype(dtype))
+
+    def full(self, shape: int, value: Any, dtype: Any) -> Any:
+        array = self.empty(shape, dtype)
+        self.run(fill, shape, array, np.dtype(dtype).type(value))
+        return array
+
+    def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        kept = self._kept.get(name)
+        wanted = shape if isinstance(shape, tuple) else (shape,)
+        if kept is None or kept.shape != wanted or kept.dtype != np.dtype(dtype):
+            self._kept[name] = kept = self.empty(shape, dtype)
+        return kept
+
+    def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
+        kernel.launch(n, *args)
+
+    def running_sum(self, values: Any, n: int) -> None:
+        from daskclust.core.scan import running_sum
+
+        running_sum(self, values, n)
+
+    def to_host(self, array: Any) -> Any:
+        return array.copy_to_host()
+
+    def from_host(self, array: Any) -> Any:
+        from numba import cuda
+
+        return cuda.to_device(np.ascontiguousarray(array))
+
+    def argument(self, array: Any) -> Any:
+        from numba import cuda
+
+        return array if SIMULATED else cuda.as_cuda_array(array, sync=False)
+
+    def compress(self, array: Any, wanted: Any) -> Any:
+        if self._gives_cupy:
+            return _cupy().asarray(array)[_cupy().asarray(wanted)]
+        return self.from_host(self.to_host(array)[wanted])
+
+    def give(self, array: Any) -> Any:
+        return _cupy().asarray(array) if self._gives_cupy else array
+
+
+HOST = Host()
+_local = threading.local()
+
+
+def is_cuda(array: Any) -> bool:
+    """Return True for cupy arrays and numba device arrays."""
+    return hasattr(array, "__cuda_array_interface__") or type(array).__name__ == "FakeCUDAArray"
+
+
+def device_of(array: Any) -> Host | Cuda:
+    """Return the device that `array` lives on."""
+    if not is_cuda(array):
+        return HOST
+    gives_cupy = type(array).__module__.split(".")[0] == "cupy"
+    kept = _local.__dict__.setdefault("devices", {})
+    if gives_cupy not in kept:
+        kept[gives_cupy] = Cuda(gives_cupy)
+    return kept[gives_cupy]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _cupy() -> Any:
+    try:
+        import cupy
+    except ImportError as error:
+        raise ImportError("this needs cupy: pip install 'daskclust[gpu]' (CUDA 13) or 'daskclust[gpu12]'") from error
+    return cupy

@@ -1,0 +1,211 @@
+"""Sort points into cells, stably: the same order on every device and any number of threads.
+
+CPU: points go first to buckets of neighbouring cells, then each bucket is sorted within the cache (a counting sort in
+two levels, parallel in both). CUDA: counts and slots by atomics, in any order; then each point finds its rank among
+those of its cell. Grids with far more cells than points are sorted by key instead of by table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.arrays import HOST, Cuda, Host, fill
+from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
+from daskclust.core.jit import body, kernel, thread_count
+from daskclust.core.ops import atomic_add
+
+_BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
+
+
+def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid) -> Cells:
+    """Return the points ``X`` (n, d), each in the group ``group[i]`` of `groups` or all in one, sorted by cell.
+
+    `order` of the result is the caller's to keep; the other arrays serve again at the next call.
+    """
+    n, d = X.shape
+    number = groups * math.prod(grid.shape)
+    dense = number <= 8 * n + 65536
+    cells = Cells(
+        grid,
+        device.scratch("positions", (d, n + PAD), X.dtype),
+        device.empty(n + PAD, np.int32),
+        device.scratch("row", n + PAD, np.int32 if dense else np.int64),
+        device.scratch("first", number + 1 if dense else 0, np.int32),
+        device.scratch("keys", 0 if dense else n + PAD, np.int64),
+    )
+    if not dense:
+        _sort_by_key(device, X, group, cells)
+    elif device is HOST:
+        _sort_by_buckets(X, group, cells)
+    else:
+        _sort_by_slots(device, X, group, cells)
+    device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
+    return cells
+
+
+@kernel
+def _end(i, n, positions, index, row):
+    """Fill the padding: finite coordinates that no result depends on."""
+    for k in range(positions.shape[0]):
+        positions[k, n + i] = 0
+    index[n + i] = -1
+    row[n + i] = -1
+
+
+@kernel
+def gather(i, source, index, target):
+    target[i] = source[index[i]]
+
+
+@body
+def _put(place, i, X, cells):
+    """Write point i of the input to `place` among the sorted points."""
+    cells.order[place] = i
+    for k in range(len(cells.grid.period)):
+        cells.positions[k, place] = within_period(X[i, k], cells.grid.period[k])
+
+
+# ------------------------------------------------------------------------------------------------------ CPU: two levels
+def _sort_by_buckets(X: Any, group: Any, cells: Cells) -> None:
+    n, number = len(X), len(cells.first) - 1
+    shift = max(0, int(np.ceil(np.log2(max(1, number * _BUCKET / max(n, 1))))))
+    buckets = (number - 1 >> shift) + 1
+    pieces = 8 * thread_count() if n > 65536 and thread_count() > 1 else 1
+    counts = np.zeros((pieces, buckets), np.int32)
+    cell = np.empty(n, np.int32)
+    _count_buckets.run(pieces, X, group, cells.grid, shift, cell, counts, grain=1)
+
+    begin = np.zeros(buckets * pieces + 1, np.int32)  # by bucket, then by piece: earlier points come first
+    np.cumsum(counts.T, out=begin[1:])
+    starts = begin[:-1].reshape(buckets, pieces).T.copy()
+    order, its_cell = np.empty(n, np.int32), np.empty(n, np.int32)
+    _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
+    del cell
+    cells.first[0] = 0
+    _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces], shift, cells, grain=1)
+
+
+@kernel
+def _count_buckets(piece, X, group, grid, shift, cell, counts):
+    n = len(X)
+    pieces = len(counts)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        c = cell_of(i, X, group, grid)
+        cell[i] = c
+        counts[piece, c >> shift] += 1
+
+
+@kernel
+def _to_buckets(piece, cell, shift, starts, order, its_cell):
+    n = len(cell)
+    pieces = len(starts)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        c = cell[i]
+        p = starts[piece, c >> shift]
+        starts[piece, c >> shift] = p + 1
+        order[p] = i
+        its_cell[p] = c
+
+
+@kernel
+def _sort_bucket(bucket, X, order, its_cell, begin, shift, cells):
+    """Sort one bucket. ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends."""
+    first = cells.first
+    low = bucket << shift
+    high = min(low + (1 << shift), len(first) - 1)
+    for c in range(low, high):
+        first[c + 1] = 0
+    for p in range(begin[bucket], begin[bucket + 1]):
+        first[its_cell[p] + 1] += 1
+    total = begin[bucket]
+    for c in range(low, high):
+        count = first[c + 1]
+        first[c + 1] = total
+        total += count
+    for p in range(begin[bucket], begin[bucket + 1]):
+        c = its_cell[p]
+        place = first[c + 1]
+        first[c + 1] = place + 1
+        _put(place, order[p], X, cells)
+    columns = cells.grid.shape[0]
+    line = low // columns
+    left = (line + 1) * columns - low
+    place = begin[bucket]
+    for c in range(low, high):
+        if left == 0:
+            line += 1
+            left = columns
+        left -= 1
+        while place < first[c + 1]:
+            cells.row[place] = line
+            place += 1
+
+
+# ----------------------------------------------------------------------------------------------------------- CUDA: slots
+def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+    n, number = len(X), len(cells.first) - 1
+    cell = device.scratch("cell", n, np.int32)
+    slots = device.scratch("slots", n, np.int32)
+    cursor = device.scratch("cursor", number + 1, np.int32)
+    device.run(fill, number + 1, cells.first, np.int32(0))
+    device.run(_count_cell, n, X, group, cells.grid, cell, cells.first)
+    device.running_sum(cells.first, number + 1)
+    device.run(_copy, number + 1, cells.first, cursor)
+    device.run(_take_slot, n, cell, cursor, slots)
+    device.run(_rank, n, slots, cell, X, cells)
+
+
+@kernel
+def _copy(i, source, target):
+    target[i] = source[i]
+
+
+@kernel
+def _count_cell(i, X, group, grid, cell, first):
+    c = cell_of(i, X, group, grid)
+    cell[i] = c
+    atomic_add(first, c + 1, 1)
+
+
+@kernel
+def _take_slot(i, cell, cursor, slots):
+    slots[atomic_add(cursor, cell[i], 1)] = i
+
+
+@kernel
+def _rank(slot, slots, cell, X, cells):
+    """Slots of a cell were taken in any order; a point's place is the number of earlier points in the cell."""
+    i = slots[slot]
+    begin = cells.first[cell[i]]
+    end = cells.first[cell[i] + 1]
+    place = begin
+    for other in range(begin, end):
+        if slots[other] < i:
+            place += 1
+    _put(place, i, X, cells)
+    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.shape[0])  # CUDA divides 32 bits faster
+
+
+# --------------------------------------------------------------------------------------------- few points in many cells
+def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+    n = len(X)
+    keys = device.scratch("unsorted keys", n, np.int64)
+    device.run(_key, n, X, group, cells.grid, keys)
+    order = device.from_host(np.argsort(device.to_host(keys), kind="stable").astype(np.int32))
+    device.run(_place_by_order, n, order, keys, X, cells)
+
+
+@kernel
+def _key(i, X, group, grid, keys):
+    keys[i] = cell_of(i, X, group, grid)
+
+
+@kernel
+def _place_by_order(place, order, keys, X, cells):
+    i = order[place]
+    _put(place, i, X, cells)
+    cells.keys[place] = keys[i]
+    cells.row[place] = keys[i] // cells.grid.shape[0]

@@ -1,0 +1,252 @@
+"""Points in cells: a grid aligned to the origin of the coordinates, and the fold over a point's neighbours.
+
+Cells are numbered group by group (a group is a layer, an event, a chip: points of two groups are never neighbours),
+then along the last axis first and along x last, so that cells side by side in x are side by side in memory. A *row* is
+a line of cells along x; the cells of a row that a neighbourhood touches are one range of points, two where x wraps.
+
+Where a cell begins depends on its number alone, not on the data, and points of a cell keep their order: so a fold over
+neighbours visits them in the same order however the data are divided into chunks. Sums do not depend on chunks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.jit import body
+from daskclust.core.ops import highest, like, lowest, point_at, select, times
+
+PAD = 16  # elements behind the last point: SIMD lanes may read them, never use them
+MAX_AXES = 4  # axes beyond the fourth count in distances but are not cut into cells
+
+
+class Grid(NamedTuple):
+    """A grid of cells; all but `period` have one entry for each axis that is cut."""
+
+    inverse: tuple[float, ...]  # cells for each unit of length
+    origin: tuple[int, ...]  # number of the first cell, counted from coordinate 0
+    shape: tuple[int, ...]  # number of cells
+    period: tuple[float, ...]  # period of every axis, 0 where it is open
+    first_group: int  # number of the first group
+
+
+class Cells(NamedTuple):
+    """Points sorted by cell, padded by `PAD`."""
+
+    grid: Grid
+    positions: Any  # (d, n + PAD) coordinates, periodic ones within [0, period)
+    order: Any  # (n + PAD,) int32: where the point stands in the input
+    row: Any  # (n + PAD,) its row; -1 behind the end
+    first: Any  # (cells + 1,) int32: where each cell begins; empty for a grid with few points in many cells, which has
+    keys: Any  # (n + PAD,) int64: the cell of each point instead
+
+
+def wrapped_tile(tile: float, period: float) -> float:
+    """Return the width of cells, at least `tile`, that divide `period` evenly."""
+    return period / max(1, math.floor(period / tile))
+
+
+def make_grid(
+    lowest_x: NDArray[np.float64],
+    highest_x: NDArray[np.float64],
+    tile: float,
+    period: tuple[float, ...],
+    first_group: int = 0,
+) -> Grid:
+    """Return the grid of cells of width `tile` that covers the box from `lowest_x` to `highest_x`."""
+    inverse, origin, shape = [], [], []
+    for low, high, cycle in list(zip(lowest_x, highest_x, period, strict=True))[:MAX_AXES]:
+        per_unit = 1.0 / (wrapped_tile(tile, cycle) if cycle else tile)
+        begin = 0 if cycle else math.floor(low * per_unit)
+        end = round(cycle * per_unit) - 1 if cycle else math.floor(high * per_unit)
+        inverse.append(per_unit)
+        origin.append(begin)
+        shape.append(end - begin + 1)
+    return Grid(tuple(inverse), tuple(origin), tuple(shape), tuple(period), first_group)
+
+
+def wrap_positions(X: NDArray[Any], period: tuple[float, ...]) -> NDArray[Any]:
+    """Return coordinates (n, d) with periodic ones moved into [0, period): `within_period` for arrays."""
+    if not any(period):
+        return X
+    moved = X.copy()
+    for k, cycle in enumerate(period):
+        if cycle:
+            wide = X[:, k].astype(np.float64)
+            x = (wide - cycle * np.floor(wide / cycle)).astype(X.dtype)
+            moved[:, k] = np.where(x < cycle, x, 0)
+    return moved
+
+
+# ------------------------------------------------------------------------------------------------------ a point's cell
+@body
+def within_period(x, period):
+    """Return coordinate `x` moved by whole periods into [0, period); as it is where `period` is 0."""
+    if period > 0.0:
+        wide = np.float64(x)
+        moved = like(x, wide - times(period, math.floor(wide / period)))
+        return moved if moved < period else like(x, 0)  # rounding may leave it at the period itself
+    return x
+
+
+@body
+def axis_cell(axis, x, grid):
+    """Return the cell of coordinate `x` (float64, within the period) along `axis`."""
+    cell = np.int64(math.floor(x * grid.inverse[axis])) - grid.origin[axis]
+    if grid.period[axis] > 0.0:
+        cell = min(cell, grid.shape[axis] - 1)
+    return cell
+
+
+@body
+def cell_of(i, X, group, grid):
+    """Return the number of point i's cell; `X` is (n, d), `group` (n,), or empty where all points are one group."""
+    axes = len(grid.inverse)
+    cell = np.int64(group[i]) - grid.first_group if len(group) > 0 else np.int64(0)
+    for k in range(axes):
+        axis = axes - 1 - k
+        x = within_period(X[i, axis], grid.period[axis])
+        cell = cell * grid.shape[axis] + axis_cell(axis, np.float64(x), grid)
+    return cell
+
+
+# ------------------------------------------------------------------------------------------------- a point's neighbours
+@body
+def span(axis, low, high, reach, grid):
+    """Return the cells along `axis` within `reach` of coordinates `low` to `high`.
+
+    They are ``start``, ``start + 1``, ... (`count` of them), then from ``wrapped`` on, up to `total`: always in
+    ascending order, so that the order of a fold does not depend on which points share a SIMD vector.
+    """
+    cells = grid.shape[axis]
+    start = np.int64(math.floor((low - reach) * grid.inverse[axis])) - grid.origin[axis]
+    end = np.int64(math.floor((high + reach) * grid.inverse[axis])) - grid.origin[axis] + 1
+    if grid.period[axis] > 0.0:
+        if end - start >= cells:
+            return np.int64(0), cells, np.int64(0), cells
+        if start < 0:
+            return np.int64(0), end, start + cells, end - start
+        if end > cells:
+            return np.int64(0), end - cells, start, end - start
+        return start, end - start, np.int64(0), end - start
+    start = max(start, np.int64(0))
+    end = min(end, cells)
+    return start, end - start, np.int64(0), end - start
+
+
+@body
+def cell_at(t, span_):
+    """Return the `t`-th cell of a span."""
+    start, count, wrapped, _total = span_
+    return start + t if t < count else wrapped + t - count
+
+
+@body
+def begin_of(cell, cells):
+    """Return where `cell` begins among the sorted points: by table, or by bisection where there is none."""
+    if len(cells.first) > 0:
+        return np.int64(cells.first[cell])
+    low = np.int64(0)
+    high = np.int64(len(cells.keys) - PAD)
+    while low < high:
+        middle = (low + high) >> 1
+        if cells.keys[middle] < cell:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@body
+def axis_span(axis, own, reach, grid):
+    return span(axis, np.float64(lowest(own[axis])), np.float64(highest(own[axis])), reach, grid)
+
+
+@body
+def one_cell():
+    return np.int64(0), np.int64(1), np.int64(0), np.int64(1)
+
+
+@body
+def own_cell(axis, own, grid):
+    return axis_cell(axis, np.float64(lowest(own[axis])), grid)
+
+
+@body
+def visit(state, own, positions, j, context):
+    """Stand for the step of a fold; `fold_neighbours` is bound to a real one."""
+    return state
+
+
+@body
+def fold_row(row, columns, own, cells, state, context):
+    """Fold `visit` over the points of `row` in the span `columns`."""
+    start, count, wrapped, total = columns
+    base = row * cells.grid.shape[0]
+    if count > 0:
+        for j in range(begin_of(base + start, cells), begin_of(base + start + count, cells)):
+            state = visit(state, own, cells.positions, j, context)
+    if total > count:
+        for j in range(begin_of(base + wrapped, cells), begin_of(base + wrapped + total - count, cells)):
+            state = visit(state, own, cells.positions, j, context)
+    return state
+
+
+@body
+def fold_neighbours(i, m, cells, reach, state, context):
+    """Return `state` after ``state = visit(state, own, positions, j, context)`` for every candidate neighbour j.
+
+    `visit` is bound by the caller. Candidates are all points, own ones included, of cells that the cube of half-width
+    `reach` around points i to i + m - 1 touches, in ascending order; `own` is the tuple of those points' coordinates.
+    """
+    grid = cells.grid
+    axes = len(grid.inverse)
+    own = point_at(cells.positions, i, m, grid.period)
+    columns = axis_span(0, own, reach, grid)
+    rows1 = axis_span(1, own, reach, grid) if axes > 1 else one_cell()
+    rows2 = axis_span(2, own, reach, grid) if axes > 2 else one_cell()
+    rows3 = axis_span(3, own, reach, grid) if axes > 3 else one_cell()
+    size1 = row_axis_size(1, grid)
+    size2 = row_axis_size(2, grid)
+    here = np.int64(0)
+    for k in range(axes - 1):
+        axis = axes - 1 - k
+        here = here * grid.shape[axis] + own_cell(axis, own, grid)
+    base = cells.row[i] - here  # the first row of the group
+    for t3 in range(rows3[3]):
+        for t2 in range(rows2[3]):
+            for t1 in range(rows1[3]):
+                other = (cell_at(t3, rows3) * size2 + cell_at(t2, rows2)) * size1 + cell_at(t1, rows1)
+                state = fold_row(base + other, columns, own, cells, state, context)
+    return state
+
+
+@body
+def row_axis_size(axis, grid):
+    return np.int64(grid.shape[axis]) if axis < len(grid.shape) else np.int64(1)
+
+
+@body
+def open_distance2(own, positions, j, period):
+    """Return the squared distance between `own` and point j."""
+    total = like(own[0], 0)
+    for k in range(len(own)):
+        step = own[k] - positions[k, j]
+        total = total + times(step, step)
+    return total
+
+
+@body
+def periodic_distance2(own, positions, j, period):
+    """Return the squared distance between `own` and the nearest image of point j."""
+    total = like(own[0], 0)
+    for k in range(len(own)):
+        step = abs(own[k] - positions[k, j])
+        if period[k] > 0.0:
+            image = like(step, period[k]) - step
+            step = select(image < step, image, step)
+        total = total + times(step, step)
+    return total

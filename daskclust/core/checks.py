@@ -1,0 +1,79 @@
+"""Checks of the user's input. Each error shows the value and says what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_POINTS = 2**31 - 64
+_MOST_CELLS = 2**62
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`)."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {value!r}")
+    return float(value)
+
+
+def check_count(n: int) -> None:
+    """Refuse more points than one chunk's indices can number."""
+    if n > _MOST_POINTS:
+        raise ValueError(f"{n} points are more than one chunk holds ({_MOST_POINTS}); pass a dask array of more chunks")
+
+
+def check_length(name: str, values: Any, n: int) -> None:
+    """Refuse a column that does not have one value for each of `n` points."""
+    if np.ndim(values) != 1 or len(values) != n:
+        raise ValueError(f"{name} must have one value for each of the {n} points of X, got shape {np.shape(values)}")
+
+
+def raise_not_finite(point: NDArray[Any], row: int) -> None:
+    """Say which coordinate is NaN or infinite."""
+    axis = int(np.flatnonzero(~np.isfinite(point))[0])
+    what = "NaN" if np.isnan(point[axis]) else "infinity (inf)"
+    raise ValueError(
+        f"X contains {what}: X[{row}, {axis}] = {point[axis]}; remove such points first, e.g. "
+        "X[np.isfinite(X).all(axis=1)]"
+    )
+
+
+def check_grid(
+    groups: int, shape: Sequence[int], low: NDArray[np.float64], high: NDArray[np.float64], tile: float
+) -> None:
+    """Refuse a grid with more cells than can be numbered."""
+    if groups * math.prod(shape) < _MOST_CELLS:
+        return
+    axis = int(np.argmax(shape))
+    raise ValueError(
+        f"X spans {low[axis]:g} to {high[axis]:g} along axis {axis}, {shape[axis]:.3g} cells of {tile:g} (all axes and "
+        f"{groups} layers together more than 2**62); remove far outliers, or scale the coordinates to the distances"
+    )
+
+
+def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...]:
+    """Return the period of each axis, 0 where it is open.
+
+    Parameters
+    ----------
+    wrap : mapping or None
+        Period by axis: its number, or its name in `names`.
+    names : sequence
+        Names of the axes; plain numbers for arrays.
+    """
+    periods = [0.0] * len(names)
+    for axis, period in (wrap or {}).items():
+        if axis in names:
+            k = list(names).index(axis)
+        elif isinstance(axis, int | np.integer) and not isinstance(axis, bool) and -len(names) <= axis < len(names):
+            k = int(axis)
+        else:
+            raise ValueError(f"wrap names the axis {axis!r}; the axes are {list(names)!r}")
+        periods[k] = check_positive(f"wrap[{axis!r}]", period)
+    return tuple(periods)

@@ -1,0 +1,138 @@
+"""CUDA's versions of `core/ops.py`: one point a thread.
+
+What is missing here is the plain function of `ops`, compiled as it stands.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import cuda
+from numba.cuda import types
+from numba.cuda.extending import intrinsic
+
+
+@cuda.jit(device=True)
+def load(array, i, m):
+    return array[i]
+
+
+@cuda.jit(device=True)
+def store(array, i, m, value):
+    array[i] = value
+
+
+@intrinsic
+def point_at(_typing, positions, i, m, axes):
+    from numba.cuda import cgutils
+
+    result = types.UniTuple(positions.dtype, len(axes))
+
+    def codegen(context, builder, signature, arguments):
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        loaded = []
+        for k in range(len(axes)):
+            index = [context.get_constant(types.intp, k), arguments[1]]
+            pointer = cgutils.get_item_pointer(context, builder, signature.args[0], view, index)
+            loaded.append(builder.load(pointer))
+        return context.make_tuple(builder, result, loaded)
+
+    return result(positions, types.intp, m, axes), codegen
+
+
+@cuda.jit(device=True)
+def places(i, value):
+    return i
+
+
+@intrinsic
+def like(_typing, value, number):
+    def codegen(context, builder, signature, arguments):
+        return context.cast(builder, arguments[1], signature.args[1], value)
+
+    return value(value, number), codegen
+
+
+@intrinsic
+def select(_typing, condition, yes, no):
+    def codegen(context, builder, signature, arguments):
+        chosen = [
+            context.cast(builder, v, t, yes) for v, t in zip(arguments[1:], signature.args[1:], strict=True)
+        ]
+        return builder.select(arguments[0], *chosen)
+
+    return yes(condition, yes, no), codegen
+
+
+@cuda.jit(device=True)
+def any_lane(condition):
+    return condition
+
+
+@cuda.jit(device=True)
+def lowest(value):
+    return value
+
+
+@cuda.jit(device=True)
+def highest(value):
+    return value
+
+
+@intrinsic
+def times(_typing, a, b):
+    """`mul.rn` is the multiplication that the assembler may not fuse with an addition."""
+
+    def codegen(context, builder, signature, arguments):
+        pair = [context.cast(builder, v, t, a) for v, t in zip(arguments, signature.args, strict=True)]
+        number = pair[0].type
+        name = "__nv_fmul_rn" if a == types.float32 else "__nv_dmul_rn"
+        function = ir.FunctionType(number, [number, number])
+        existing = builder.module.globals.get(name)
+        return builder.call(existing or ir.Function(builder.module, function, name), pair)
+
+    return a(a, b), codegen
+
+
+@cuda.jit(device=True)
+def square_root(value):
+    return cuda.libdevice.sqrt(value)
+
+
+@cuda.jit(device=True)
+def nearest_whole(value):
+    return cuda.libdevice.rint(value)
+
+
+@intrinsic
+def power_of_two(_typing, exponent):
+    def codegen(_context, builder, _signature, arguments):
+        from daskclust.core.lanes import exponent_bits
+
+        return exponent_bits(builder, arguments[0], exponent.bitwidth)
+
+    return exponent(exponent), codegen
+
+
+@cuda.jit(device=True)
+def atomic_add(array, i, value):
+    return cuda.atomic.add(array, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_min(array, i, value):
+    return cuda.atomic.min(array, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_max(array, i, value):
+    return cuda.atomic.max(array, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_cas(array, i, old, new):
+    return cuda.atomic.cas(array, i, old, new)
+
+
+@cuda.jit(device=True)
+def atomic_load(array, i):
+    return array[i]

@@ -1,0 +1,137 @@
+"""What users pass as data, made into columns: arrays of points, DataFrames and xarray data sets.
+
+Known by name here, and imported nowhere: pandas, dask and xarray are looked for only if an object comes from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.checks import check_length
+
+LAYER = ("layer",)
+WEIGHT = ("energy", "weight")
+
+
+class Points(NamedTuple):
+    """Coordinates and named columns as the user gave them."""
+
+    X: Any  # (n, d) array of numpy, cupy or dask, or a pandas DataFrame of the coordinates alone
+    axes: tuple[Any, ...]  # their names, numbers where there are none
+    columns: dict[str, Any]  # every other column, by its name
+
+
+def library(thing: Any) -> str:
+    """Return the package that an object's class comes from."""
+    return type(thing).__module__.split(".")[0]
+
+
+def is_dask(array: Any) -> bool:
+    """Return True for dask arrays."""
+    return library(array) == "dask" and hasattr(array, "chunks")
+
+
+def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
+    """Return the coordinates in `data` and its other columns.
+
+    Parameters
+    ----------
+    data : array (n, d), DataFrame, xarray.Dataset or xarray.DataArray
+        Coordinates are the columns `coordinates`; by default ``x``, ``y``, and ``z`` where there is no ``layer``, or,
+        in a DataFrame without ``x``, all columns but those of `not_coordinates`.
+    not_coordinates : sequence of str
+        Columns that mean something else.
+    coordinates : sequence of str, optional
+        Names of the coordinate columns.
+    """
+    if library(data) == "xarray" and hasattr(data, "data_vars"):
+        return _from_dataset(data, not_coordinates, coordinates)
+    if library(data) == "xarray":
+        return split_points(data.data, not_coordinates)
+    if library(data) in ("pandas", "dask") and hasattr(data, "columns"):
+        return _from_frame(data, not_coordinates, coordinates)
+    if library(data) == "dask" and not is_dask(data):
+        raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
+    width = data.shape[1] if np.ndim(data) == 2 and hasattr(data, "shape") else 0
+    return Points(data, tuple(range(width)), {})
+
+
+def _coordinate_names(names: list[Any], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[Any]:
+    if asked is not None:
+        missing = [name for name in asked if name not in names]
+        if missing:
+            raise ValueError(f"there is no column {missing[0]!r} for a coordinate; the columns are {names}")
+        return list(asked)
+    if "x" in names:
+        return [name for name in ("x", "y", "z") if name in names and not (name == "z" and "layer" in names)]
+    return [name for name in names if name not in not_coordinates]
+
+
+def _from_frame(frame: Any, not_coordinates: Sequence[str], asked: Sequence[str] | None) -> Points:
+    names = list(frame.columns)
+    axes = _coordinate_names(names, not_coordinates, asked)
+    if library(frame) == "pandas":
+        others = {str(name): frame[name].to_numpy() for name in names if name not in axes}
+        return Points(frame[axes], tuple(axes), others)
+    # a dask DataFrame does not know how long its partitions are: this counts them
+    columns = frame.to_dask_array(lengths=True)
+    X = columns[:, [names.index(name) for name in axes]]
+    others = {
+        str(name): columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names) if name not in axes
+    }
+    return Points(X, tuple(axes), others)
+
+
+def _from_dataset(dataset: Any, not_coordinates: Sequence[str], asked: Sequence[str] | None) -> Points:
+    names = [str(name) for name in dataset.variables]
+    wanted = _coordinate_names(names, not_coordinates, asked)
+    first = dataset[wanted[0]] if wanted else None
+    if first is None or first.ndim != 1:
+        raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {names}")
+    others = {name: dataset[name].data for name in names if name not in wanted and dataset[name].dims == first.dims}
+    return Points(stack([dataset[name].data for name in wanted]), tuple(wanted), others)
+
+
+def stack(arrays: Sequence[Any]) -> Any:
+    """Return columns (n,) of numpy, cupy or dask side by side as (n, d)."""
+    if any(is_dask(array) for array in arrays):
+        import dask.array as da
+
+        columns = da.stack([da.asarray(array) for array in arrays], axis=1)
+        return columns.rechunk({1: -1})
+    dtype = np.result_type(*[array.dtype for array in arrays])
+    return np.stack([array.astype(dtype) for array in arrays], axis=1)
+
+
+def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
+    """Return a column with one value for each point of X, as an array of X's class and chunks.
+
+    Raises
+    ------
+    ValueError
+        Where there is not one value for each point.
+    """
+    if hasattr(values, "to_numpy") and library(values) == "pandas":
+        values = values.to_numpy()
+    if library(values) == "xarray":
+        values = values.data
+    if is_dask(X):
+        import dask.array as da
+
+        if library(values) == "dask" and hasattr(values, "to_dask_array"):
+            values = values.to_dask_array(lengths=True)
+        check_length(name, values, X.shape[0])
+        return da.asarray(values).rechunk((X.chunks[0],)).astype(dtype)
+    if library(values) == "dask":
+        raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
+    if is_cuda(X):
+        device = device_of(X)
+        check_length(name, values, len(X))
+        return values.astype(dtype) if is_cuda(values) else device.from_host(np.asarray(values, dtype))
+    values = np.asarray(values)
+    check_length(name, values, len(X))
+    return np.ascontiguousarray(values, dtype)

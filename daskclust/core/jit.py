@@ -1,0 +1,322 @@
+"""One body, three targets: CPU loops, CUDA kernels and the CUDA simulator compiled from the same function.
+
+`body` marks a function that other bodies call, `kernel` one that is run for every index. Neither compiles anything at
+import. A body may name the operations of `core/ops.py` and other bodies; for each target those names are bound anew to
+that target's versions, and with `bind` to functions chosen by the caller (a density kernel, a metric).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import itertools
+import os
+import threading
+import types as pytypes
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from daskclust.core import ops
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+BLOCK = 128  # CUDA threads a block
+_SIMULATED_THREADS = 32  # each is a Python thread, 0.3 ms to start
+
+
+class Body:
+    """A function that is compiled, when first needed, for each target that asks for it."""
+
+    def __init__(self, function: Callable[..., Any], bindings: dict[str, Any] | None = None) -> None:
+        self.function = function
+        self.bindings = bindings or {}
+        self._variants: dict[tuple[Any, ...], Body] = {}
+        functools.update_wrapper(self, function)
+
+    def bind(self, **names: Any) -> Body:
+        """Return this body with the given global names replaced, here and in the bodies it calls."""
+        needed = self._names(names)
+        chosen = {name: value for name, value in sorted(names.items()) if name in needed}
+        if not chosen:
+            return self
+        key = tuple(chosen.items())
+        if key not in self._variants:
+            self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
+        return self._variants[key]
+
+    def _names(self, bindings: dict[str, Any]) -> set[str]:
+        """Return the global names of this body and of those it calls, `bindings` put in their place."""
+        return {name for function in self._functions(bindings) for name in function.__code__.co_names}
+
+    def _functions(self, bindings: dict[str, Any]) -> set[Callable[..., Any]]:
+        """Return this body's function and those of all bodies that it calls."""
+        bindings = {**self.bindings, **bindings}
+        functions = {self.function}
+        for name in self.function.__code__.co_names:
+            value = bindings.get(name, self.function.__globals__.get(name))
+            if isinstance(value, Body):
+                functions |= value._functions(bindings)
+        return functions
+
+    def rebound(self, target: str) -> Callable[..., Any]:
+        """Return a copy of the function whose global names mean what they mean on `target`."""
+        bound = dict(self.function.__globals__)
+        for name in self.function.__code__.co_names:
+            value = self.bindings.get(name, bound.get(name))
+            if isinstance(value, Body):
+                value = value.bind(**self.bindings) if self.bindings else value
+                bound[name] = getattr(value, target)
+            elif name in ops.__all__ and value is getattr(ops, name):
+                bound[name] = _operation(name, target)
+            elif name in self.bindings:
+                bound[name] = value
+        copy = pytypes.FunctionType(self.function.__code__, bound, self.label, self.function.__defaults__)
+        copy.__module__ = self.function.__module__
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to workers by name, so that there, too, each body is compiled once."""
+        return _restore, (self.function.__module__, self.function.__qualname__, self.bindings)
+
+    @property
+    def label(self) -> str:
+        chosen = [getattr(v, "__name__", str(v)) for _, v in sorted(self.bindings.items())]
+        return "_".join([self.function.__name__, *chosen])
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether machine code may be kept on disk: not with a function that numba's cache cannot see change."""
+        return all(isinstance(v, Body | int | float | bool) for v in self.bindings.values())
+
+    @functools.cached_property
+    def cpu(self) -> Callable[..., Any]:
+        from numba import njit
+
+        return njit(_nrt=False, nogil=True, forceinline=True, error_model="numpy")(self.rebound("cpu"))
+
+    @functools.cached_property
+    def cuda(self) -> Callable[..., Any]:
+        if SIMULATED:
+            return self.rebound("cuda")
+        from numba import cuda
+
+        return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
+
+
+class Kernel(Body):
+    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads.
+
+    With `lanes` the body is ``body(i, m, row, ...)`` and treats points `i` to `i + m - 1`, whose entries in `row`, its
+    first array, are equal: a SIMD vector of them on the CPU, one on CUDA.
+    """
+
+    lanes = False
+
+    @functools.cached_property
+    def loop(self) -> Callable[..., Any]:
+        """The CPU loop ``loop(first, last, args)``."""
+        from numba import njit
+
+        template = _lane_loop if self.lanes else _loop
+        names: dict[str, Any] = {"body": self.cpu}
+        if self.lanes:
+            from daskclust.core.lanes import equal_run
+
+            names["equal_run"] = equal_run
+        return njit(_nrt=False, nogil=True, cache=self.cacheable, error_model="numpy")(self._driver(template, names))
+
+    @functools.cached_property
+    def grid(self) -> Any:
+        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop."""
+        from numba import cuda
+
+        template = _lane_grid if self.lanes else _grid
+        if SIMULATED:
+            template = _simulated_lane_grid if self.lanes else _simulated_grid
+            return cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda}))
+        return cuda.jit(cache=self.cacheable)(self._driver(template, {"body": self.cuda, "cuda": cuda}))
+
+    def _fingerprint(self) -> str:
+        """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
+        digest = hashlib.blake2s(digest_size=6)
+        for function in sorted(self._functions(self.bindings), key=lambda f: (f.__module__, f.__qualname__)):
+            code = function.__code__
+            digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
+        digest.update(_operations_source())
+        return digest.hexdigest()
+
+    def _driver(self, template: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
+        """Copy a driver; it takes its body's name, file and line so that numba caches it beside the body."""
+        label = f"{self.label}{template.__name__}_{self._fingerprint()}"
+        source = self.function.__code__
+        code = template.__code__.replace(
+            co_name=label, co_filename=source.co_filename, co_firstlineno=source.co_firstlineno
+        )
+        driver = pytypes.FunctionType(code, {**template.__globals__, **names}, label)
+        driver.__qualname__ = label
+        driver.__module__ = self.function.__module__
+        return driver
+
+    def run(self, n: int, *args: Any, grain: int = 8192) -> None:
+        """Run the body for `n` indices on the CPU, at least `grain` a task (a task costs about 5 us to hand out)."""
+        loop = self.loop
+        threads = thread_count()
+        if threads == 1 or n <= grain:
+            loop(0, n, args)
+            return
+        pieces = min(-(-n // grain), 8 * threads)
+        bounds = [n * k // pieces for k in range(pieces + 1)]
+        in_threads(lambda k: loop(bounds[k], bounds[k + 1], args), pieces, threads)
+
+    def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
+        """Launch the body for `n` indices on the current CUDA device."""
+        if n == 0:
+            return
+        if SIMULATED:
+            self.grid[2 if n > _SIMULATED_THREADS else 1, _SIMULATED_THREADS](n, *args)
+        else:
+            blocks = min(-(-n // BLOCK), 1 << 16)
+            self.grid[blocks, BLOCK, stream](n, args)
+
+
+class LaneKernel(Kernel):
+    """A kernel whose body treats several points that share a row."""
+
+    lanes = True
+
+
+def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:
+    found: Body = getattr(importlib.import_module(module), name)
+    return found.bind(**bindings)
+
+
+def body(function: Callable[..., Any]) -> Body:
+    """Mark a function that kernels and other bodies call on any target."""
+    return Body(function)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Mark ``function(i, *args)`` as the body of a kernel: it fills arrays, and allocates and raises nothing."""
+    return Kernel(function)
+
+
+def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
+    """Mark ``function(i, m, row, *args)`` as the body of a kernel over points that share a row (see `Kernel`)."""
+    return LaneKernel(function)
+
+
+def _operation(name: str, target: str) -> Any:
+    if target == "cpu":
+        from daskclust.core import lanes
+
+        return getattr(lanes, name)
+    if SIMULATED:
+        return getattr(ops, name)
+    from daskclust.core import cuda_ops
+
+    return getattr(cuda_ops, name)
+
+
+@functools.cache
+def _operations_source() -> bytes:
+    folder = Path(__file__).parent
+    return b"".join((folder / name).read_bytes() for name in ("jit.py", "lanes.py", "cuda_ops.py"))
+
+
+# --------------------------------------------------------------------------------------------------------------- drivers
+# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
+def _loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, *args)
+
+
+def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
+    i = first
+    while i < last:
+        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
+        body(i, m, *args)  # type: ignore[call-arg]
+        i += m
+
+
+def _grid(n, args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, *args)
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _lane_grid(n, args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_grid(n, *args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, *args)
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_lane_grid(n, *args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+
+
+# --------------------------------------------------------------------------------------------------------------- threads
+_local = threading.local()
+
+
+def thread_count() -> int:
+    """Return how many threads kernels use here: `numba.set_num_threads`' number, 1 inside `one_thread`."""
+    if getattr(_local, "single", False):
+        return 1
+    from numba import get_num_threads
+
+    return int(get_num_threads())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run kernels of this thread on one core: a dask worker already runs a task on each."""
+    before = getattr(_local, "single", False)
+    _local.single = True
+    try:
+        yield
+    finally:
+        _local.single = before
+
+
+def in_threads(task: Callable[[int], None], count: int, threads: int) -> None:
+    """Call ``task(0)`` to ``task(count - 1)`` on up to `threads` threads, each taking the next number when free.
+
+    Compiled kernels release the GIL, so Python threads are enough. Unlike numba's own threading layers they may be
+    used from several threads at once (dask's threaded scheduler) and after a fork.
+    """
+    numbers = itertools.count()
+
+    def work() -> None:
+        while (number := next(numbers)) < count:
+            task(number)
+
+    others = [_pool().submit(work) for _ in range(min(threads, count) - 1)]
+    try:
+        work()
+    finally:
+        for other in others:
+            if not other.cancel():  # one that has not begun has nothing left to do
+                other.result()
+
+
+@functools.cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="daskclust")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)

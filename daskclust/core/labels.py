@@ -1,0 +1,36 @@
+"""Labels of points: cluster numbers from 0, noise -1."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+NOISE = -1
+
+
+def same_partition(a: ArrayLike, b: ArrayLike) -> bool:
+    """Return True where two labellings are equal up to the names of clusters; noise is noise in both.
+
+    Parameters
+    ----------
+    a, b : array_like of int, shape (n,)
+        Labels; negative ones are noise.
+
+    Examples
+    --------
+    >>> same_partition([0, 0, 1, -1], [5, 5, 2, -1])
+    True
+    >>> same_partition([0, 0, 1, -1], [5, 5, 2, 2])
+    False
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or ((a < 0) != (b < 0)).any():
+        return False
+    pairs = np.unique(np.stack([a, b])[:, a >= 0], axis=1)
+    return bool(len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1])
+
+
+def count_clusters(labels: ArrayLike) -> int:
+    """Return the number of distinct labels that are not noise."""
+    labels = np.asarray(labels)
+    return len(np.unique(labels[labels >= 0]))
