@@ -1,0 +1,266 @@
+"""How well a clustering agrees with the truth: purity, completeness, their harmonic mean, and the Rand index.
+
+Noise is -1 on both sides. ``noise="ignore"`` (the default) means that noise is no cluster, but its points still count:
+
+- a predicted cluster that has true noise in it is less pure;
+- a true cluster whose points are labelled noise is less complete;
+- what is noise on the side whose clusters are judged does not count: points labelled noise have no part in purity, true
+  noise none in completeness.
+
+``noise="cluster"`` means that -1 is a cluster like any other on both sides.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from .core.labels import NOISE
+
+Noise = Literal["ignore", "cluster"]
+
+
+def purity(
+    truth: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    noise: Noise = "ignore",
+) -> float:
+    """Return the fraction of clustered weight that belongs to the main true cluster of its cluster.
+
+    Parameters
+    ----------
+    truth : array_like of int, shape (n,)
+        True clusters, -1 noise.
+    labels : array_like of int, shape (n,)
+        Predicted clusters, -1 noise.
+    sample_weight : array_like of float, shape (n,), optional
+        Weight of each point, such as its energy in GeV; 1 by default.
+    noise : {"ignore", "cluster"}, default "ignore"
+        "ignore": points labelled noise do not count, and true noise in a cluster is an impurity of it, even where it
+        is the largest part. "cluster": -1 is a cluster like any other.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where no weight is in a predicted cluster.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, labels that are no integers or below -1, and weights that are negative or not finite.
+
+    Notes
+    -----
+    O(n log n) time; memory is O(n), as the contingency table is sparse. One cluster per point is pure: look at
+    `completeness` too.
+
+    Examples
+    --------
+    >>> purity([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
+    0.6
+    """
+    table, has_noise = _contingency(truth, labels, sample_weight, noise)
+    return _main_share(table.T.tocsr(), has_noise[::-1])
+
+
+def completeness(
+    truth: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    noise: Noise = "ignore",
+) -> float:
+    """Return the fraction of true clusters' weight that is in the main predicted cluster of its true cluster.
+
+    Parameters
+    ----------
+    truth, labels, sample_weight
+        As for `purity`.
+    noise : {"ignore", "cluster"}, default "ignore"
+        "ignore": true noise does not count, and points of a true cluster that are labelled noise are lost. "cluster":
+        -1 is a cluster like any other.
+
+    Returns
+    -------
+    float
+        From 0 to 1; NaN where no weight is in a true cluster. It is `purity` with the first two arguments exchanged.
+
+    Raises
+    ------
+    ValueError
+        As of `purity`.
+
+    Notes
+    -----
+    This is the share of weight, not the conditional entropy that scikit-learn calls completeness. One cluster of all
+    points is complete: look at `purity` too.
+
+    Examples
+    --------
+    >>> completeness([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
+    0.75
+    """
+    table, has_noise = _contingency(truth, labels, sample_weight, noise)
+    return _main_share(table, has_noise)
+
+
+def f_score(
+    truth: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    sample_weight: npt.ArrayLike | None = None,
+    noise: Noise = "ignore",
+) -> float:
+    """Return the harmonic mean of purity and completeness.
+
+    Parameters
+    ----------
+    truth, labels, sample_weight, noise
+        As for `purity` and `completeness`.
+
+    Returns
+    -------
+    float
+        From 0 to 1. Where only one side has clusters, their match is 0; NaN where neither has.
+
+    Raises
+    ------
+    ValueError
+        As of `purity`.
+
+    Examples
+    --------
+    >>> round(f_score([0, 0, 1, 1, -1], [0, 0, 0, 1, 1]), 4)
+    0.6667
+    """
+    table, has_noise = _contingency(truth, labels, sample_weight, noise)
+    both = np.array([_main_share(table.T.tocsr(), has_noise[::-1]), _main_share(table, has_noise)])
+    if np.isnan(both).all():
+        return float("nan")
+    both = np.nan_to_num(both)
+    return float(2 * both.prod() / both.sum()) if both.sum() > 0 else 0.0
+
+
+def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: Noise = "ignore") -> float:
+    """Return the Rand index (pairs of points on which two clusterings agree), adjusted for chance.
+
+    Parameters
+    ----------
+    truth, labels : array_like of int, shape (n,)
+        Clusters, -1 noise.
+    noise : {"ignore", "cluster"}, default "ignore"
+        "ignore": a noise point shares a cluster with no other point, as if it were a cluster of its own. "cluster": -1
+        is a cluster like any other, which is what scikit-learn does with the same arrays.
+
+    Returns
+    -------
+    float
+        1 for equal partitions, about 0 for independent ones; negative values are possible.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, and for labels that are no integers or below -1.
+
+    Notes
+    -----
+    The number is that of `sklearn.metrics.adjusted_rand_score`. It has no weights: pairs are counted.
+
+    References
+    ----------
+    Hubert and Arabie, "Comparing partitions", Journal of Classification 2 (1985), doi:10.1007/BF01908075.
+
+    Examples
+    --------
+    >>> adjusted_rand_index([0, 0, 1, 1], [5, 5, 2, 2])
+    1.0
+    """
+    from sklearn.metrics import adjusted_rand_score
+
+    _check_noise(noise)
+    sides = [_check_labels(values, name) for values, name in ((truth, "truth"), (labels, "labels"))]
+    _check_lengths(truth=sides[0], labels=sides[1])
+    if noise == "ignore":
+        sides = [_noise_apart(side) for side in sides]
+    return float(adjusted_rand_score(*sides))
+
+
+def _noise_apart(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return labels where every noise point has a number of its own."""
+    is_noise = labels == NOISE
+    result: npt.NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    result[is_noise] = len(labels) + np.arange(int(is_noise.sum()))
+    return result
+
+
+def _contingency(
+    truth: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, noise: Noise
+) -> tuple[sp.csr_array, tuple[bool, bool]]:
+    """Return the weight of every pair of true cluster (row) and predicted cluster (column).
+
+    The second result tells whether the first row and the first column are noise that is no cluster.
+    """
+    _check_noise(noise)
+    rows, columns = _check_labels(truth, "truth"), _check_labels(labels, "labels")
+    weight = np.ones(len(rows)) if sample_weight is None else _check_weight(sample_weight)
+    _check_lengths(truth=rows, labels=columns, sample_weight=weight)
+    row_ids, row = np.unique(rows, return_inverse=True)
+    column_ids, column = np.unique(columns, return_inverse=True)
+    table = sp.coo_array((weight, (row, column)), shape=(len(row_ids), len(column_ids))).tocsr()
+    first = [noise == "ignore" and ids.size > 0 and ids[0] == NOISE for ids in (row_ids, column_ids)]
+    return table, (bool(first[0]), bool(first[1]))
+
+
+def _main_share(table: sp.csr_array, has_noise: tuple[bool, bool]) -> float:
+    """Return the sum over rows of their largest entry, as a fraction of all; noise is treated as in the module."""
+    judged = table[int(has_noise[0]) :]
+    total = float(judged.sum())
+    if not total > 0:
+        return float("nan")
+    matched = judged[:, int(has_noise[1]) :]
+    if matched.shape[1] == 0:
+        return 0.0
+    return min(1.0, float(matched.max(axis=1).sum()) / total)
+
+
+def _check_noise(noise: str) -> None:
+    """Raise for an unknown treatment of noise."""
+    if noise not in ("ignore", "cluster"):
+        raise ValueError(f"noise must be 'ignore' or 'cluster', got {noise!r}")
+
+
+def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
+    """Return labels as int64, if they are labels."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(f"{name} must be integers, got dtype {array.dtype}; use .astype(int)")
+    if array.size and array.min() < NOISE:
+        index = int(np.argmin(array))
+        raise ValueError(f"{name} must be {NOISE} (noise) or larger, got {array[index]} at index {index}")
+    return array.astype(np.int64)
+
+
+def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return weights as float64, if they are weights."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"sample_weight must have one dimension, got shape {array.shape}")
+    good = np.isfinite(array) & (array >= 0)
+    if not good.all():
+        index = int(np.argmin(good))
+        raise ValueError(f"sample_weight must be finite and not negative, got {array[index]} at index {index}")
+    return array
+
+
+def _check_lengths(**arrays: npt.NDArray[Any]) -> None:
+    """Raise for arrays of unequal lengths."""
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"arrays must have equal lengths, got {lengths}")

@@ -1,0 +1,242 @@
+"""Generators and sample files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+
+from daskclust import datasets
+from daskclust.io import read_hits
+
+GENERATORS = [
+    (datasets.calorimeter, {"n_layers": 3, "points_per_layer": 200}),
+    (datasets.hgcal_event, {"n_showers": 5, "n_noise": 100}),
+    (datasets.moons, {}),
+    (datasets.circles, {}),
+    (datasets.anisotropic_blobs, {}),
+]
+
+
+@pytest.mark.parametrize(("make", "kwargs"), GENERATORS)
+def test_generators_repeat_and_conform(make: Any, kwargs: dict[str, Any]) -> None:
+    ds = make(**kwargs, rng=1)
+    xr.testing.assert_identical(ds, make(**kwargs, rng=np.random.default_rng(1)))
+    assert not ds["x"].equals(make(**kwargs, rng=2)["x"])
+    assert set(ds.dims) == {"hit"}
+    assert {"x", "y", "layer", "energy", "truth"} <= set(ds)
+    assert ds["truth"].dtype == np.int64
+    assert ds["layer"].dtype == np.int32
+    assert all(ds[v].dtype == np.float32 for v in ds if v not in ("layer", "truth"))
+    assert all("units" in ds[v].attrs for v in ds)
+    assert ds["truth"].min() == -1
+    assert all(np.isfinite(ds[v]).all() for v in ds)
+    assert ds.attrs["generator"] == make.__name__
+    assert all(ds.attrs[name] == value for name, value in kwargs.items())
+    assert make(**kwargs).sizes["hit"] > 0
+
+
+def test_calorimeter_is_what_it_says() -> None:
+    ds = datasets.calorimeter(2, 10_000, rng=0)
+    truth = ds["truth"].values.reshape(2, -1)
+    assert (truth[:, 9500:] == -1).all()
+    np.testing.assert_array_equal(truth[:, :9500], np.arange(1900).repeat(10).reshape(2, -1))
+    np.testing.assert_array_equal(ds["layer"], np.repeat([0, 1], 10_000))
+    points = np.stack([ds["x"].values, ds["y"].values], axis=1)[truth.reshape(-1) >= 0].reshape(1900, 10, 2)
+    deviation = points - points.mean(axis=1, keepdims=True)
+    # The standard deviation of 34200 degrees of freedom is known to 0.4 %; five times that is allowed.
+    assert np.sqrt((deviation**2).sum() / (1900 * 9 * 2)) == pytest.approx(3.0, rel=0.02)
+    assert np.abs(points).max() < 250 + 3 * 3
+
+
+def test_calorimeter_looks_like_the_authors_file(shared_data: Path) -> None:
+    real = read_hits(shared_data / "clue" / "toyDetector_10000.csv")
+    ours = datasets.calorimeter(1, 10_000, sigma=2.0, rng=0)
+    for radius in (1.0, 3.0, 8.0):
+        mean = []
+        for ds in (real, ours):
+            xy = np.stack([ds["x"].values, ds["y"].values], axis=1)
+            mean.append(cKDTree(xy).query_ball_point(xy, radius, return_length=True).mean())
+        assert mean[0] == pytest.approx(mean[1], rel=0.05)
+    assert float(abs(real["x"][:9500]).max()) == pytest.approx(float(abs(ours["x"][:9500]).max()), abs=5)
+    assert float(abs(real["x"][9500:]).max()) == pytest.approx(float(abs(ours["x"][9500:]).max()), abs=2)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    n_layers=st.integers(0, 3),
+    points=st.integers(0, 50),
+    per_cluster=st.integers(1, 20),
+    noise=st.floats(0, 1),
+)
+def test_calorimeter_of_any_numbers(n_layers: int, points: int, per_cluster: int, noise: float) -> None:
+    ds = datasets.calorimeter(n_layers, points, points_per_cluster=per_cluster, noise=noise, rng=0)
+    assert ds.sizes["hit"] == n_layers * points
+    truth = ds["truth"].values
+    assert (truth == -1).sum() == n_layers * (points - round(points * (1 - noise)))
+    ids, counts = np.unique(truth[truth >= 0], return_counts=True)
+    np.testing.assert_array_equal(ids, np.arange(len(ids)))
+    assert counts.max(initial=1) <= per_cluster
+    pairs = np.stack([truth, ds["layer"].values])[:, truth >= 0]
+    assert np.unique(pairs, axis=1).shape[1] == len(ids)
+
+
+def test_hgcal_event_is_what_it_says() -> None:
+    ds = datasets.hgcal_event(rng=0)
+    assert 40_000 < ds.sizes["hit"] < 60_000
+    assert (np.diff(ds["layer"]) >= 0).all()
+    assert set(np.unique(ds["layer"])) == set(range(47))
+    assert ds["energy"].min() >= 0.003
+    np.testing.assert_allclose(ds["phi"], np.arctan2(ds["y"], ds["x"]), rtol=1e-5)
+    np.testing.assert_allclose(np.sinh(ds["eta"].values.astype(float)), ds["z"] / np.hypot(ds["x"], ds["y"]), rtol=1e-4)
+    assert len(np.unique(ds["truth"])) > 120
+    z = ds["z"].groupby(ds["layer"])
+    np.testing.assert_array_equal(z.min(), z.max())
+
+
+def test_hgcal_showers_point_to_the_origin_and_widen() -> None:
+    ds = datasets.hgcal_event(40, hadronic=0.0, n_noise=0, energy_range=(80.0, 100.0), rng=3)
+    frame = ds.to_dataframe()
+    frame["u"], frame["v"] = frame["x"] / frame["z"], frame["y"] / frame["z"]
+    middle = frame.groupby("truth")[["u", "v"]].median()
+    off = (
+        np.hypot(
+            frame["u"] - middle["u"].loc[frame["truth"]].to_numpy(),
+            frame["v"] - middle["v"].loc[frame["truth"]].to_numpy(),
+        )
+        * frame["z"]
+    )
+    assert off[frame["layer"] < 8].median() < off[frame["layer"] > 16].median()
+    # Half of the hits lie within a few cells of the axis, which goes through the origin.
+    assert off.median() < 3.0
+    profile = frame.groupby("layer")["energy"].sum()
+    assert 4 < profile.idxmax() < 16
+
+
+@pytest.mark.parametrize("cell_size", [0.5, 1.0, 3.0])
+def test_cells_are_a_hexagonal_lattice(cell_size: float) -> None:
+    ds = datasets.hgcal_event(5, 4, n_noise=500, cell_size=cell_size, rng=0)
+    for _, layer in ds.groupby("layer"):
+        xy = np.stack([layer["x"].values, layer["y"].values], axis=1).astype(float)
+        nearest = cKDTree(xy).query(xy, k=2)[0][:, 1]
+        assert nearest.min() >= cell_size * 0.999
+        np.testing.assert_allclose(nearest[nearest < 1.5 * cell_size], cell_size, rtol=1e-3)
+
+
+def test_points_go_to_the_nearest_cell() -> None:
+    from daskclust._showers import _hexagons
+
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-3, 3, (2, 2000))
+    column, row = _hexagons(x, y)
+    rows, columns = np.mgrid[-8:9, -12:13]
+    centres = np.stack([(columns + rows / 2).ravel(), (rows * np.sqrt(0.75)).ravel()], axis=1)
+    nearest = cKDTree(centres).query(np.stack([x, y], axis=1))[1]
+    np.testing.assert_array_equal(column, columns.ravel()[nearest])
+    np.testing.assert_array_equal(row, rows.ravel()[nearest])
+
+
+def test_energy_is_conserved_and_truth_is_the_main_source() -> None:
+    from daskclust._showers import Deposits, sum_in_cells
+
+    deposits = Deposits(
+        x=np.array([0.0, 0.1, 0.2, 5.0, 5.1, 0.0]),
+        y=np.array([0.0, 0.1, 0.0, 0.0, 0.0, 0.0]),
+        layer=np.array([0, 0, 0, 0, 0, 1]),
+        energy=np.array([1.0, 2.0, 1.5, 0.5, 0.5, 0.25]),
+        source=np.array([0, 1, 0, 4, -1, -1]),
+    )
+    cells = sum_in_cells(deposits, 1.0, 0.0)
+    np.testing.assert_array_equal(cells["energy"], [4.5, 1.0, 0.25])
+    np.testing.assert_array_equal(cells["truth"], [0, -1, -1])
+    np.testing.assert_array_equal(cells["x"], [0.0, 5.0, 0.0])
+    assert len(sum_in_cells(deposits, 1.0, 2.0)["energy"]) == 1
+
+
+def test_empty_events() -> None:
+    assert datasets.hgcal_event(0, n_noise=0, rng=0).sizes["hit"] == 0
+    assert datasets.hgcal_event(0, 1, n_noise=5, rng=0)["truth"].max() == -1
+    for make in (datasets.moons, datasets.circles, datasets.anisotropic_blobs):
+        assert make(0, rng=0).sizes["hit"] == 0
+        assert (make(10, noise=1.0, rng=0)["truth"] == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "kwargs", "message"),
+    [
+        (datasets.calorimeter, {"n_layers": -1}, "n_layers must be a whole number of at least 0, got -1"),
+        (datasets.calorimeter, {"points_per_layer": 2.5}, "points_per_layer must be a whole number"),
+        (datasets.calorimeter, {"points_per_cluster": 0}, "points_per_cluster must be a whole number of at least 1"),
+        (datasets.calorimeter, {"size": 0.0}, "size must be positive and finite, got 0.0"),
+        (datasets.calorimeter, {"sigma": float("nan")}, "sigma must be finite and not negative, got nan"),
+        (datasets.calorimeter, {"noise": 1.5}, "noise must be from 0 to 1, got 1.5"),
+        (datasets.hgcal_event, {"hadronic": -0.5}, "hadronic must be from 0 to 1, got -0.5"),
+        (datasets.hgcal_event, {"energy_range": (3.0, 1.0)}, r"energy_range must be .* got \(3.0, 1.0\)"),
+        (datasets.hgcal_event, {"energy_range": (0.0, 1.0)}, r"energy_range must be .* got \(0.0, 1.0\)"),
+        (datasets.hgcal_event, {"cell_size": -1.0}, "cell_size must be positive"),
+        (datasets.circles, {"factor": 2.0}, "factor must be from 0 to 1"),
+        (datasets.anisotropic_blobs, {"n_clusters": 0}, "n_clusters must be a whole number of at least 1"),
+        (datasets.moons, {"spread": -1.0}, "spread must be finite and not negative"),
+    ],
+)
+def test_wrong_arguments(make: Any, kwargs: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make(**kwargs)
+
+
+# fetch
+
+
+def test_fetch_from_a_mirror(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data))
+    for key in datasets.FILES:
+        path = datasets.fetch(key)
+        assert path == shared_data / key
+        assert datasets.fetch(path.name) == path
+        assert read_hits(path).sizes["hit"] == int(path.stem.split("_")[1])
+    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data / "clue"))
+    assert datasets.fetch("clue/moons_1000.csv") == shared_data / "clue" / "moons_1000.csv"
+
+
+def test_fetch_checks_the_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "moons_1000.csv").write_text("1,2,3,4\n")
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected f5df4e71.*delete it"):
+        datasets.fetch("moons_1000.csv")
+
+
+def test_fetch_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"unknown sample file 'mons'; known: clue/aniso_1000.csv, clue/circles"):
+        datasets.fetch("mons")
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', which is no folder; correct or unset it"):
+        datasets.fetch("moons_1000.csv")
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"pip install .* or put clue/moons_1000.csv into a folder"):
+        datasets.fetch("moons_1000.csv")
+
+
+def test_fetch_downloads_with_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def retrieve(url: str, known_hash: str, *, fname: str, path: Path) -> str:
+        calls.append((url, known_hash, fname, path))
+        return str(path / fname)
+
+    fake = ModuleType("pooch")
+    fake.__dict__.update(vars(SimpleNamespace(retrieve=retrieve, os_cache=lambda name: tmp_path / name)))
+    monkeypatch.setitem(sys.modules, "pooch", fake)
+    monkeypatch.delenv("DASKCLUST_DATA", raising=False)
+    assert datasets.fetch("clue/moons_1000.csv") == tmp_path / "daskclust" / "clue" / "moons_1000.csv"
+    ((url, known_hash, _, _),) = calls
+    assert url == "https://gitlab.cern.ch/kalos/clue/-/raw/master/data/input/moons_1000.csv"
+    assert known_hash == "sha256:" + datasets.FILES["clue/moons_1000.csv"].sha256

@@ -1,0 +1,140 @@
+"""Agreement of clusterings, against scikit-learn and against loops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score, completeness_score, homogeneity_score
+
+from daskclust import metrics
+
+Case = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@st.composite
+def cases(draw: Any, least: int = -1, min_size: int = 0) -> Case:
+    """Draw truth, labels and weights."""
+    n = draw(st.integers(min_size, 40))
+    sides = [np.array(draw(st.lists(st.integers(least, 4), min_size=n, max_size=n)), dtype=int) for _ in range(2)]
+    weight = np.array(draw(st.lists(st.integers(0, 8), min_size=n, max_size=n)), dtype=float) / 4
+    return sides[0], sides[1], weight
+
+
+def share_by_loops(judged: np.ndarray, other: np.ndarray, weight: np.ndarray, noise: str) -> float:
+    """Return the sum over clusters of the largest overlap, with noise as the module says."""
+    matched, total = 0.0, 0.0
+    for cluster in set(judged.tolist()):
+        if noise == "ignore" and cluster == -1:
+            continue
+        inside = judged == cluster
+        total += weight[inside].sum()
+        partners = [p for p in set(other[inside].tolist()) if noise == "cluster" or p != -1]
+        matched += max((weight[inside & (other == p)].sum() for p in partners), default=0.0)
+    return matched / total if total > 0 else math.nan
+
+
+@settings(deadline=None)
+@given(case=cases(), noise=st.sampled_from(["ignore", "cluster"]), weighted=st.booleans())
+def test_shares_equal_loops(case: Case, noise: Any, weighted: bool) -> None:
+    truth, labels, weight = case
+    given_weight = weight if weighted else None
+    weight = weight if weighted else np.ones(len(truth))
+    pure = metrics.purity(truth, labels, sample_weight=given_weight, noise=noise)
+    complete = metrics.completeness(truth, labels, sample_weight=given_weight, noise=noise)
+    assert pure == pytest.approx(share_by_loops(labels, truth, weight, noise), nan_ok=True)
+    assert complete == pytest.approx(share_by_loops(truth, labels, weight, noise), nan_ok=True)
+    assert type(pure) is type(complete) is float
+    assert not pure < 0
+    assert not pure > 1
+    both = metrics.f_score(truth, labels, sample_weight=given_weight, noise=noise)
+    if math.isnan(pure) and math.isnan(complete):
+        assert math.isnan(both)
+    elif math.isnan(pure) or math.isnan(complete) or pure + complete == 0:
+        assert both == 0.0
+    else:
+        assert both == pytest.approx(2 * pure * complete / (pure + complete))
+
+
+@settings(deadline=None)
+@given(case=cases(least=0, min_size=1))
+def test_one_exactly_where_scikit_learn_has_one(case: Case) -> None:
+    truth, labels, _ = case
+    assert (metrics.purity(truth, labels) == 1) == (homogeneity_score(truth, labels) > 1 - 1e-12)
+    assert (metrics.completeness(truth, labels) == 1) == (completeness_score(truth, labels) > 1 - 1e-12)
+
+
+@settings(deadline=None)
+@given(case=cases())
+def test_rand_index_equals_scikit_learn(case: Case) -> None:
+    truth, labels, _ = case
+    assert metrics.adjusted_rand_index(truth, labels, noise="cluster") == adjusted_rand_score(truth, labels)
+    apart = [np.where(v < 0, 100 + np.arange(len(v)), v) for v in (truth, labels)]
+    assert metrics.adjusted_rand_index(truth, labels) == adjusted_rand_score(*apart)
+
+
+@settings(deadline=None)
+@given(case=cases(), shift=st.integers(1, 1000), seed=st.integers(0, 99))
+def test_names_and_order_do_not_matter(case: Case, shift: int, seed: int) -> None:
+    truth, labels, weight = case
+    order = np.random.default_rng(seed).permutation(len(truth))
+    other = np.where(labels < 0, labels, (labels * 7 + shift) ** 2)[order]
+    for metric in (metrics.purity, metrics.completeness, metrics.f_score):
+        expected = metric(truth, labels, sample_weight=weight)
+        assert metric(truth[order], other, sample_weight=weight[order]) == pytest.approx(expected, nan_ok=True)
+    expected = metrics.adjusted_rand_index(truth, labels)
+    assert metrics.adjusted_rand_index(truth[order], other) == pytest.approx(expected)
+
+
+def test_what_noise_means() -> None:
+    truth, labels = [0, 0, 0, 0, -1, -1], [0, 0, -1, -1, 0, -1]
+    assert metrics.purity(truth, labels) == pytest.approx(2 / 3)
+    assert metrics.completeness(truth, labels) == pytest.approx(2 / 4)
+    assert metrics.purity(truth, labels, noise="cluster") == pytest.approx(4 / 6)
+    assert math.isnan(metrics.purity([0, 1], [-1, -1]))
+    assert metrics.completeness([0, 1], [-1, -1]) == 0.0
+    assert metrics.f_score([0, 1], [-1, -1]) == 0.0
+    assert math.isnan(metrics.f_score([-1, -1], [-1, -1]))
+    assert math.isnan(metrics.purity([], []))
+    assert metrics.adjusted_rand_index([-1, -1, 0, 0], [-1, -1, 0, 0]) == 1.0
+
+
+def test_weights_decide_the_main_cluster() -> None:
+    assert metrics.purity([0, 0, 1], [0, 0, 0], sample_weight=[1, 1, 8]) == 0.8
+    assert metrics.purity([0, 0, 1], [0, 0, 0], sample_weight=[0, 0, 0]) != metrics.purity([0], [0])
+
+
+def test_data_arrays_are_taken() -> None:
+    labels = xr.DataArray([0, 0, 1], dims="hit")
+    assert metrics.purity(labels, labels, sample_weight=labels.astype(float)) == 1.0
+    assert metrics.adjusted_rand_index(labels, labels) == 1.0
+
+
+@pytest.mark.parametrize("metric", [metrics.purity, metrics.completeness, metrics.f_score, metrics.adjusted_rand_index])
+def test_wrong_labels(metric: Any) -> None:
+    with pytest.raises(ValueError, match=r"equal lengths, got \{'truth': 2, 'labels': 1"):
+        metric([0, 1], [0])
+    with pytest.raises(ValueError, match=r"labels must be integers, got dtype float64; use .astype\(int\)"):
+        metric([0], [0.5])
+    with pytest.raises(ValueError, match=r"truth must be -1 \(noise\) or larger, got -2 at index 1"):
+        metric([0, -2], [0, 0])
+    with pytest.raises(ValueError, match=r"labels must have one dimension, got shape \(1, 1\)"):
+        metric([0], [[0]])
+    with pytest.raises(ValueError, match="noise must be 'ignore' or 'cluster', got 'drop'"):
+        metric([0], [0], noise="drop")
+
+
+@pytest.mark.parametrize("metric", [metrics.purity, metrics.completeness, metrics.f_score])
+def test_wrong_weights(metric: Any) -> None:
+    for bad in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"sample_weight must be finite and not negative, got .* at index 1"):
+            metric([0, 0], [0, 0], sample_weight=[1.0, bad])
+    with pytest.raises(ValueError, match="'sample_weight': 1"):
+        metric([0, 0], [0, 0], sample_weight=[1.0])
+    with pytest.raises(ValueError, match="one dimension"):
+        metric([0], [0], sample_weight=[[1.0]])
