@@ -343,5 +343,6 @@ def _from_measures(
     order = device.from_host(np.arange(n, dtype=np.int32))
     nearest = device.argument(nearest_higher.astype(np.int32))
     arrays = [device.argument(array) for array in (density, delta)]
-    trees, _ = plan.local(Measures(Chunk(columns), order, *arrays, nearest))
+    chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
+    trees, _ = plan.local(Measures(chunk, order, *arrays, nearest))
     return plan.finish(trees, None)

@@ -143,11 +143,6 @@ def find_root(i, parent):
 
 
 @kernel
-def flag(i, is_seed, count):
-    count[i] = is_seed[i]
-
-
-@kernel
 def mark_border(i, order, X, owned, low, high, period, reach, is_border):
     """Mark the chunk's own points within `reach` of a face of its block: points of other blocks may follow them."""
     at = order[i]
@@ -164,25 +159,13 @@ def scatter(i, places, values, target):
 
 
 @kernel
-def emit_labels(i, order, kind, root, seeds_up_to, numbers, number_of_exit, labels):
-    """Write the cluster of sorted point i: the number of the seed at the root of its tree, -1 below an outlier.
+def emit(i, order, ids, rho, delta, nearest, dm, kind, root, seeds_up_to, numbers, number_of_exit, results):
+    """Write the results of sorted point i in input order.
 
-    Seeds are numbered in input order, or as `numbers` says for the first, second, ... seed of this chunk.
+    Its label is the number of the seed at the root of its tree, -1 below an outlier. Seeds are numbered in input order,
+    or as `numbers` says for the first, second, ... seed of this chunk. `ids` are global, or empty.
     """
-    r = root[i]
-    label = np.int64(-1)
-    if kind[r] == SEED:
-        label = np.int64(seeds_up_to[order[r]] - 1)
-        if len(numbers) > 0:
-            label = numbers[label]
-    elif kind[r] == EXIT:
-        label = number_of_exit[r]
-    labels[order[i]] = label
-
-
-@kernel
-def emit_measures(i, order, ids, rho, delta, nearest, dm, density, separation, nearest_higher):
-    """Write density, delta and nearest higher of sorted point i in input order; `ids` are global, or empty."""
+    labels, density, separation, nearest_higher = results
     at = order[i]
     density[at] = rho[i]
     higher = np.int64(-1)
@@ -194,3 +177,12 @@ def emit_measures(i, order, ids, rho, delta, nearest, dm, density, separation, n
             higher = ids[higher]
     separation[at] = apart
     nearest_higher[at] = higher
+    r = root[i]
+    label = np.int64(-1)
+    if kind[r] == SEED:
+        label = np.int64(seeds_up_to[order[r]] - 1)
+        if len(numbers) > 0:
+            label = numbers[label]
+    elif kind[r] == EXIT:
+        label = number_of_exit[r]
+    labels[at] = label

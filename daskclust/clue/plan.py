@@ -92,15 +92,14 @@ class CluePlan:
     def measure(self, chunk: Chunk) -> Measures:
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
-        chunk = chunk._replace(columns={name: device.argument(values) for name, values in chunk.columns.items()})
-        X = chunk.columns["X"]
-        n, dtype = len(X), X.dtype.type
+        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        n, dtype = len(columns["X"]), columns["X"].dtype.type
         rho, delta = device.empty(n + PAD, dtype), device.empty(n, dtype)
         nearest = device.empty(n, np.int32)
         if n == 0:
             return Measures(chunk, device.empty(0, np.int32), rho, delta, nearest)
-        cells = self._sort(device, chunk)
-        weight = self._sorted_weight(device, chunk, cells)
+        cells = self._sort(device, columns, chunk.ids)
+        weight = self._sorted_weight(device, columns, cells)
         metric = {"distance2": periodic_distance2} if any(self.period) else {}
         density = kernels.density.bind(**metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
@@ -113,10 +112,10 @@ class CluePlan:
     def local(self, measures: Measures) -> tuple[Trees, Frontier | None]:
         """Find seeds and outliers, the root of every point, and the links that leave the chunk."""
         chunk, order, rho, delta, nearest = measures
-        device, n, dtype = device_of(rho), len(delta), rho.dtype.type
+        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         kind, parent = device.empty(n, np.int8), device.empty(n, np.int32)
         is_seed = device.empty(n, np.bool_)
-        rhoc_of = chunk.columns.get("rhoc", device.empty(0, dtype))
+        rhoc_of = device.argument(chunk.columns.get("rhoc", device.empty(0, dtype)))
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.from_host(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
@@ -132,7 +131,7 @@ class CluePlan:
     def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Trees, Frontier]:
         """Add the links of a block: from each exit to the point it follows, from each border point to its root."""
         (chunk, order, *_, nearest), kind, root, is_seed, _ = trees
-        X, n = chunk.columns["X"], len(nearest)
+        X, n = device.argument(chunk.columns["X"]), len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * SLACK + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
@@ -161,22 +160,23 @@ class CluePlan:
         Without `merged` the chunk is all of the data and its seeds are numbered as they come.
         """
         (chunk, order, rho, delta, nearest), kind, root, is_seed, exits = trees
-        device, n, dtype = device_of(rho), len(delta), rho.dtype.type
+        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         labels, nearest_higher = device.empty(n, np.int64), device.empty(n, np.int64)
         density, separation = device.empty(n, dtype), device.empty(n, dtype)
 
         seeds = device.scratch("seeds", n, np.int32)
-        device.run(kernels.flag, n, is_seed, seeds)
-        device.running_sum(seeds, n)
+        device.running_sum(is_seed, seeds)
         numbers = device.from_host(np.empty(0, np.int64) if merged is None else merged.numbers)
         exit_number = device.scratch("exit number", n if len(exits) else 0, np.int64)
         if len(exits) and merged is not None:
             answers = device.from_host(merged.answers)
             device.run(kernels.scatter, len(exits), device.from_host(exits), answers, exit_number)
-        device.run(kernels.emit_labels, n, order, kind, root, seeds, numbers, exit_number, labels)
         ids = device.from_host(np.empty(0, np.int64) if chunk.ids is None else chunk.ids)
-        measures = rho, delta, nearest, dtype(self.dm)
-        device.run(kernels.emit_measures, n, order, ids, *measures, density, separation, nearest_higher)
+        outputs = (labels, density, separation, nearest_higher)
+        device.run(
+            kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), kind, root, seeds, numbers, exit_number,
+            outputs,
+        )  # fmt: skip
         results = {
             "labels": labels,
             "density": density,
@@ -192,13 +192,13 @@ class CluePlan:
         return results
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, chunk: Chunk) -> Cells:
+    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any) -> Cells:
         """Sort the points into cells a little wider than dm, but of at most twice dc."""
-        X, group = chunk.columns["X"], chunk.columns.get("layer", device.empty(0, np.int32))
+        X, group = columns["X"], columns.get("layer", device.empty(0, np.int32))
         check_count(len(X))
         low, high, bad = survey(device, X)
         if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if chunk.ids is None else int(chunk.ids[bad]))
+            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
         first_group, last_group = group_range(device, group)
         groups = last_group - first_group + 1
         if groups > 4 * len(X) + 1024:  # far-apart numbers: count them without the gaps
@@ -209,11 +209,11 @@ class CluePlan:
         check_grid(groups, grid.shape, low, high, tile)
         return sort_into_cells(device, X, group, groups, grid)
 
-    def _sorted_weight(self, device: Host | Cuda, chunk: Chunk, cells: Cells) -> Any:
-        X = chunk.columns["X"]
+    def _sorted_weight(self, device: Host | Cuda, columns: dict[str, Any], cells: Cells) -> Any:
+        X = columns["X"]
         weight = device.scratch("weight", len(X) + PAD, X.dtype)
-        if "weight" in chunk.columns:
-            device.run(gather, len(X), chunk.columns["weight"], cells.order, weight)
+        if "weight" in columns:
+            device.run(gather, len(X), columns["weight"], cells.order, weight)
         else:
             device.run(fill, len(X), weight, X.dtype.type(1))
         return weight

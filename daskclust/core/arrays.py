@@ -38,8 +38,9 @@ class Host:
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 8192) -> None:
         kernel.run(n, *args, grain=grain)
 
-    def running_sum(self, values: Any, n: int) -> None:
-        np.cumsum(values[:n], out=values[:n])
+    def running_sum(self, values: Any, sums: Any) -> None:
+        """Write the sum of all `values` up to each to int32 `sums`; they may be the same array."""
+        np.cumsum(values, out=sums, dtype=np.int32)
 
     def to_host(self, array: Any) -> Any:
         return array
@@ -91,10 +92,10 @@ class Cuda:
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
         kernel.launch(n, *args)
 
-    def running_sum(self, values: Any, n: int) -> None:
+    def running_sum(self, values: Any, sums: Any) -> None:
         from daskclust.core.scan import running_sum
 
-        running_sum(self, values, n)
+        running_sum(self, values, sums)
 
     def to_host(self, array: Any) -> Any:
         return array.copy_to_host()
@@ -102,7 +103,8 @@ class Cuda:
     def from_host(self, array: Any) -> Any:
         from numba import cuda
 
-        return cuda.to_device(np.ascontiguousarray(array))
+        array = np.ascontiguousarray(array)
+        return cuda.to_device(array) if array.size else self.empty(array.shape, array.dtype)
 
     def argument(self, array: Any) -> Any:
         from numba import cuda

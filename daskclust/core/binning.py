@@ -39,7 +39,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     if not dense:
         _sort_by_key(device, X, group, cells)
     elif device is HOST:
-        _sort_by_buckets(X, group, cells)
+        _sort_by_buckets(X, group, groups, cells)
     else:
         _sort_by_slots(device, X, group, cells)
     device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
@@ -69,33 +69,47 @@ def _put(place, i, X, cells):
 
 
 # ------------------------------------------------------------------------------------------------------ CPU: two levels
-def _sort_by_buckets(X: Any, group: Any, cells: Cells) -> None:
+def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
+    cell = np.empty(n, np.int32)
+    _cell_numbers.run(n, X, group, cells.grid, cell)
+    cells.first[0] = 0
+    begin = _ends_of_groups(group, groups, cells.grid.first_group)
+    if begin is not None:  # layer after layer: each is a bucket as it stands
+        _sort_bucket.run(groups, X, cell[:0], cell, begin, number // groups, cells, grain=1)
+        return
     shift = max(0, int(np.ceil(np.log2(max(1, number * _BUCKET / max(n, 1))))))
     buckets = (number - 1 >> shift) + 1
-    pieces = 8 * thread_count() if n > 65536 and thread_count() > 1 else 1
+    pieces = 8 * thread_count() if n > 8 * _BUCKET and thread_count() > 1 else 1
     counts = np.zeros((pieces, buckets), np.int32)
-    cell = np.empty(n, np.int32)
-    _count_buckets.run(pieces, X, group, cells.grid, shift, cell, counts, grain=1)
-
+    _count_buckets.run(pieces, cell, shift, counts, grain=1)
     begin = np.zeros(buckets * pieces + 1, np.int32)  # by bucket, then by piece: earlier points come first
     np.cumsum(counts.T, out=begin[1:])
     starts = begin[:-1].reshape(buckets, pieces).T.copy()
     order, its_cell = np.empty(n, np.int32), np.empty(n, np.int32)
     _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
-    del cell
-    cells.first[0] = 0
-    _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces], shift, cells, grain=1)
+    _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
+
+
+def _ends_of_groups(group: Any, groups: int, first_group: int) -> Any:
+    """Return where each group begins, and n, if points come group after group, in groups that fit the cache."""
+    if len(group) < groups * 64 or np.any(group[1:] < group[:-1]):
+        return None
+    begin = np.searchsorted(group, np.arange(first_group, first_group + groups + 1)).astype(np.int32)
+    return begin if np.diff(begin).max() <= 8 * _BUCKET else None
 
 
 @kernel
-def _count_buckets(piece, X, group, grid, shift, cell, counts):
-    n = len(X)
+def _cell_numbers(i, X, group, grid, cell):
+    cell[i] = cell_of(i, X, group, grid)
+
+
+@kernel
+def _count_buckets(piece, cell, shift, counts):
+    n = len(cell)
     pieces = len(counts)
     for i in range(n * piece // pieces, n * (piece + 1) // pieces):
-        c = cell_of(i, X, group, grid)
-        cell[i] = c
-        counts[piece, c >> shift] += 1
+        counts[piece, cell[i] >> shift] += 1
 
 
 @kernel
@@ -111,11 +125,14 @@ def _to_buckets(piece, cell, shift, starts, order, its_cell):
 
 
 @kernel
-def _sort_bucket(bucket, X, order, its_cell, begin, shift, cells):
-    """Sort one bucket. ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends."""
+def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
+    """Sort one bucket of `width` cells; its points are ``order[begin[bucket]:begin[bucket + 1]]``, or just those rows.
+
+    ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends.
+    """
     first = cells.first
-    low = bucket << shift
-    high = min(low + (1 << shift), len(first) - 1)
+    low = bucket * width
+    high = min(low + width, len(first) - 1)
     for c in range(low, high):
         first[c + 1] = 0
     for p in range(begin[bucket], begin[bucket + 1]):
@@ -125,23 +142,13 @@ def _sort_bucket(bucket, X, order, its_cell, begin, shift, cells):
         count = first[c + 1]
         first[c + 1] = total
         total += count
+    columns = np.uint32(cells.grid.shape[0])
     for p in range(begin[bucket], begin[bucket + 1]):
         c = its_cell[p]
         place = first[c + 1]
         first[c + 1] = place + 1
-        _put(place, order[p], X, cells)
-    columns = cells.grid.shape[0]
-    line = low // columns
-    left = (line + 1) * columns - low
-    place = begin[bucket]
-    for c in range(low, high):
-        if left == 0:
-            line += 1
-            left = columns
-        left -= 1
-        while place < first[c + 1]:
-            cells.row[place] = line
-            place += 1
+        _put(place, order[p] if len(order) > 0 else p, X, cells)
+        cells.row[place] = np.uint32(c) // columns
 
 
 # ----------------------------------------------------------------------------------------------------------- CUDA: slots
@@ -152,7 +159,7 @@ def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> Non
     cursor = device.scratch("cursor", number + 1, np.int32)
     device.run(fill, number + 1, cells.first, np.int32(0))
     device.run(_count_cell, n, X, group, cells.grid, cell, cells.first)
-    device.running_sum(cells.first, number + 1)
+    device.running_sum(cells.first, cells.first)
     device.run(_copy, number + 1, cells.first, cursor)
     device.run(_take_slot, n, cell, cursor, slots)
     device.run(_rank, n, slots, cell, X, cells)

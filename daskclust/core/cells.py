@@ -148,7 +148,7 @@ def cell_at(t, span_):
 def begin_of(cell, cells):
     """Return where `cell` begins among the sorted points: by table, or by bisection where there is none."""
     if len(cells.first) > 0:
-        return np.int64(cells.first[cell])
+        return np.uint64(cells.first[cell])
     low = np.int64(0)
     high = np.int64(len(cells.keys) - PAD)
     while low < high:
@@ -157,7 +157,7 @@ def begin_of(cell, cells):
             low = middle + 1
         else:
             high = middle
-    return low
+    return np.uint64(low)
 
 
 @body
@@ -183,7 +183,7 @@ def visit(state, own, positions, j, context):
 
 @body
 def fold_row(row, columns, own, cells, state, context):
-    """Fold `visit` over the points of `row` in the span `columns`."""
+    """Fold `visit` over the points of `row` in the span `columns`; j is unsigned, as Python's negative indices cost."""
     start, count, wrapped, total = columns
     base = row * cells.grid.shape[0]
     if count > 0:

@@ -56,11 +56,11 @@ def like(_typing, value, number):
 def select(_typing, condition, yes, no):
     def codegen(context, builder, signature, arguments):
         chosen = [
-            context.cast(builder, v, t, yes) for v, t in zip(arguments[1:], signature.args[1:], strict=True)
+            context.cast(builder, v, t, no) for v, t in zip(arguments[1:], signature.args[1:], strict=True)
         ]
         return builder.select(arguments[0], *chosen)
 
-    return yes(condition, yes, no), codegen
+    return no(condition, yes, no), codegen
 
 
 @cuda.jit(device=True)
@@ -84,23 +84,34 @@ def times(_typing, a, b):
 
     def codegen(context, builder, signature, arguments):
         pair = [context.cast(builder, v, t, a) for v, t in zip(arguments, signature.args, strict=True)]
-        number = pair[0].type
-        name = "__nv_fmul_rn" if a == types.float32 else "__nv_dmul_rn"
-        function = ir.FunctionType(number, [number, number])
-        existing = builder.module.globals.get(name)
-        return builder.call(existing or ir.Function(builder.module, function, name), pair)
+        return _call(builder, "__nv_fmul_rn" if a == types.float32 else "__nv_dmul_rn", pair)
 
     return a(a, b), codegen
 
 
-@cuda.jit(device=True)
-def square_root(value):
-    return cuda.libdevice.sqrt(value)
+def _call(builder, name, arguments):  # type: ignore[no-untyped-def]
+    """Call a function of libdevice on numbers of one type."""
+    number = arguments[0].type
+    known = builder.module.globals.get(name)
+    function = known or ir.Function(builder.module, ir.FunctionType(number, [number] * len(arguments)), name)
+    return builder.call(function, arguments)
 
 
-@cuda.jit(device=True)
-def nearest_whole(value):
-    return cuda.libdevice.rint(value)
+def _libdevice(single: str, double: str):  # type: ignore[no-untyped-def]
+    """Return a function of one number that keeps its precision."""
+
+    @intrinsic
+    def apply(_typing, value):  # type: ignore[no-untyped-def]
+        def codegen(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+            return _call(builder, single if value == types.float32 else double, arguments)
+
+        return value(value), codegen
+
+    return apply
+
+
+square_root = _libdevice("__nv_sqrtf", "__nv_sqrt")
+nearest_whole = _libdevice("__nv_rintf", "__nv_rint")
 
 
 @intrinsic

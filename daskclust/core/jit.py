@@ -20,6 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from daskclust.core import ops
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -242,17 +244,19 @@ def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
 
 
 def _grid(n, args):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
-    while i < n:
+    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
+    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
+    while i < last:
         body(i, *args)
-        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
 
 
 def _lane_grid(n, args):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
-    while i < n:
+    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
+    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
+    while i < last:
         body(i, 1, *args)  # type: ignore[call-arg]
-        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
 
 
 def _simulated_grid(n, *args):  # type: ignore[no-untyped-def]

@@ -196,13 +196,13 @@ def like(_typing, value, number):
 @intrinsic
 def select(_typing, condition, yes, no):
     lanes = next((t for t in (yes, no) if isinstance(t, Lanes)), None)
-    result = lanes or yes
+    result = lanes or no
 
     def codegen(context, builder, signature, arguments):
         chosen = []
         for value, given in zip(arguments[1:], signature.args[1:], strict=True):
             chosen.append(
-                _as_lanes(context, builder, value, given, lanes) if lanes else context.cast(builder, value, given, yes)
+                _as_lanes(context, builder, value, given, lanes) if lanes else context.cast(builder, value, given, no)
             )
         return builder.select(arguments[0], *chosen)
 

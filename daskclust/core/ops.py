@@ -46,7 +46,7 @@ def like(value, number):
 
 
 def select(condition, yes, no):
-    """Return `yes` in the lanes where `condition` holds, `no` in the others."""
+    """Return `yes` in the lanes where `condition` holds, `no` in the others; of two scalars, in the type of `no`."""
     return yes if condition else no
 
 

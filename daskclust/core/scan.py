@@ -16,12 +16,12 @@ WIDTH = 8 if SIMULATED else 512  # threads a block, each with one element; the s
 
 
 @cuda.jit
-def _scan_blocks(values, sums, n):  # type: ignore[no-untyped-def]
-    """Replace each element by the sum of its block up to it; `sums` takes the total of each block."""
+def _scan_blocks(values, sums, totals, n):  # type: ignore[no-untyped-def]
+    """Write to `sums` the sum of each element's block up to it; `totals` takes that of each block."""
     shared = cuda.shared.array(WIDTH, np.int32)
     thread = cuda.threadIdx.x
     i = cuda.blockIdx.x * WIDTH + thread
-    shared[thread] = values[i] if i < n else 0
+    shared[thread] = np.int32(values[i]) if i < n else np.int32(0)
     cuda.syncthreads()
     step = 1
     while step < WIDTH:
@@ -31,26 +31,27 @@ def _scan_blocks(values, sums, n):  # type: ignore[no-untyped-def]
         cuda.syncthreads()
         step *= 2
     if i < n:
-        values[i] = shared[thread]
+        sums[i] = shared[thread]
     if thread == WIDTH - 1:
-        sums[cuda.blockIdx.x] = shared[thread]
+        totals[cuda.blockIdx.x] = shared[thread]
 
 
 @cuda.jit
-def _add_before(values, sums, n):  # type: ignore[no-untyped-def]
+def _add_before(sums, totals, n):  # type: ignore[no-untyped-def]
     """Add to each element the total of the blocks before its own."""
     i = cuda.blockIdx.x * WIDTH + cuda.threadIdx.x
     if cuda.blockIdx.x > 0 and i < n:
-        values[i] += sums[cuda.blockIdx.x - 1]
+        sums[i] += totals[cuda.blockIdx.x - 1]
 
 
-def running_sum(device: Any, values: Any, n: int, level: int = 0) -> None:
-    """Replace int32 ``values[:n]``, on a CUDA device, by their running sum."""
+def running_sum(device: Any, values: Any, sums: Any, level: int = 0) -> None:
+    """Write the sum of all `values` up to each to int32 `sums`; both are on a CUDA device and may be the same array."""
+    n = len(values)
     blocks = -(-n // WIDTH)
     if blocks == 0:
         return
-    sums = device.scratch(f"scan {level}", blocks, np.int32)
-    _scan_blocks[blocks, WIDTH](values, sums, n)
+    totals = device.scratch(f"scan {level}", blocks, np.int32)
+    _scan_blocks[blocks, WIDTH](values, sums, totals, n)
     if blocks > 1:
-        running_sum(device, sums, blocks, level + 1)
-        _add_before[blocks, WIDTH](values, sums, n)
+        running_sum(device, totals, totals, level + 1)
+        _add_before[blocks, WIDTH](sums, totals, n)

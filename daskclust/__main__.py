@@ -1,0 +1,5 @@
+"""``python -m daskclust``."""
+
+from daskclust.cli import main
+
+main()

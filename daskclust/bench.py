@@ -1,0 +1,168 @@
+"""Time systems on their papers' own points, step by step."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.jit import Kernel
+
+# kernels by the step of the paper's table 2 that they do
+_CLUE_STEPS = {
+    "build grid": (
+        "_survey_piece", "_survey_point", "_survey_group", "_cell_numbers", "_count_buckets", "_to_buckets",
+        "_sort_bucket", "_end", "gather", "fill", "_copy", "_count_cell", "_take_slot", "_rank",
+    ),
+    "density": ("density",),
+    "nearest higher": ("nearest_higher",),
+    "seeds, outliers": ("classify",),
+    "clusters": ("find_root", "emit"),
+}  # fmt: skip
+
+
+def bench_clue(sizes: list[int], *, device: str = "cpu", threads: int = 0, repeats: int = 7) -> dict[str, Any]:
+    """Time CLUE on the paper's calorimeter: 100 layers, dc 3 cm, delta 5 cm, rhoc 8.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Numbers of points in all.
+    device : {"cpu", "cuda"}
+        Where the arrays are; on CUDA the time includes the copies from and to the host in ``host_to_host``.
+    threads : int, default 0
+        Threads of CPU kernels; 0: as numba has it.
+    repeats : int, default 7
+        Runs of each size after a warm-up; medians are reported.
+
+    Returns
+    -------
+    dict
+        ``machine`` facts, ``parameters`` and ``runs``: for each size milliseconds in all and by step, and peak memory in
+        bytes a point beyond the input.
+    """
+    import numba
+
+    from daskclust.machine import describe
+
+    if threads:
+        numba.set_num_threads(threads)
+    runs = [_time_clue(n, device, repeats) for n in sizes]
+    parameters = {"layers": 100, "dc": 3.0, "delta_c": 5.0, "delta_o": 5.0, "rhoc": 8.0}
+    facts = {"device": device, "threads": int(numba.get_num_threads())}
+    return {"system": "clue", **facts, "parameters": parameters, "machine": describe(), "runs": runs}
+
+
+def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
+    from daskclust import CLUE
+    from daskclust.datasets import calorimeter
+
+    points = calorimeter(100, max(1, n // 100), rng=0)
+    X = np.stack([points["x"].values, points["y"].values], axis=1)
+    columns = {"layer": points["layer"].values.astype(np.int32), "sample_weight": points["energy"].values}
+    clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
+    run = {"points": len(X)}
+    finish: Callable[[], None] = lambda: None  # noqa: E731
+    arrays = (X, columns)
+    if device == "cuda":
+        import cupy
+
+        finish = cupy.cuda.get_current_stream().synchronize
+        arrays = (cupy.asarray(X), {name: cupy.asarray(values) for name, values in columns.items()})
+
+        def host_to_host() -> None:
+            clue.fit(cupy.asarray(X), **{name: cupy.asarray(values) for name, values in columns.items()})
+            cupy.asnumpy(clue.labels_)
+
+        run["host_to_host_ms"] = _median_ms(host_to_host, finish, repeats)
+
+    def fit() -> None:
+        clue.fit(arrays[0], **arrays[1])
+
+    run["total_ms"] = _median_ms(fit, finish, repeats)
+    run["steps_ms"] = _steps_ms(fit, finish, repeats)
+    run["clusters"] = clue.n_clusters_
+    if device == "cpu":
+        run["peak_bytes_per_point"] = _peak_bytes(fit) / len(X)
+    return run
+
+
+def _median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        finish()
+        begin = time.perf_counter()
+        call()
+        finish()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) * 1e3
+
+
+def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> dict[str, float]:
+    """Return the median time of each step; the device waits after each kernel, so on CUDA their sum is not the total."""
+    runs = []
+    for _ in range(repeats):
+        with _kernel_times(finish) as seconds:
+            call()
+        runs.append(seconds)
+    return {
+        step: statistics.median(sum(run[name] for name in kernels) for run in runs) * 1e3
+        for step, kernels in _CLUE_STEPS.items()
+    }
+
+
+@contextmanager
+def _kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
+    """Collect how long each kernel runs while this is open."""
+    seconds: dict[str, float] = defaultdict(float)
+    originals = {"run": Kernel.run, "launch": Kernel.launch}
+
+    def timed(original: Callable[..., None]) -> Callable[..., None]:
+        def call(self: Kernel, *args: Any, **options: Any) -> None:
+            finish()
+            begin = time.perf_counter()
+            original(self, *args, **options)
+            finish()
+            seconds[self.function.__name__] += time.perf_counter() - begin
+
+        return call
+
+    try:
+        for name, original in originals.items():
+            setattr(Kernel, name, timed(original))
+        yield seconds
+    finally:
+        for name, original in originals.items():
+            setattr(Kernel, name, original)
+
+
+def _peak_bytes(call: Callable[[], None]) -> int:
+    """Return the memory that a call takes at its peak, results included; numpy's arrays are counted."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """Return a report's figures as a Markdown table."""
+    steps = list(_CLUE_STEPS)
+    memory = report["device"] == "cpu"
+    head = ["points", "clusters", *[f"{step} (ms)" for step in steps], "total (ms)", "Mpoints/s"]
+    head += ["peak (B/point)"] if memory else ["host to host (ms)"]
+    rows = [head, ["---:"] * len(head)]
+    for run in report["runs"]:
+        row = [f"{run['points']:,}", f"{run['clusters']:,}", *[f"{run['steps_ms'][step]:.2f}" for step in steps]]
+        row += [f"{run['total_ms']:.2f}", f"{run['points'] / run['total_ms'] / 1e3:.1f}"]
+        row += [f"{run['peak_bytes_per_point']:.0f}" if memory else f"{run['host_to_host_ms']:.2f}"]
+        rows.append(row)
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
