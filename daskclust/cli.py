@@ -222,8 +222,17 @@ def demo(
 
     with _progress("clustering an event on a Dask cluster"):
         report = run_demo(folder, workers, seed)
-    console.print(report.table())
-    console.print(report.summary())
+    largest = report.clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
+    table = Table(title="The ten clusters with most energy", title_justify="left")
+    columns = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "x": ".1f", "y": ".1f", "rms": ".2f"}
+    for name in columns:
+        unit = largest[name].attrs.get("units", "1")
+        table.add_column(name if unit == "1" else f"{name} ({unit})", justify="right")
+    for row in zip(*[largest[name].values for name in columns], strict=True):
+        table.add_row(*[format(value, form) for value, form in zip(row, columns.values(), strict=True)])
+    console.print(table)
+    for line in report.lines():
+        console.print(escape(line), highlight=False, soft_wrap=True)
     if not report.equal:
         raise ValueError("the answers on Dask and in memory differ: please report this with the seed and the versions")
 

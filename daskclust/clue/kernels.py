@@ -7,7 +7,7 @@ import numpy as np
 from daskclust.core.cells import fold_neighbours, open_distance2, within_period
 from daskclust.core.exp import exp_of_negative
 from daskclust.core.jit import body, kernel, lane_kernel
-from daskclust.core.ops import like, load, places, select, square_root, store, times
+from daskclust.core.ops import highest, like, load, places, select, square_root, store, times
 
 FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
 
@@ -90,6 +90,18 @@ def take_nearer(state, own, positions, j, context):
     )
 
 
+@body
+def largest_nearest2(state, context):
+    """How far the search must go on for the point, of those in a SIMD vector, that has the farthest to go."""
+    return np.float64(highest(state[0]))
+
+
+@body
+def walk(i, m, cells, reach, state, context):
+    """Visit the neighbours; bound to `search_neighbours` where dm is so large that most of them need no visit."""
+    return fold_neighbours(i, m, cells, reach, state, context)
+
+
 @lane_kernel
 def nearest_higher(i, m, row, cells, reach, beyond2, rho, delta, nearest):
     """Place of the closest denser point within dm among the sorted points and its distance; -1 and inf for none."""
@@ -98,7 +110,7 @@ def nearest_higher(i, m, row, cells, reach, beyond2, rho, delta, nearest):
     nowhere = like(own_order, -1)
     context = (cells.grid.period, rho, cells.order, own_rho, own_order)
     state = (like(own_rho, beyond2), nowhere, nowhere)
-    nearest2, _, place = fold_neighbours(i, m, cells, reach, state, context)
+    nearest2, _, place = walk(i, m, cells, reach, state, context)
     store(delta, i, m, select(place < 0, like(own_rho, np.inf), square_root(nearest2)))
     store(nearest, i, m, place)
 

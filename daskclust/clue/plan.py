@@ -15,15 +15,12 @@ import numpy as np
 from daskclust.clue import kernels
 from daskclust.core.arrays import Cuda, Host, device_of, fill
 from daskclust.core.binning import gather, sort_into_cells
-from daskclust.core.cells import PAD, Cells, make_grid, periodic_distance2
+from daskclust.core.cells import PAD, WIDER, Cells, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.checks import check_count, check_grid, raise_not_finite
 from daskclust.core.jit import Body
 from daskclust.core.merge import Frontier, Slice, merge_trees
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import group_range, survey
-
-SLACK = 1 + 1e-6  # cells are searched a little farther than distances in float32 may be rounded
-
 
 class Measures(NamedTuple):
     """Densities and nearest highers of sorted points, and what is needed to go on from them."""
@@ -86,7 +83,7 @@ class CluePlan:
     @property
     def halo(self) -> float:
         """How far around a block its chunk must reach."""
-        return (self.dm + self.dc) * SLACK
+        return (self.dm + self.dc) * WIDER
 
     # ------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Measures:
@@ -103,10 +100,10 @@ class CluePlan:
         metric = {"distance2": periodic_distance2} if any(self.period) else {}
         density = kernels.density.bind(**metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
-        device.run(density, n, cells.row, cells, self.dc * SLACK, square_below(dtype(self.dc)), weight, *factors, rho)
-        nearest_higher = kernels.nearest_higher.bind(**metric, visit=kernels.take_nearer)
+        device.run(density, n, cells.row, cells, self.dc * WIDER, square_below(dtype(self.dc)), weight, *factors, rho)
+        nearest_higher = kernels.nearest_higher.bind(**metric, **self._search_step())
         beyond2 = np.nextafter(square_below(dtype(self.dm)), dtype(np.inf))
-        device.run(nearest_higher, n, cells.row, cells, self.dm * SLACK, beyond2, rho, delta, nearest)
+        device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
         return Measures(chunk, cells.order, rho, delta, nearest)
 
     def local(self, measures: Measures) -> tuple[Trees, Frontier | None]:
@@ -134,7 +131,7 @@ class CluePlan:
         X, n = device.argument(chunk.columns["X"]), len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
-        reach = self.dm * SLACK + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
+        reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
         device.run(kernels.mark_border, n, order, X, owned, low, high, self.period, reach, is_border)
 
         place_id = chunk.ids[device.to_host(order)[:n]]
@@ -204,7 +201,7 @@ class CluePlan:
         if groups > 4 * len(X) + 1024:  # far-apart numbers: count them without the gaps
             distinct, compact = np.unique(device.to_host(group), return_inverse=True)
             group, first_group, groups = device.from_host(compact.astype(np.int32)), 0, len(distinct)
-        tile = min(max(self.dc, self.dm), 2 * self.dc) * SLACK
+        tile = min(max(self.dc, self.dm), 2 * self.dc) * WIDER
         grid = make_grid(low, high, tile, self.period, first_group)
         check_grid(groups, grid.shape, low, high, tile)
         return sort_into_cells(device, X, group, groups, grid)
@@ -217,6 +214,12 @@ class CluePlan:
         else:
             device.run(fill, len(X), weight, X.dtype.type(1))
         return weight
+
+    def _search_step(self) -> dict[str, Body]:
+        step: dict[str, Body] = {"visit": kernels.take_nearer}
+        if self.dm > 2 * self.dc:  # measured: with fewer rows to leave out, looking for them costs more than it saves
+            step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
+        return step
 
     def _density_step(self) -> dict[str, Body]:
         if self.chi is kernels.flat and self.neighbor_weight == 1.0:

@@ -32,7 +32,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         grid,
         device.scratch("positions", (d, n + PAD), X.dtype),
         device.empty(n + PAD, np.int32),
-        device.scratch("row", n + PAD, np.int32 if dense else np.int64),
+        device.scratch("row", n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
         device.scratch("first", number + 1 if dense else 0, np.int32),
         device.scratch("keys", 0 if dense else n + PAD, np.int64),
     )

@@ -20,6 +20,7 @@ from daskclust.core.jit import body
 from daskclust.core.ops import highest, like, lowest, point_at, select, times
 
 PAD = 16  # elements behind the last point: SIMD lanes may read them, never use them
+WIDER, NARROWER = 1 + 1e-6, 1 - 1e-6  # distances in float32 may be rounded: look a little farther than they say
 MAX_AXES = 4  # axes beyond the fourth count in distances but are not cut into cells
 
 
@@ -222,6 +223,73 @@ def fold_neighbours(i, m, cells, reach, state, context):
                 other = (cell_at(t3, rows3) * size2 + cell_at(t2, rows2)) * size1 + cell_at(t1, rows1)
                 state = fold_row(base + other, columns, own, cells, state, context)
     return state
+
+
+@body
+def radius2(state, context):
+    """Stand for the squared distance within which a search goes on; `search_neighbours` is bound to a real one."""
+    return np.inf
+
+
+@body
+def search_neighbours(i, m, cells, reach, state, context):
+    """Return `state` after folding `visit` over the neighbours that may still matter, the nearest rows first.
+
+    As `fold_neighbours`, but in no fixed order, and rows, or ends of rows, farther than ``radius2(state, context)`` are
+    left out: for searches whose outcome does not depend on the order.
+    """
+    grid = cells.grid
+    axes = len(grid.inverse)
+    own = point_at(cells.positions, i, m, grid.period)
+    rows1 = axis_span(1, own, reach, grid) if axes > 1 else one_cell()
+    rows2 = axis_span(2, own, reach, grid) if axes > 2 else one_cell()
+    rows3 = axis_span(3, own, reach, grid) if axes > 3 else one_cell()
+    size1 = row_axis_size(1, grid)
+    size2 = row_axis_size(2, grid)
+    here1 = own_cell(1, own, grid) if axes > 1 else np.int64(0)
+    here2 = own_cell(2, own, grid) if axes > 2 else np.int64(0)
+    here3 = own_cell(3, own, grid) if axes > 3 else np.int64(0)
+    base = cells.row[i] - ((here3 * size2 + here2) * size1 + here1)
+    for t3 in range(rows3[3]):
+        cell3 = outward(t3, rows3, here3)
+        gap3 = axis_gap2(3, cell3, own, grid) if axes > 3 else 0.0
+        for t2 in range(rows2[3]):
+            cell2 = outward(t2, rows2, here2)
+            gap2 = gap3 + (axis_gap2(2, cell2, own, grid) if axes > 2 else 0.0)
+            for t1 in range(rows1[3]):
+                cell1 = outward(t1, rows1, here1)
+                gap1 = gap2 + (axis_gap2(1, cell1, own, grid) if axes > 1 else 0.0)
+                left2 = radius2(state, context) - gap1
+                if left2 >= 0.0:
+                    columns = axis_span(0, own, min(reach, math.sqrt(left2) * WIDER), grid)
+                    row = base + (cell3 * size2 + cell2) * size1 + cell1
+                    state = fold_row(row, columns, own, cells, state, context)
+    return state
+
+
+@body
+def outward(t, span_, center):
+    """Return the `t`-th cell of a span, counted from `center` to both sides as far as they go."""
+    start, count, _wrapped, total = span_
+    if total > count or center < start or center >= start + count:
+        return cell_at(t, span_)  # across the seam of a period any order will do
+    before, after = center - start, start + count - 1 - center
+    both = min(before, after)
+    if t > 2 * both:
+        return center - (t - both) if before > after else center + (t - both)
+    step = (t + 1) >> 1
+    return center - step if t & 1 else center + step
+
+
+@body
+def axis_gap2(axis, cell, own, grid):
+    """Return a lower bound of the squared distance along `axis` between `own` and points in `cell`; 0 if periodic."""
+    if grid.period[axis] > 0.0:
+        return 0.0
+    begin = (cell + grid.origin[axis]) / grid.inverse[axis]
+    end = (cell + grid.origin[axis] + 1) / grid.inverse[axis]
+    gap = max(begin - np.float64(highest(own[axis])), np.float64(lowest(own[axis])) - end, 0.0)
+    return times(gap, gap) * NARROWER
 
 
 @body
