@@ -1,6 +1,18 @@
 __version__: str
 
-__all__ = ["CLUE", "ExponentialKernel", "GaussianKernel", "accessor", "core", "datasets", "io", "metrics", "plot", "properties", "workers"]
+__all__ = [
+    "CLUE",
+    "ExponentialKernel",
+    "GaussianKernel",
+    "accessor",
+    "core",
+    "datasets",
+    "io",
+    "metrics",
+    "plot",
+    "properties",
+    "workers",
+]
 
 from . import accessor as accessor
 from . import core as core

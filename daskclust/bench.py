@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.arrays import cupy_module
 from daskclust.core.jit import Kernel
 
 # kernels by the step of the paper's table 2 that they do
@@ -44,8 +45,8 @@ def bench_clue(sizes: list[int], *, device: str = "cpu", threads: int = 0, repea
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters`` and ``runs``: for each size milliseconds in all and by step, and peak memory in
-        bytes a point beyond the input.
+        ``machine`` facts, ``parameters`` and ``runs``: for each size milliseconds in all and by step, and peak
+        memory in bytes a point beyond the input.
     """
     import numba
 
@@ -65,25 +66,24 @@ def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
 
     points = calorimeter(100, max(1, n // 100), rng=0)
     X = np.stack([points["x"].values, points["y"].values], axis=1)
-    columns = {"layer": points["layer"].values.astype(np.int32), "sample_weight": points["energy"].values}
+    host = [X, points["layer"].values.astype(np.int32), points["energy"].values]
     clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
-    run = {"points": len(X)}
-    finish: Callable[[], None] = lambda: None  # noqa: E731
-    arrays = (X, columns)
+    run: dict[str, Any] = {"points": len(X)}
+    arrays, finish = host, _nothing_to_wait_for
     if device == "cuda":
-        import cupy
-
+        cupy = cupy_module()
         finish = cupy.cuda.get_current_stream().synchronize
-        arrays = (cupy.asarray(X), {name: cupy.asarray(values) for name, values in columns.items()})
+        arrays = [cupy.asarray(array) for array in host]
 
         def host_to_host() -> None:
-            clue.fit(cupy.asarray(X), **{name: cupy.asarray(values) for name, values in columns.items()})
+            X, layer, weight = (cupy.asarray(array) for array in host)
+            clue.fit(X, layer=layer, sample_weight=weight)
             cupy.asnumpy(clue.labels_)
 
         run["host_to_host_ms"] = _median_ms(host_to_host, finish, repeats)
 
     def fit() -> None:
-        clue.fit(arrays[0], **arrays[1])
+        clue.fit(arrays[0], layer=arrays[1], sample_weight=arrays[2])
 
     run["total_ms"] = _median_ms(fit, finish, repeats)
     run["steps_ms"] = _steps_ms(fit, finish, repeats)
@@ -91,6 +91,10 @@ def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
     if device == "cpu":
         run["peak_bytes_per_point"] = _peak_bytes(fit) / len(X)
     return run
+
+
+def _nothing_to_wait_for() -> None:
+    """CPU kernels are done when their call returns."""
 
 
 def _median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> float:
@@ -106,7 +110,7 @@ def _median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: in
 
 
 def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> dict[str, float]:
-    """Return the median time of each step; the device waits after each kernel, so on CUDA their sum is not the total."""
+    """Return the median time of each step; the device waits after each kernel: on CUDA their sum is no total."""
     runs = []
     for _ in range(repeats):
         with _kernel_times(finish) as seconds:
@@ -122,7 +126,7 @@ def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int
 def _kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
     """Collect how long each kernel runs while this is open."""
     seconds: dict[str, float] = defaultdict(float)
-    originals = {"run": Kernel.run, "launch": Kernel.launch}
+    originals: dict[str, Callable[..., None]] = {"run": Kernel.run, "launch": Kernel.launch}
 
     def timed(original: Callable[..., None]) -> Callable[..., None]:
         def call(self: Kernel, *args: Any, **options: Any) -> None:

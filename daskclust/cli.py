@@ -70,7 +70,7 @@ def clue(
     from daskclust.io import read_hits, write_hits
 
     began = time.perf_counter()
-    parameters = {
+    parameters: dict[str, Any] = {
         "dc": dc,
         "rhoc": _number_or_name(rhoc),
         "delta_c": delta_c,
@@ -162,26 +162,22 @@ class _Work:
 
     def compute(self, dataset: Any) -> Any:
         """Compute a lazy Dataset on the workers, where its arrays stay, and return it."""
-        import dask
-        from distributed import futures_of, wait
+        from daskclust.workers import persist
 
-        (done,) = dask.persist(dataset)
-        futures = futures_of(done)
-        self._progress.update(self._task, total=len(futures))
-        while pending := [future for future in futures if not future.done()]:
-            self._progress.update(self._task, completed=len(futures) - len(pending))
-            time.sleep(0.1)
-        wait(futures)
-        for future in futures:
-            if future.status == "error":
-                future.result()
-        return done
+        return persist(dataset, lambda done, total: self._progress.update(self._task, completed=done, total=total))
 
 
 @contextmanager
 def _progress(name: str, *, quiet: bool = False) -> Iterator[_Work]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
-    from rich.progress import TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )  # fmt: skip
 
     columns = (
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -197,12 +193,9 @@ def _cluster(workers: int) -> Iterator[Any]:
     if workers == 0:
         yield None
         return
-    import logging
-
     from daskclust.workers import start
 
     with start(workers) as client:
-        client.forward_logging("distributed.worker", level=logging.CRITICAL)
         yield client
 
 

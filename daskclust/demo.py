@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-_PARAMETERS = {"dc": 2.0, "rhoc": 0.3, "delta_c": 2.0, "delta_o": 3.0}  # cm, GeV
+_PARAMETERS: dict[str, Any] = {"dc": 2.0, "rhoc": 0.3, "delta_c": 2.0, "delta_o": 3.0}  # cm, GeV
 _RESULTS = ("label", "density", "delta", "nearest_higher", "is_seed")
 
 
@@ -35,12 +35,13 @@ class Report:
         energy = self.result["energy"].values
         purity = metrics.purity(in_layer, label, sample_weight=energy)
         completeness = metrics.completeness(in_layer, label, sample_weight=energy)
+        same = "are equal, element by element" if self.equal else "DIFFER"
+        hits = f"{label.size:,} hits on {len(np.unique(layer))} layers"
+        times = f"on the Dask cluster {self.seconds_dask:.2f} s, in memory {self.seconds_memory * 1e3:.1f} ms"
         return [
-            f"{label.size:,} hits on {len(np.unique(layer))} layers: {self.clusters.sizes['cluster']:,} clusters, "
-            f"{(label < 0).sum():,} hits are noise",
+            f"{hits}: {self.clusters.sizes['cluster']:,} clusters, {(label < 0).sum():,} hits are noise",
             f"of the energy, purity {purity:.3f}, completeness {completeness:.3f} against the showers' hits of a layer",
-            f"on the Dask cluster {self.seconds_dask:.2f} s, in memory {self.seconds_memory * 1e3:.1f} ms; the two answers "
-            + ("are equal, element by element" if self.equal else "DIFFER"),
+            f"{times}; the two answers {same}",
             f"pictures: {self.page}",
         ]
 
@@ -70,6 +71,7 @@ def run_demo(folder: Path, workers: int = 2, seed: int = 1) -> Report:
     event = hgcal_event(rng=seed)
     with start(workers):
         lazy = ClustAccessor(event.chunk(hit=-(-event.sizes["hit"] // 8))).clue(**_PARAMETERS, partition="layers")
+        lazy.compute()  # workers import and load their kernels
         begin = time.perf_counter()
         result = lazy.compute()
         seconds_dask = time.perf_counter() - begin
@@ -91,7 +93,7 @@ def _write_page(result: xr.Dataset, clusters: xr.Dataset, page: Path) -> None:
     busiest = int(np.bincount(result["layer"].values).argmax())
     pictures: Any = (
         plot.clusters(result, layer=busiest, links=True).opts(title=f"Clusters of layer {busiest}")
-        + plot.decision(result, log=True).opts(title="Decision plot")
+        + plot.decision(result, logx=True).opts(title="Decision plot")
         + plot.clusters(result, x="z", y="y", seeds=False).opts(title="The event from the side")
         + plot.energy_spectrum(clusters).opts(title="Energy of the clusters")
     )

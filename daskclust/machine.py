@@ -9,8 +9,29 @@ import platform
 import subprocess
 from pathlib import Path
 
-_PACKAGES = ("daskclust", "numpy", "numba", "scipy", "scikit-learn", "dask", "distributed", "xarray", "pandas", "pyarrow")
-_OPTIONAL = ("holoviews", "datashader", "panel", "uproot", "pooch", "cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "dask-cuda")
+_PACKAGES = (
+    "daskclust",
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "dask",
+    "distributed",
+    "xarray",
+    "pandas",
+    "pyarrow",
+)
+_OPTIONAL = (
+    "holoviews",
+    "datashader",
+    "panel",
+    "uproot",
+    "pooch",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+    "numba-cuda",
+    "dask-cuda",
+)
 
 
 def describe() -> dict[str, dict[str, str]]:
@@ -65,7 +86,9 @@ def _gpu() -> dict[str, str]:
         for k, line in enumerate(asked.stdout.strip().splitlines()):
             facts[f"device {k}"] = line.strip()
     except (OSError, subprocess.SubprocessError):
-        facts["driver"] = "none found: nvidia-smi does not run; a GPU needs NVIDIA's driver, 525 or newer (580 for CUDA 13)"
+        facts["driver"] = (
+            "none found: nvidia-smi does not run; a GPU needs NVIDIA's driver, 525 or newer (580 for CUDA 13)"
+        )
     for package, module in (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda")):
         if importlib.util.find_spec(module) is None:
             facts[package] = 'missing: pip install "daskclust[gpu]" (CUDA 13) or "daskclust[gpu12]" (CUDA 12)'

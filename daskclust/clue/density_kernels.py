@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from daskclust.clue import kernels
 from daskclust.core.checks import check_positive
@@ -46,6 +46,8 @@ class ExponentialKernel:
 class UserKernel(Body):
     """A function of the distance that the user compiled with numba; on the CPU it is called lane by lane."""
 
+    # ruff: noqa: D102 (as of Body)
+
     @property
     def cacheable(self) -> bool:
         return False
@@ -58,7 +60,7 @@ class UserKernel(Body):
     def cuda(self) -> Callable[..., Any]:  # type: ignore[override]
         return _for_cuda(self.function)
 
-    def bind(self, **names: Any) -> Body:
+    def bind(self, **names: Any) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -164,17 +164,15 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             columns["weight"] = _weights(coordinates, sample_weight)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points)
+        self._lazy: Lazy | None = None
         if is_dask(coordinates):
             self._lazy = Lazy(columns, _partition(partition, columns, plan), "layer")
             self._keep(self._lazy.run(plan, _dtypes(coordinates.dtype)))
         else:
-            self._lazy = None
             self._keep(run_in_memory(plan, columns))
         return self
 
-    def rethreshold(
-        self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None
-    ) -> CLUE:
+    def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:
         """Cluster the same points with other thresholds, without computing densities again.
 
         Parameters
@@ -211,7 +209,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         other._lazy = self._lazy
         if self._lazy is not None:
             if plan.rhoc is None and changed["rhoc"] is not None:
-                raise ValueError("rhoc must be one number to rethreshold a dask array; fit again with one for each point")
+                raise ValueError(
+                    "rhoc must be one number to rethreshold a dask array; fit again with one for each point"
+                )
             other._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
             return other
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
@@ -322,8 +322,10 @@ def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) 
     """Return the partition for as many chunks as X has."""
     from daskclust.core.engine import balanced_partition
 
-    if isinstance(asked, Partition) or asked == "chunks":
-        return None if asked == "chunks" else asked
+    if isinstance(asked, Partition):
+        return asked
+    if asked == "chunks":
+        return None
     count = columns["X"].numblocks[0]
     if asked == "layers" or (asked == "auto" and "layer" in columns):
         if "layer" not in columns:
@@ -339,10 +341,9 @@ def _from_measures(
 ) -> dict[str, Any]:
     """Return the results that follow from densities and nearest highers in input order."""
     device = device_of(density)
-    n = len(density)
-    order = device.from_host(np.arange(n, dtype=np.int32))
+    order = device.from_host(np.arange(len(density), dtype=np.int32))
     nearest = device.argument(nearest_higher.astype(np.int32))
-    arrays = [device.argument(array) for array in (density, delta)]
+    rho, separation = device.argument(density), device.argument(delta)
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
-    trees, _ = plan.local(Measures(chunk, order, *arrays, nearest))
+    trees, _ = plan.local(Measures(chunk, order, rho, separation, nearest))
     return plan.finish(trees, None)

@@ -18,7 +18,7 @@ def distance2(own, positions, j, period):
     return open_distance2(own, positions, j, period)
 
 
-# ------------------------------------------------------------------------------------------------- density, equation 2.3
+# ------------------------------------------------------------------------------------------------ density, equation 2.3
 @body
 def gaussian(distance, per_scale):
     """exp(-d**2 / (2 sigma**2)) with `per_scale` = 1 / sigma."""
@@ -54,7 +54,7 @@ def add_weight(state, own, positions, j, context):
 
 @body
 def add_weighted(state, own, positions, j, context):
-    """A point counts with chi = 1 at itself, with neighbor_weight * chi(d) for others within dc."""
+    """Count a point itself with chi = 1, others within dc with neighbor_weight * chi(d)."""
     period, reach2, weight, neighbor_weight, per_scale, self = context
     d2 = distance2(own, positions, j, period)
     part = select(self == j, like(d2, 1), times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
@@ -70,7 +70,7 @@ def density(i, m, row, cells, reach, reach2, weight, neighbor_weight, per_scale,
     store(rho, i, m, total)
 
 
-# ------------------------------------------------------------------------------------------ nearest higher, equation 2.4
+# ----------------------------------------------------------------------------------------- nearest higher, equation 2.4
 @body
 def take_nearer(state, own, positions, j, context):
     """Keep the closest denser point.
@@ -115,7 +115,7 @@ def nearest_higher(i, m, row, cells, reach, beyond2, rho, delta, nearest):
     store(nearest, i, m, place)
 
 
-# ------------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
+# ---------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
 @kernel
 def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, kind, parent, is_seed):
     """Decide what sorted point i is; `parent` is the point it follows, itself at the root of a tree.

@@ -22,6 +22,7 @@ from daskclust.core.merge import Frontier, Slice, merge_trees
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import group_range, survey
 
+
 class Measures(NamedTuple):
     """Densities and nearest highers of sorted points, and what is needed to go on from them."""
 

@@ -74,7 +74,7 @@ class Cuda:
         from numba import cuda
 
         if self._gives_cupy:  # cupy's memory pool makes this cheap
-            return cuda.as_cuda_array(_cupy().empty(shape, dtype), sync=False)
+            return cuda.as_cuda_array(cupy_module().empty(shape, dtype), sync=False)
         return cuda.device_array(shape, np.dtype(dtype))
 
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
@@ -113,11 +113,11 @@ class Cuda:
 
     def compress(self, array: Any, wanted: Any) -> Any:
         if self._gives_cupy:
-            return _cupy().asarray(array)[_cupy().asarray(wanted)]
+            return cupy_module().asarray(array)[cupy_module().asarray(wanted)]
         return self.from_host(self.to_host(array)[wanted])
 
     def give(self, array: Any) -> Any:
-        return _cupy().asarray(array) if self._gives_cupy else array
+        return cupy_module().asarray(array) if self._gives_cupy else array
 
 
 HOST = Host()
@@ -141,7 +141,8 @@ def device_of(array: Any) -> Host | Cuda:
 
 
 @functools.cache
-def _cupy() -> Any:
+def cupy_module() -> Any:
+    """Return cupy, or say how to install it."""
     try:
         import cupy
     except ImportError as error:

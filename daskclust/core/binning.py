@@ -151,7 +151,7 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
         cells.row[place] = np.uint32(c) // columns
 
 
-# ----------------------------------------------------------------------------------------------------------- CUDA: slots
+# ---------------------------------------------------------------------------------------------------------- CUDA: slots
 def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
     cell = device.scratch("cell", n, np.int32)

@@ -55,9 +55,7 @@ def like(_typing, value, number):
 @intrinsic
 def select(_typing, condition, yes, no):
     def codegen(context, builder, signature, arguments):
-        chosen = [
-            context.cast(builder, v, t, no) for v, t in zip(arguments[1:], signature.args[1:], strict=True)
-        ]
+        chosen = [context.cast(builder, v, t, no) for v, t in zip(arguments[1:], signature.args[1:], strict=True)]
         return builder.select(arguments[0], *chosen)
 
     return no(condition, yes, no), codegen

@@ -70,7 +70,9 @@ class Lazy:
         self._lengths = columns["X"].chunks[0]
         self._meta = columns["X"]._meta
         self._starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
-        pieces = [dict(zip(columns, blocks, strict=True)) for blocks in zip(*map(_blocks, columns.values()), strict=True)]
+        pieces = [
+            dict(zip(columns, blocks, strict=True)) for blocks in zip(*map(_blocks, columns.values()), strict=True)
+        ]
         firsts = [int(start) for start in self._starts[:-1]]
         self._moved = partition is not None
         if partition is None:
@@ -192,7 +194,7 @@ def _gather(pieces: Sequence[dict[str, Any]], start: int) -> dict[str, Any]:
     return results
 
 
-# ------------------------------------------------------------------------------------------------------- dask's own calls
+# ----------------------------------------------------------------------------------------------------- dask's own calls
 def _blocks(array: Any) -> list[Any]:
     """Return the delayed blocks of a dask array that is cut along its first axis only."""
     return list(array.to_delayed().ravel())

@@ -80,9 +80,7 @@ def _from_frame(frame: Any, not_coordinates: Sequence[str], asked: Sequence[str]
     # a dask DataFrame does not know how long its partitions are: this counts them
     columns = frame.to_dask_array(lengths=True)
     X = columns[:, [names.index(name) for name in axes]]
-    others = {
-        str(name): columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names) if name not in axes
-    }
+    others = {str(name): columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names) if name not in axes}
     return Points(X, tuple(axes), others)
 
 

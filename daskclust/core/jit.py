@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -35,10 +35,11 @@ class Body:
     def __init__(self, function: Callable[..., Any], bindings: dict[str, Any] | None = None) -> None:
         self.function = function
         self.bindings = bindings or {}
-        self._variants: dict[tuple[Any, ...], Body] = {}
-        functools.update_wrapper(self, function)
+        self._variants: dict[tuple[Any, ...], Self] = {}
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__wrapped__ = function.__module__, function
 
-    def bind(self, **names: Any) -> Body:
+    def bind(self, **names: Any) -> Self:
         """Return this body with the given global names replaced, here and in the bodies it calls."""
         needed = self._names(names)
         chosen = {name: value for name, value in sorted(names.items()) if name in needed}
@@ -228,7 +229,7 @@ def _operations_source() -> bytes:
     return b"".join((folder / name).read_bytes() for name in ("jit.py", "lanes.py", "cuda_ops.py"))
 
 
-# --------------------------------------------------------------------------------------------------------------- drivers
+# -------------------------------------------------------------------------------------------------------------- drivers
 # Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
 def _loop(first, last, args):  # type: ignore[no-untyped-def]
     for i in range(first, last):
@@ -273,7 +274,7 @@ def _simulated_lane_grid(n, *args):  # type: ignore[no-untyped-def]
         i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
 
 
-# --------------------------------------------------------------------------------------------------------------- threads
+# -------------------------------------------------------------------------------------------------------------- threads
 _local = threading.local()
 
 

@@ -85,8 +85,10 @@ def _binary(symbol, instruction, result=None):
     @overload(symbol)
     def operate(x, y):
         number = (types.Number, types.Boolean)
-        if isinstance(x, Lanes) and isinstance(y, (Lanes, *number)) or isinstance(y, Lanes) and isinstance(x, number):
-            return lambda x, y: apply(x, y)
+        if (isinstance(x, Lanes) and isinstance(y, (Lanes, *number))) or (
+            isinstance(y, Lanes) and isinstance(x, number)
+        ):
+            return lambda x, y: apply(x, y)  # noqa: PLW0108 (numba wants a function)
         return None
 
 
@@ -131,7 +133,7 @@ def places(_typing, i, value):
 
 
 def _below(builder, count):
-    """The mask of the first `count` lanes."""
+    """Return the mask of the first `count` lanes."""
     return builder.icmp_signed("<", _NUMBERS, _spread(builder, builder.trunc(count, INT32)))
 
 
@@ -291,7 +293,7 @@ _absolute = _unary("fabs")
 @overload(abs)
 def _absolute_of_lanes(x):
     if isinstance(x, Lanes) and isinstance(x.dtype, types.Float):
-        return lambda x: _absolute(x)
+        return lambda x: _absolute(x)  # noqa: PLW0108
     return None
 
 

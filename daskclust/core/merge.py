@@ -45,7 +45,7 @@ def components(edges: Ids) -> tuple[Ids, Ids]:
 
 
 def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
-    """Number the roots of all chunks by ascending id and answer which root each asked id is connected to.
+    """Return the number of each root, by ascending id, and of the root that each asked id is connected to.
 
     Each connected component holds one root, or none: then it is noise.
     """

@@ -15,8 +15,24 @@ import threading
 import numpy as np
 
 __all__ = [
-    "atomic_add", "atomic_cas", "atomic_load", "atomic_max", "atomic_min", "any_lane", "highest", "like", "load",
-    "lowest", "nearest_whole", "places", "point_at", "power_of_two", "select", "square_root", "store", "times",
+    "any_lane",
+    "atomic_add",
+    "atomic_cas",
+    "atomic_load",
+    "atomic_max",
+    "atomic_min",
+    "highest",
+    "like",
+    "load",
+    "lowest",
+    "nearest_whole",
+    "places",
+    "point_at",
+    "power_of_two",
+    "select",
+    "square_root",
+    "store",
+    "times",
 ]  # fmt: skip
 
 
@@ -85,7 +101,7 @@ def nearest_whole(value):
 
 
 def power_of_two(exponent):
-    """Return 2 to the power of `exponent`, a floating-point number with a whole value in the range of normal numbers."""
+    """Return 2 to the power of `exponent`, a whole floating-point number in the range of normal ones."""
     return np.ldexp(type(exponent)(1), int(exponent))
 
 

@@ -1,8 +1,8 @@
 """Chunks of a data set: what a worker gets, and which point goes to which chunk.
 
-Chunks are groups of layers (or of apriori labels, or of events: any integer that neighbours share), blocks of space, or
-both. A block is cut out by planes across the axes; its chunk holds the points inside, which it *owns*, and a halo: those
-within a given distance of it, around periodic axes too.
+Chunks are groups of layers (or of apriori labels, or of events: any integer that neighbours share), blocks of space,
+or both. A block is cut out by planes across the axes; its chunk holds the points inside, which it *owns*, and a halo:
+those within a given distance of it, around periodic axes too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class Partition:
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
         """Return the extent of a chunk's block along each axis: [low, high), infinite where no block lies beyond."""
         extents = []
-        for axis, at in enumerate(np.unravel_index(chunk % math.prod(self.blocks), self.blocks or (1,))[: len(self.cuts)]):
+        for axis, at in enumerate(
+            np.unravel_index(chunk % math.prod(self.blocks), self.blocks or (1,))[: len(self.cuts)]
+        ):
             ends = (0.0, self.period[axis]) if self.period[axis] and self.blocks[axis] > 1 else (-np.inf, np.inf)
             edges = [ends[0], *self.cuts[axis], ends[1]]
             extents.append((float(edges[at]), float(edges[at + 1])))

@@ -1,4 +1,4 @@
-"""Running sums on CUDA: three launches, shared memory within a block. (On the CPU `numpy.cumsum` serves.)
+"""Running sums on CUDA: three launches, shared memory within a block; on the CPU `numpy.cumsum` serves.
 
 Imported only where there is CUDA or its simulator.
 """

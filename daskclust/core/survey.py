@@ -64,13 +64,13 @@ def _survey_piece(piece, X, low, high, bad):
         high[piece, k] = most
         if not finite:
             for i in range(begin, end):
-                if not X[i, k] - X[i, k] == 0:
+                if X[i, k] - X[i, k] != 0:
                     bad[piece] = min(bad[piece], i)
 
 
 @kernel
 def _survey_point(i, X, low, high, bad):
-    """A plain look before each atomic keeps threads from queueing: it may be stale, never wrong."""
+    """Update extremes; a plain look before each atomic keeps threads from queueing: it may be stale, never wrong."""
     for k in range(X.shape[1]):
         x = np.float64(X[i, k])
         if x - x == 0.0:

@@ -1,7 +1,7 @@
 """Union-find whose roots are the smallest index of their set, safe for any number of threads, on every target.
 
-`parent` starts as 0, 1, 2, ... . Larger roots are hooked under smaller ones by compare-and-swap, so the outcome does not
-depend on the order of unions.
+`parent` starts as 0, 1, 2, ... . Larger roots are hooked under smaller ones by compare-and-swap, so the outcome does
+not depend on the order of unions.
 """
 
 from __future__ import annotations
