@@ -61,6 +61,7 @@ def kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None]
 
 def axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[float | None, float, float, Array]:
     """Return the level for infinite values (None if there are none), lower and upper limit, and values to draw."""
+    values = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(values)
     known = np.concatenate([values[finite], [line for line in lines if line is not None]])
     if log:

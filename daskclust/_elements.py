@@ -168,7 +168,8 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str)
 
 def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str) -> Any:
     """Return lines from points to points; very many are rasterized."""
-    ends = [hv.Dimension(f"{kdim.name}_end", label=kdim.label, unit=kdim.unit) for kdim in kdims]
+    # labels must differ too: HoloViews finds columns by them
+    ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     lines = hv.Segments((*starts, *stops), [*kdims, *ends], label=label)
     if len(lines) > MOST_GLYPHS:
         from holoviews.operation.datashader import rasterize

@@ -190,11 +190,11 @@ class ClustAccessor:
         if coordinates is None and "x" not in self._ds.variables:
             names = ", ".join(map(str, self._ds.variables)) or "no variables"
             raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
-        points = split_points(self._ds, (*LAYER, *_EVENT, *WEIGHT), coordinates)
-        dims = {name: self._ds[name].dims for name in points.axes}
-        if len(set(dims.values())) > 1:
-            raise ValueError(f"coordinates must have one common dimension, got {dims}; see Dataset.stack")
-        return points
+        wanted = ("x", "y", "z") if coordinates is None else coordinates
+        dims = {name: self._ds[name].dims for name in wanted if name in self._ds.variables}
+        if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
+            raise ValueError(f"coordinates must have one common dimension, got {dims}; see xarray.Dataset.stack")
+        return split_points(self._ds, (*LAYER, *_EVENT, *WEIGHT), coordinates)
 
     def _name(self, role: str, name: Name, usual: tuple[str, ...], points: Points) -> str | None:
         """Return the variable for a role, None for none."""

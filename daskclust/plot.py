@@ -93,7 +93,7 @@ def decision(
     >>> from daskclust.datasets import calorimeter
     >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
     >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]
-    [('follower', 84), ('outlier', 8), ('seed', 8)]
+    [('follower', 86), ('outlier', 6), ('seed', 8)]
     """
     result = _in_memory(result, ("density", "delta"), ("label", "is_seed", rhoc_variable(result)))
     at_rhoc, limits = thresholds(result, rhoc, delta_c, delta_o)
@@ -146,8 +146,8 @@ def clusters(
     -------
     holoviews.Overlay
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
-        and "seed", in this order. Of more than 100 000 points, the first and the third are rasterized
-        (`holoviews.Image` of counts and `holoviews.RGB`), and so are links if they are as many.
+        and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
+        and seeds if they are more than 10 000 (`holoviews.Image` of counts), and links if they are more than 100 000.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def clusters(
     >>> from daskclust.datasets import calorimeter
     >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
     >>> {element.label: len(element) for element in clusters(result).values()}
-    {'noise': 9, 'member': 91, 'seed': 8}
+    {'noise': 10, 'member': 90, 'seed': 8}
     """
     drawn = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
     return _draw(drawn, x, y, layer, links=links, seeds=seeds)
@@ -354,6 +354,7 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
         content = _html(element, target.stem, has_slider=has_slider).encode("utf-8")
     else:
         content = hv.renderer("matplotlib").instance(dpi=dpi)(element, fmt=suffix[1:])[0]
+        content = content.encode("utf-8") if isinstance(content, str) else content
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
         with open(temporary, "xb") as stream:
@@ -429,7 +430,8 @@ def _draw(
     def some(which: npt.NDArray[np.bool_]) -> tuple[tuple[Array, Array], dict[str, Array]]:
         return (xs[which], ys[which]), {name: result[name].values[chosen][which] for name in vdims}
 
-    elements = cloud(some(is_noise)[0], kdims, "noise", _NOISE_COLOR, "circle", 0.6 * size, raster=raster)
+    xy, _ = some(is_noise)
+    elements = cloud(xy, kdims, "noise", _NOISE_COLOR, "circle", 0.6 * size, raster=raster and len(xy[0]) > _FEW)
     if links:
         elements.append(_links(result, chosen, (x, y), kdims))
     xy, columns = some(~is_noise)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.checks import axis_periods, check_length, check_positive
+from daskclust.core.checks import axis_periods, check_positive
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import LAYER, WEIGHT, Points, beside, is_dask, library, split_points
 from daskclust.core.partition import Chunk, Partition
@@ -161,7 +161,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if layer is not None or event is not None:
             columns["layer"] = _groups(coordinates, layer, event)
         if sample_weight is not None:
-            columns["weight"] = _weights(coordinates, sample_weight)
+            columns["weight"] = beside(coordinates, "sample_weight", sample_weight, coordinates.dtype)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points)
         self._lazy: Lazy | None = None
@@ -283,13 +283,6 @@ def _dtypes(real: Any) -> dict[str, Any]:
 
 def _named(points: Points, names: tuple[str, ...]) -> Any:
     return next((points.columns[name] for name in names if name in points.columns), None)
-
-
-def _weights(X: Any, values: Any) -> Any:
-    if is_dask(X) or is_cuda(X):
-        return beside(X, "sample_weight", values, X.dtype)
-    check_length("sample_weight", values, len(X)) if np.ndim(values) != 0 else None
-    return _check_sample_weight(values, X, dtype=X.dtype)
 
 
 def _groups(X: Any, layer: Any, event: Any) -> Any:

@@ -16,7 +16,7 @@ from daskclust.clue import kernels
 from daskclust.core.arrays import Cuda, Host, device_of, fill
 from daskclust.core.binning import gather, sort_into_cells
 from daskclust.core.cells import PAD, WIDER, Cells, make_grid, periodic_distance2, search_neighbours
-from daskclust.core.checks import check_count, check_grid, raise_not_finite
+from daskclust.core.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
 from daskclust.core.jit import Body
 from daskclust.core.merge import Frontier, Slice, merge_trees
 from daskclust.core.partition import Chunk
@@ -191,21 +191,35 @@ class CluePlan:
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any) -> Cells:
-        """Sort the points into cells a little wider than dm, but of at most twice dc."""
-        X, group = columns["X"], columns.get("layer", device.empty(0, np.int32))
+        """Check the points and sort them into cells a little wider than dm, but of at most twice dc."""
+        X = columns["X"]
         check_count(len(X))
         low, high, bad = survey(device, X)
         if bad < len(X):
             raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
-        first_group, last_group = group_range(device, group)
-        groups = last_group - first_group + 1
-        if groups > 4 * len(X) + 1024:  # far-apart numbers: count them without the gaps
-            distinct, compact = np.unique(device.to_host(group), return_inverse=True)
-            group, first_group, groups = device.from_host(compact.astype(np.int32)), 0, len(distinct)
+        for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
+            if column in columns:
+                self._check_finite(device, columns[column], name, ids)
         tile = min(max(self.dc, self.dm), 2 * self.dc) * WIDER
-        grid = make_grid(low, high, tile, self.period, first_group)
-        check_grid(groups, grid.shape, low, high, tile)
+        check_extent(low, high, tile)
+        group, first_group, groups = self._groups(device, columns.get("layer", device.empty(0, np.int32)))
+        grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
         return sort_into_cells(device, X, group, groups, grid)
+
+    def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
+        *_, bad = survey(device, values.reshape(len(values), 1))
+        if bad < len(values):
+            value = device.to_host(values[bad : bad + 1])[0]
+            raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
+
+    def _groups(self, device: Host | Cuda, group: Any) -> tuple[Any, int, int]:
+        """Return group numbers, the first of them and how many there are."""
+        first, last = group_range(device, group)
+        if last - first <= 4 * len(group) + 1024:
+            return group, first, last - first + 1
+        # numbers far apart: count them without the gaps
+        distinct, compact = np.unique(device.to_host(group), return_inverse=True)
+        return device.from_host(compact.astype(np.int32)), 0, len(distinct)
 
     def _sorted_weight(self, device: Host | Cuda, columns: dict[str, Any], cells: Cells) -> Any:
         X = columns["X"]
@@ -233,6 +247,8 @@ def square_below(distance: np.floating[Any]) -> Any:
 
     Comparing squares with it is comparing distances with `distance`, to the last bit.
     """
+    if not np.isfinite(distance):
+        raise ValueError(f"a distance is too large for {distance.dtype} coordinates; pass X as float64")
     up, square = type(distance)(np.inf), distance * distance
     while np.sqrt(square) > distance:
         square = np.nextafter(square, -up)

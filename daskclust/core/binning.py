@@ -14,6 +14,7 @@ import numpy as np
 
 from daskclust.core.arrays import HOST, Cuda, Host, fill
 from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
+from daskclust.core.checks import MOST_CELLS, check_cells
 from daskclust.core.jit import body, kernel, thread_count
 from daskclust.core.ops import atomic_add
 
@@ -26,6 +27,9 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     `order` of the result is the caller's to keep; the other arrays serve again at the next call.
     """
     n, d = X.shape
+    if groups * math.prod(grid.shape) >= MOST_CELLS:
+        grid = _with_slabs(device, X, grid)
+        check_cells(groups, grid.shape, n)
     number = groups * math.prod(grid.shape)
     dense = number <= 8 * n + 65536
     cells = Cells(
@@ -44,6 +48,17 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         _sort_by_slots(device, X, group, cells)
     device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
     return cells
+
+
+def _with_slabs(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
+    """Return the grid with only those cells along each axis numbered that hold points."""
+    positions, slabs, shape = device.to_host(X), list(grid.slabs), list(grid.shape)
+    for axis in range(len(grid.shape)):
+        if not grid.period[axis]:
+            cells = np.floor(positions[:, axis].astype(np.float64) * grid.inverse[axis]).astype(np.int64)
+            slabs[axis] = device.from_host(np.unique(cells - grid.origin[axis]))
+            shape[axis] = len(slabs[axis])
+    return grid._replace(slabs=tuple(slabs), shape=tuple(shape))
 
 
 @kernel

@@ -32,6 +32,9 @@ class Grid(NamedTuple):
     shape: tuple[int, ...]  # number of cells
     period: tuple[float, ...]  # period of every axis, 0 where it is open
     first_group: int  # number of the first group
+    slabs: tuple[
+        Any, ...
+    ]  # ascending cells that hold points, by axis, where all cells are too many to number; or empty
 
 
 class Cells(NamedTuple):
@@ -55,9 +58,13 @@ def make_grid(
     highest_x: NDArray[np.float64],
     tile: float,
     period: tuple[float, ...],
+    no_slab: Any,
     first_group: int = 0,
 ) -> Grid:
-    """Return the grid of cells of width `tile` that covers the box from `lowest_x` to `highest_x`."""
+    """Return the grid of cells of width `tile` that covers the box from `lowest_x` to `highest_x`.
+
+    `no_slab` is an empty int64 array on the device of the points.
+    """
     inverse, origin, shape = [], [], []
     for low, high, cycle in list(zip(lowest_x, highest_x, period, strict=True))[:MAX_AXES]:
         per_unit = 1.0 / (wrapped_tile(tile, cycle) if cycle else tile)
@@ -66,7 +73,7 @@ def make_grid(
         inverse.append(per_unit)
         origin.append(begin)
         shape.append(end - begin + 1)
-    return Grid(tuple(inverse), tuple(origin), tuple(shape), tuple(period), first_group)
+    return Grid(tuple(inverse), tuple(origin), tuple(shape), tuple(period), first_group, (no_slab,) * len(shape))
 
 
 def wrap_positions(X: NDArray[Any], period: tuple[float, ...]) -> NDArray[Any]:
@@ -94,12 +101,32 @@ def within_period(x, period):
 
 
 @body
+def numbered(cell, slabs):
+    """Return the number of the first cell not before `cell` that holds points; `cell` itself where all are numbered."""
+    return lower_bound(slabs, len(slabs), cell) if len(slabs) > 0 else cell
+
+
+@body
+def lower_bound(keys, n, key):
+    """Return how many of the ascending ``keys[:n]`` are smaller than `key`."""
+    low = np.int64(0)
+    high = np.int64(n)
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@body
 def axis_cell(axis, x, grid):
     """Return the cell of coordinate `x` (float64, within the period) along `axis`."""
     cell = np.int64(math.floor(x * grid.inverse[axis])) - grid.origin[axis]
     if grid.period[axis] > 0.0:
-        cell = min(cell, grid.shape[axis] - 1)
-    return cell
+        return min(cell, grid.shape[axis] - 1)
+    return numbered(cell, grid.slabs[axis])
 
 
 @body
@@ -133,8 +160,8 @@ def span(axis, low, high, reach, grid):
         if end > cells:
             return np.int64(0), end - cells, start, end - start
         return start, end - start, np.int64(0), end - start
-    start = max(start, np.int64(0))
-    end = min(end, cells)
+    start = max(numbered(start, grid.slabs[axis]), np.int64(0))
+    end = min(numbered(end, grid.slabs[axis]), cells)
     return start, end - start, np.int64(0), end - start
 
 
@@ -150,15 +177,7 @@ def begin_of(cell, cells):
     """Return where `cell` begins among the sorted points: by table, or by bisection where there is none."""
     if len(cells.first) > 0:
         return np.uint64(cells.first[cell])
-    low = np.int64(0)
-    high = np.int64(len(cells.keys) - PAD)
-    while low < high:
-        middle = (low + high) >> 1
-        if cells.keys[middle] < cell:
-            low = middle + 1
-        else:
-            high = middle
-    return np.uint64(low)
+    return np.uint64(lower_bound(cells.keys, len(cells.keys) - PAD, cell))
 
 
 @body
@@ -286,6 +305,8 @@ def axis_gap2(axis, cell, own, grid):
     """Return a lower bound of the squared distance along `axis` between `own` and points in `cell`; 0 if periodic."""
     if grid.period[axis] > 0.0:
         return 0.0
+    if len(grid.slabs[axis]) > 0:
+        cell = grid.slabs[axis][cell]
     begin = (cell + grid.origin[axis]) / grid.inverse[axis]
     end = (cell + grid.origin[axis] + 1) / grid.inverse[axis]
     gap = max(begin - np.float64(highest(own[axis])), np.float64(lowest(own[axis])) - end, 0.0)

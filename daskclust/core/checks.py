@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MOST_POINTS = 2**31 - 64
-_MOST_CELLS = 2**62
+MOST_CELLS = 2**62
+_FARTHEST_CELL = 2**52
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
@@ -44,17 +45,29 @@ def raise_not_finite(point: NDArray[Any], row: int) -> None:
     )
 
 
-def check_grid(
-    groups: int, shape: Sequence[int], low: NDArray[np.float64], high: NDArray[np.float64], tile: float
-) -> None:
+def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: float) -> None:
+    """Refuse coordinates so large that cells of width `tile` cannot be told apart."""
+    for axis, ends in enumerate(zip(low, high, strict=True)):
+        farthest = max(ends, key=abs)
+        if abs(farthest) / tile > _FARTHEST_CELL:
+            raise ValueError(
+                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {tile:g} that points are "
+                "compared at; remove far outliers, or scale the coordinates to the distances"
+            )
+
+
+def check_cells(groups: int, shape: Sequence[int], n: int) -> None:
     """Refuse a grid with more cells than can be numbered."""
-    if groups * math.prod(shape) < _MOST_CELLS:
-        return
-    axis = int(np.argmax(shape))
-    raise ValueError(
-        f"X spans {low[axis]:g} to {high[axis]:g} along axis {axis}, {shape[axis]:.3g} cells of {tile:g} (all axes and "
-        f"{groups} layers together more than 2**62); remove far outliers, or scale the coordinates to the distances"
-    )
+    if groups * math.prod(shape) >= MOST_CELLS:
+        raise ValueError(
+            f"the {n} points lie in {' x '.join(map(str, shape))} slabs of cells on {groups} layers, over 2**62 cells; "
+            "larger dc or delta, or fewer points at a time, make fewer"
+        )
+
+
+def raise_not_finite_value(name: str, value: Any, row: int) -> None:
+    """Say which value of a column is NaN or infinite."""
+    raise ValueError(f"{name} must be finite, got {name}[{row}] = {value}; remove such points first")
 
 
 def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...]:

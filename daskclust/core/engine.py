@@ -120,7 +120,8 @@ class Lazy:
                 for part, length in zip(parts, self._lengths, strict=True)
             ]
             arrays[name] = da.concatenate(blocks)
-        arrays["n_clusters"] = da.from_delayed(merged[0].n_clusters, (), dtype=np.int64)
+        count = _step(np.int64, f"{prefix}-count")(merged[0].n_clusters)
+        arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
 
     def _in_order(self, parts: list[Any], name: str) -> list[Any]:

@@ -73,7 +73,7 @@ class Partition:
         block = np.zeros(n, np.int64)
         owned = np.ones(n, bool)
         if self.cuts:
-            positions = wrap_positions(np.asarray(columns["X"])[:, : len(self.cuts)], self.period)
+            positions = wrap_positions(np.asarray(columns["X"])[:, : len(self.cuts)], self.period[: len(self.cuts)])
             for axis in range(len(self.cuts)):
                 rows, block, owned = self._spread(axis, positions, rows, block, owned)
         if self.groups > 1:
