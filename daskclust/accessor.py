@@ -1,10 +1,10 @@
 """``ds.clust``: clustering as a method of `xarray.Dataset`.
 
-It is there once this module is imported::
+It is there for whatever daskclust's readers and generators return. For a Dataset of your own, import this module::
 
     import daskclust.accessor
 
-``import daskclust`` alone does not import xarray, and Python has no clean way to be told when somebody else does.
+``import daskclust`` alone does not import xarray.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+import daskclust.core.registration  # noqa: F401 (gives the class its name there)
 from daskclust.core.inputs import LAYER, WEIGHT, Points, is_dask, split_points
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ _RESULTS = {
 }
 
 
-@xr.register_dataset_accessor("clust")
 class ClustAccessor:
     """Clustering of the points of a Dataset, as ``ds.clust``.
 

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+
 from ._samples import FILES, PublicFile, fetch
 from ._showers import Deposits, layer_positions, noise_deposits, shower_deposits, sum_in_cells
 from .core.labels import NOISE

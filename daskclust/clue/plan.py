@@ -101,9 +101,9 @@ class CluePlan:
         metric = {"distance2": periodic_distance2} if any(self.period) else {}
         density = kernels.density.bind(**metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
-        device.run(density, n, cells.row, cells, self.dc * WIDER, square_below(dtype(self.dc)), weight, *factors, rho)
+        device.run(density, n, cells.row, cells, self.dc * WIDER, square_below(self.dc, dtype), weight, *factors, rho)
         nearest_higher = kernels.nearest_higher.bind(**metric, **self._search_step())
-        beyond2 = np.nextafter(square_below(dtype(self.dm)), dtype(np.inf))
+        beyond2 = just_above(square_below(self.dm, dtype))
         device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
         return Measures(chunk, cells.order, rho, delta, nearest)
 
@@ -242,19 +242,27 @@ class CluePlan:
         return {"visit": kernels.add_weighted, "chi": self.chi}
 
 
-def square_below(distance: np.floating[Any]) -> Any:
-    """Return the largest number whose square root is at most `distance`, in the same precision.
+def square_below(distance: float, dtype: Any) -> Any:
+    """Return the largest number of type `dtype` whose square root is at most `distance` in that precision.
 
     Comparing squares with it is comparing distances with `distance`, to the last bit.
     """
-    if not np.isfinite(distance):
-        raise ValueError(f"a distance is too large for {distance.dtype} coordinates; pass X as float64")
-    up, square = type(distance)(np.inf), distance * distance
-    while np.sqrt(square) > distance:
-        square = np.nextafter(square, -up)
-    while np.sqrt(np.nextafter(square, up)) <= distance:
-        square = np.nextafter(square, up)
+    with np.errstate(over="ignore"):
+        limit, up = dtype(distance), dtype(np.inf)
+        if limit == up:
+            raise ValueError(f"a distance of {distance:g} is too large for {np.dtype(dtype)} coordinates; use float64")
+        square = limit * limit
+        while np.sqrt(square) > limit:
+            square = np.nextafter(square, -up)
+        while np.sqrt(np.nextafter(square, up)) <= limit:
+            square = np.nextafter(square, up)
     return square
+
+
+def just_above(number: Any) -> Any:
+    """Return the next larger number of the same type."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(number, type(number)(np.inf))
 
 
 def _largest(low: tuple[float, ...], high: tuple[float, ...]) -> float:

@@ -11,7 +11,9 @@ from typing import Any
 import xarray as xr
 
 
-@xr.register_dataset_accessor("clust")
 def clust(ds: xr.Dataset) -> Any:
     """Return the accessor of a Dataset."""
     return importlib.import_module("daskclust.accessor").ClustAccessor(ds)
+
+
+xr.register_dataset_accessor("clust")(clust)

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+
 Kind = Literal["float", "int", "bool"]
 Columns = Sequence[str] | Mapping[str, str | None]
 

@@ -1,0 +1,37 @@
+"""Sphinx: `sphinx-build -W docs docs/_build/html` builds these pages and runs every snippet in them."""
+
+import daskclust
+
+project = "daskclust"
+author = "daskclust developers"
+project_copyright = "2026, daskclust developers"
+release = daskclust.__version__
+version = ".".join(release.split(".")[:2])
+
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+templates_path = ["_templates"]
+default_role = "literal"
+
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_show_tb = True
+nb_execution_timeout = 180
+nb_merge_streams = True
+
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"  # docstrings say types in words, with shapes
+numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False
+
+suppress_warnings = ["mystnb.unknown_mime_type"]  # what a notebook shows beside its HTML
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"daskclust {release}"
+html_show_sourcelink = False
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
+html_sidebars = {"index": []}

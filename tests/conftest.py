@@ -1,0 +1,42 @@
+"""Fixtures and settings that all tests share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import dask
+import pytest
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))  # for oracles.py and clue_cases.py: importlib mode adds nothing
+
+_QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
+settings.register_profile("quick", deadline=None, max_examples=20, suppress_health_check=_QUIET, print_blob=True)
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
+settings.load_profile(os.environ.get("DASKCLUST_HYPOTHESIS", "quick"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of real data beside the repository; skip where it is not, but never in CI."""
+    folder = Path(__file__).resolve().parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no test data at {folder}")
+        pytest.skip(f"no test data at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def reference_files(shared_data: Path) -> Path:
+    """Return the folder with the outputs of the authors' 2020 program."""
+    return shared_data / "clue" / "reference"
+
+
+@pytest.fixture(autouse=True)
+def one_dask_thread():
+    """Run dask in this thread where a test does not choose: quicker for small graphs, and easy to debug."""
+    with dask.config.set(scheduler="synchronous"):
+        yield

@@ -1,0 +1,152 @@
+"""Answers by brute force: every pair of points, straight from the papers and `design.md` section 7.
+
+Nothing of daskclust is used here. Distances are computed in the precision of the input, as the definition says "at most
+dc" and a test of equality must round as the program does: differences along each axis, their squares added in the order
+of the axes, one square root. Sums of weights are made in float64.
+
+How equality is judged: weights that are whole numbers or fractions like 1/4 add up without rounding, whatever the
+order, so densities are equal exactly; other sums agree to the rounding of the input's precision (`density_tolerance`).
+Nearest highers, seeds and labels depend on which of two densities is larger, so they are found from the densities of
+the program under test, and are then equal exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Answer(NamedTuple):
+    """CLUE's results in the order of the points."""
+
+    labels: np.ndarray
+    density: np.ndarray
+    delta: np.ndarray
+    nearest_higher: np.ndarray
+    is_seed: np.ndarray
+
+
+def within_period(x: np.ndarray, period: float) -> np.ndarray:
+    """Return coordinates moved by whole periods into [0, period)."""
+    wide = x.astype(np.float64)
+    moved = (wide - period * np.floor(wide / period)).astype(x.dtype)
+    return np.where(moved < x.dtype.type(period), moved, 0).astype(x.dtype)
+
+
+def distances2(X: np.ndarray, wrap: dict[int, float] | None = None) -> np.ndarray:
+    """Return the squared distance of every pair of points, to the nearest image where an axis is periodic."""
+    total = np.zeros((len(X), len(X)), X.dtype)
+    for axis in range(X.shape[1]):
+        x = X[:, axis]
+        if wrap and axis in wrap:
+            x = within_period(x, wrap[axis])
+        step = np.abs(x[:, None] - x[None, :])
+        if wrap and axis in wrap:
+            step = np.minimum(step, X.dtype.type(wrap[axis]) - step)
+        total = total + step * step
+    return total
+
+
+def together(n: int, *groups: np.ndarray | None) -> np.ndarray:
+    """Return which pairs of points share layer and event."""
+    same = np.ones((n, n), bool)
+    for group in groups:
+        if group is not None:
+            same &= np.asarray(group)[:, None] == np.asarray(group)[None, :]
+    return same
+
+
+def chi(kernel: Any, distance: np.ndarray, dc: float, scale: float | None = None) -> np.ndarray:
+    """Return a density kernel of the distance, float64."""
+    distance = distance.astype(np.float64)
+    if callable(kernel):
+        return np.vectorize(kernel, otypes=[float])(distance)
+    if kernel == "gaussian":
+        return np.exp(-(distance**2) / (2 * (scale or dc / math.sqrt(2)) ** 2))
+    if kernel == "exponential":
+        return np.exp(-distance / (scale or dc))
+    return np.ones_like(distance)
+
+
+def clue_density(
+    X: np.ndarray,
+    dc: float,
+    *,
+    weight: np.ndarray | None = None,
+    layer: np.ndarray | None = None,
+    event: np.ndarray | None = None,
+    kernel: Any = "flat",
+    scale: float | None = None,
+    neighbor_weight: float = 1.0,
+    wrap: dict[int, float] | None = None,
+) -> np.ndarray:
+    """Return the density of every point (equation 2.3), float64."""
+    n = len(X)
+    weight = np.ones(n) if weight is None else np.asarray(weight, X.dtype).astype(np.float64)
+    distance = np.sqrt(distances2(X, wrap))
+    factor = neighbor_weight * chi(kernel, distance, dc, scale)
+    np.fill_diagonal(factor, 1.0)
+    near = (distance <= X.dtype.type(dc)) & together(n, layer, event)
+    return np.where(near, factor * weight[None, :], 0.0).sum(axis=1)
+
+
+def density_tolerance(density: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return how far a sum in `dtype` may be from the oracle's: some units in the last place for each addition."""
+    return 4 * (len(density) + 8) * np.finfo(dtype).eps * (np.abs(density) + 1e-30)
+
+
+def clue_from_density(
+    X: np.ndarray,
+    density: np.ndarray,
+    dc: float,
+    rhoc: Any,
+    *,
+    delta_c: float | None = None,
+    delta_o: float | None = None,
+    layer: np.ndarray | None = None,
+    event: np.ndarray | None = None,
+    wrap: dict[int, float] | None = None,
+) -> Answer:
+    """Return nearest highers (equation 2.4), seeds and labels that follow from the given densities."""
+    n, dtype = len(X), X.dtype.type
+    delta_c = dtype(dc if delta_c is None else delta_c)
+    delta_o = delta_c if delta_o is None else dtype(delta_o)
+    rhoc = np.broadcast_to(np.asarray(rhoc, X.dtype), n)
+    squared = distances2(X, wrap)
+    index = np.arange(n)
+    higher = (density[None, :] > density[:, None]) | (
+        (density[None, :] == density[:, None]) & (index[None, :] > index[:, None])
+    )
+    allowed = higher & together(n, layer, event) & (np.sqrt(squared) <= max(delta_c, delta_o))
+
+    delta, nearest = np.full(n, np.inf, X.dtype), np.full(n, -1, np.int64)
+    for i in range(n):
+        candidates = np.flatnonzero(allowed[i])
+        if len(candidates):
+            nearest[i] = candidates[np.argmin(squared[i, candidates])]  # the first of the closest
+            delta[i] = np.sqrt(squared[i, nearest[i]])
+    seed = (density >= rhoc) & (delta > delta_c)
+    outlier = (density < rhoc) & (delta > delta_o)
+    number = np.cumsum(seed) - 1
+    labels = np.full(n, -1, np.int64)
+    for i in range(n):
+        at = i
+        while not seed[at] and not outlier[at]:
+            at = nearest[at]
+        labels[i] = number[at] if seed[at] else -1
+    return Answer(labels, density, delta, nearest, seed)
+
+
+def groups_of(edges: np.ndarray, n: int) -> np.ndarray:
+    """Return the smallest member of the connected component of each of `n` nodes."""
+    root = np.arange(n)
+    changed = True
+    while changed:
+        before = root.copy()
+        for a, b in edges:
+            root[a] = root[b] = min(root[a], root[b])
+        root = root[root]
+        changed = not np.array_equal(root, before)
+    return root

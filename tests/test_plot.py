@@ -1,0 +1,295 @@
+"""Pictures have every point, in its place; files are whole and need no network."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskclust.accessor  # noqa: F401
+from daskclust import datasets, properties
+
+hv = pytest.importorskip("holoviews")
+plot = pytest.importorskip("daskclust.plot")
+
+
+@pytest.fixture(scope="module")
+def result() -> xr.Dataset:
+    """Return 600 clustered hits on three layers."""
+    return datasets.calorimeter(3, 200, size=80.0, rng=0).clust.clue(8.0, 5.0, delta_o=6.0)
+
+
+@pytest.fixture(scope="module")
+def million() -> xr.Dataset:
+    """Return 1e6 clustered hits."""
+    return datasets.calorimeter(100, 10_000, rng=0).clust.clue(5.0, 4.0)
+
+
+def parts(overlay: Any, kind: type) -> dict[str, Any]:
+    """Return elements of a kind by label."""
+    return {element.label: element for element in overlay.values() if isinstance(element, kind)}
+
+
+def glyphs(overlay: Any) -> dict[str, int]:
+    return {
+        label: int(np.isfinite(points.dimension_values(0)).sum()) for label, points in parts(overlay, hv.Points).items()
+    }
+
+
+def kinds(result: xr.Dataset, rhoc: float, delta_c: float, delta_o: float) -> dict[str, int]:
+    dense, delta = result["density"].values >= rhoc, result["delta"].values
+    seed, outlier = int((dense & (delta > delta_c)).sum()), int((~dense & (delta > delta_o)).sum())
+    return {"follower": len(delta) - seed - outlier, "outlier": outlier, "seed": seed}
+
+
+# ------------------------------------------------------------------------------------------------------------- decision
+@pytest.mark.parametrize(("logx", "logy"), [(False, False), (True, False), (True, True)])
+def test_decision_has_every_point(result: xr.Dataset, logx: bool, logy: bool) -> None:
+    overlay = plot.decision(result, logx=logx, logy=logy)
+    assert glyphs(overlay) == kinds(result, 5.0, 8.0, 6.0)
+    assert glyphs(overlay)["seed"] == int(result["is_seed"].sum())
+    drawn = np.concatenate([points.dimension_values(1) for points in parts(overlay, hv.Points).values()])
+    top = parts(overlay, hv.Curve)["δ = ∞ (no higher in reach)"].dimension_values(1)[0]
+    assert int((drawn == top).sum()) == int(np.isinf(result["delta"]).sum()) > 0
+    finite = result["delta"].values[np.isfinite(result["delta"])]
+    np.testing.assert_array_equal(np.sort(drawn[drawn < top]), np.sort(finite.astype(float)))
+    assert top > max(finite.max(), 8.0)
+
+
+def lines(overlay: Any) -> dict[str, tuple[float, float]]:
+    curves = parts(overlay, hv.Curve)
+    return {label[:2]: tuple(curve.array()[0]) for label, curve in curves.items() if not label.startswith("δ =")}
+
+
+def test_decision_lines(result: xr.Dataset) -> None:
+    found = lines(plot.decision(result))
+    assert (found[f"{plot.RHO}c"][0], found["δc"][1], found["δo"][1]) == (5.0, 8.0, 6.0)
+    moved = plot.decision(result, rhoc=7.0, delta_c=4.0, delta_o=2.0)
+    found = lines(moved)
+    assert (found[f"{plot.RHO}c"][0], found["δc"][1], found["δo"][1]) == (7.0, 4.0, 2.0)
+    assert glyphs(moved) == kinds(result, 7.0, 4.0, 2.0)
+    assert list(parts(plot.decision(result, delta_o=8.0), hv.Curve))[-1] == "δc = δo = 8"
+
+
+def test_decision_of_results_without_parameters(result: xr.Dataset) -> None:
+    bare = result.drop_attrs()
+    overlay = plot.decision(bare)
+    assert lines(overlay) == {}
+    assert glyphs(overlay)["seed"] == int(result["is_seed"].sum())
+    assert sum(glyphs(overlay).values()) == 600
+    with pytest.raises(ValueError, match="must have a variable 'label'"):
+        plot.decision(bare.drop_vars("label"))
+
+
+def test_decision_with_a_threshold_for_each_point(result: xr.Dataset) -> None:
+    ds = result.assign(limit=("hit", np.linspace(2.0, 9.0, 600)))
+    for rhoc in ("limit", ds["limit"].values):
+        clustered = ds.clust.clue(8.0, rhoc)
+        overlay = plot.decision(clustered)
+        assert glyphs(overlay)["seed"] == int(clustered["is_seed"].sum())
+        assert list(lines(overlay)) == ["δc"]
+
+
+def test_decision_beyond_the_reach(result: xr.Dataset) -> None:
+    with pytest.raises(ValueError, match="delta_c = 9 is beyond the 8 of the clustering"):
+        plot.decision(result, delta_c=9.0)
+    with pytest.raises(ValueError, match="rhoc must be finite and not negative, got -1"):
+        plot.decision(result, rhoc=-1.0)
+
+
+def test_decision_draws_zeros_on_logarithmic_axes() -> None:
+    ds = xr.Dataset({"x": ("hit", [0.0, 0.0, 3.0]), "y": ("hit", [0.0, 0.0, 0.0]), "energy": ("hit", [1.0, 2.0, 0.0])})
+    overlay = plot.decision(ds.clust.clue(1.0, 1.0), logx=True, logy=True)
+    assert glyphs(overlay) == {"follower": 1, "outlier": 1, "seed": 1}
+    for points in parts(overlay, hv.Points).values():
+        assert (points.array() > 0).all()
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_hardly_any_points(result: xr.Dataset, rows: int, tmp_path: Path) -> None:
+    few = result.drop_vars(["label", "density", "delta", "nearest_higher", "is_seed"]).isel(hit=slice(0, rows))
+    few = few.clust.clue(8.0, 0.5)
+    assert sum(glyphs(plot.decision(few)).values()) == rows
+    assert glyphs(plot.clusters(few, links=True)) == {"noise": 0, "member": rows, "seed": rows}
+    for picture in (plot.decision(few), plot.decision(few, logx=True, logy=True), plot.clusters(few, links=True)):
+        plot.save(picture, tmp_path / "few.png", dpi=40)
+        plot.save(picture, tmp_path / "few.html")
+
+
+def test_labels_have_units(result: xr.Dataset) -> None:
+    options = hv.Store.lookup_options("bokeh", plot.decision(result), "plot").kwargs
+    assert options["xlabel"] == f"local density {plot.RHO} (GeV)"
+    assert options["ylabel"] == "distance to higher δ (cm)"
+    options = hv.Store.lookup_options("matplotlib", plot.clusters(result), "plot").kwargs
+    assert (options["xlabel"], options["ylabel"]) == ("x (cm)", "y (cm)")
+
+
+# ------------------------------------------------------------------------------------------------------------- clusters
+def test_clusters_have_every_point(result: xr.Dataset) -> None:
+    overlay = plot.clusters(result)
+    noise, seeds = int((result["label"] == -1).sum()), int(result["is_seed"].sum())
+    assert noise > 0
+    assert glyphs(overlay) == {"noise": noise, "member": 600 - noise, "seed": seeds}
+    assert [element.label for element in overlay.values()] == ["noise", "member", "seed"], "noise is below all"
+    assert "seed" not in glyphs(plot.clusters(result, seeds=False))
+    member = parts(overlay, hv.Points)["member"]
+    np.testing.assert_array_equal(member.dimension_values("label"), result["label"].values[result["label"] >= 0])
+
+
+def test_one_layer(result: xr.Dataset) -> None:
+    chosen = result.isel(hit=np.flatnonzero(result["layer"].values == 1))
+    overlay = plot.clusters(result, layer=1, links=True)
+    assert sum(glyphs(overlay).values()) == chosen.sizes["hit"] + int(chosen["is_seed"].sum())
+    links = parts(overlay, hv.Segments)["link"]
+    assert len(links) == int(((chosen["label"] >= 0) & ~chosen["is_seed"]).sum())
+    length = np.hypot(*(links.dimension_values(k + 2) - links.dimension_values(k) for k in (0, 1)))
+    followers = (chosen["label"] >= 0) & ~chosen["is_seed"]
+    np.testing.assert_allclose(length, chosen["delta"].values[followers], rtol=1e-4, atol=1e-4)
+
+
+def test_links_across_the_seam_are_short() -> None:
+    ds = xr.Dataset({"eta": ("hit", [1.0, 1.0]), "phi": ("hit", [-3.1, 3.1])})
+    result = ds.clust.clue(0.2, 2.0, coordinates=("eta", "phi"), wrap={"phi": 2 * np.pi})
+    links = parts(plot.clusters(result, "eta", "phi", links=True), hv.Segments)["link"]
+    start, stop = links.dimension_values(1), links.dimension_values(3)
+    np.testing.assert_allclose(np.abs(stop - start), 2 * np.pi - 6.2)
+
+
+def test_lazy_results_are_drawn(result: xr.Dataset) -> None:
+    assert glyphs(plot.clusters(result.chunk(hit=100), layer=2)) == glyphs(plot.clusters(result, layer=2))
+    assert glyphs(plot.decision(result.chunk(hit=100))) == glyphs(plot.decision(result))
+
+
+def test_missing_variables(result: xr.Dataset) -> None:
+    with pytest.raises(ValueError, match="no variable 'is_seed'"):
+        plot.clusters(result.drop_vars("is_seed"))
+    with pytest.raises(ValueError, match="no variable 'density'"):
+        plot.decision(result.drop_vars("density"))
+    with pytest.raises(ValueError, match="no variable 'layer'"):
+        plot.clusters(result.drop_vars("layer"), layer=1)
+
+
+def test_layers(result: xr.Dataset) -> None:
+    grid = plot.layers(result, columns=2)
+    assert isinstance(grid, hv.NdLayout)
+    assert grid.keys() == [0, 1, 2]
+    assert glyphs(grid[1]) == glyphs(plot.clusters(result, layer=1))
+    slider = plot.layers(result, [2, 0], slider=True)
+    assert isinstance(slider, hv.HoloMap)
+    assert sorted(slider.keys()) == [0, 2]
+    with pytest.raises(ValueError, match="no layers"):
+        plot.layers(result, [])
+
+
+# --------------------------------------------------------------------------------------------------------------- raster
+def test_a_million_points_are_rasterized(million: xr.Dataset, tmp_path: Path) -> None:
+    for options in ({}, {"logx": True}, {"logx": True, "logy": True}):
+        overlay = plot.decision(million, **options)
+        grid = parts(overlay, hv.QuadMesh if options else hv.Image)
+        counted = {label: int(np.nansum(image.dimension_values("points"))) for label, image in grid.items()}
+        expected = kinds(million, 4.0, 5.0, 5.0)
+        assert {label: counted.get(label, 0) + glyphs(overlay)[label] for label in expected} == expected
+        assert sum(glyphs(overlay).values()) <= 3 * 10_000
+        plot.save(overlay, tmp_path / "decision.html")
+        assert (tmp_path / "decision.html").stat().st_size < 6e6
+    overlay = plot.clusters(million, links=True)
+    noise = parts(overlay, hv.Image)["noise"]
+    assert int(np.nansum(noise.dimension_values("points"))) == int((million["label"] == -1).sum())
+    assert list(parts(overlay, hv.RGB)) == ["member"]
+    assert sum(glyphs(overlay).values()) == 0
+    for name in ("clusters.html", "clusters.png"):
+        plot.save(overlay, tmp_path / name, dpi=50)
+    assert not overlay.traverse(lambda element: element, [hv.DynamicMap]), "no server is needed"
+
+
+def test_all_points_equal_are_rasterized(tmp_path: Path) -> None:
+    n = 100_001
+    column = ("hit", np.zeros(n))
+    ds = xr.Dataset({"x": column, "y": column, "label": column, "is_seed": ("hit", np.zeros(n, bool))})
+    ds = ds.assign(label=ds["label"].astype(int), density=("hit", np.ones(n)), delta=("hit", np.full(n, np.inf)))
+    assert int(np.nansum(parts(plot.decision(ds), hv.Image)["follower"].dimension_values("points"))) == n
+    plot.save(plot.clusters(ds), tmp_path / "equal.png", dpi=40)
+
+
+# ----------------------------------------------------------------------------------------------------------- histograms
+def test_histograms_count_every_cluster(result: xr.Dataset) -> None:
+    table = properties.cluster_table(result)
+    for log in (True, False):
+        for picture in (plot.energy_spectrum(table, bins=7, log=log), plot.cluster_sizes(table, bins=7, log=log)):
+            assert int(picture.dimension_values("clusters").sum()) == table.sizes["cluster"]
+    assert plot.energy_spectrum(table).kdims[0].pprint_label == "energy of a cluster (GeV)"
+
+
+@pytest.mark.parametrize("energy", [[], [0.0, 0.0], [2.0], [0.0, 1.0, 5.0]])
+def test_odd_histograms(energy: list[float], tmp_path: Path) -> None:
+    table = xr.Dataset({"energy": ("cluster", np.array(energy)), "size": ("cluster", np.ones(len(energy), int))})
+    for picture in (plot.energy_spectrum(table), plot.cluster_sizes(table)):
+        assert int(picture.dimension_values("clusters").sum()) == len(energy)
+        plot.save(picture, tmp_path / "odd.png", dpi=40)
+
+
+# ----------------------------------------------------------------------------------------------------------------- save
+def test_html_needs_no_network(result: xr.Dataset, tmp_path: Path) -> None:
+    pictures = {
+        "decision": plot.decision(result),
+        "layers": plot.layers(result),
+        "slider": plot.layers(result, slider=True),
+    }
+    for name, picture in pictures.items():
+        plot.save(picture, tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert not re.search(r"<(script|link|img|iframe)\b[^>]*\b(src|href)\s*=\s*[\"']?(https?:)?//", page)
+        assert "Bokeh" in page
+
+
+def test_png_and_svg(result: xr.Dataset, tmp_path: Path) -> None:
+    plot.save(plot.clusters(result, links=True), tmp_path / "clusters.PNG", dpi=50)
+    assert (tmp_path / "clusters.PNG").read_bytes().startswith(b"\x89PNG")
+    plot.save(plot.layers(result, [0, 1]), tmp_path / "layers.svg")
+    assert b"<svg" in (tmp_path / "layers.svg").read_bytes()
+
+
+def test_save_is_all_or_nothing(result: xr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "picture.png"
+    file.write_bytes(b"old")
+    picture = plot.clusters(result)
+    with pytest.raises(ValueError, match=r"unknown extension '\.pdf'"):
+        plot.save(picture, tmp_path / "picture.pdf")
+    with pytest.raises(ValueError, match="slider"):
+        plot.save(plot.layers(result, slider=True), file)
+    with pytest.raises(OSError, match="nowhere"):
+        plot.save(picture, tmp_path / "nowhere" / "picture.png", dpi=40)
+
+    def fail(*args: object) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", fail)
+        with pytest.raises(OSError, match="disk full"):
+            plot.save(picture, file, dpi=40)
+    assert file.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["picture.png"]
+    plot.save(picture, file, dpi=40)
+    assert file.read_bytes() != b"old"
+
+
+def test_missing_holoviews_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['holoviews'] = None\n"
+        "try:\n    import daskclust.plot\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "daskclust[app]"' in done.stdout
+
+
+def test_import_chooses_no_backend() -> None:
+    code = "import daskclust.plot, holoviews, sys; print(holoviews.Store.loaded_backends(), 'bokeh' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[]")
