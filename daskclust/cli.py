@@ -261,6 +261,7 @@ def bench(
 ) -> None:
     """Time a system on this machine, step by step, on its paper's own points, and print a table in Markdown."""
     from daskclust.bench import bench_clue, markdown
+    from daskclust.core.files import replacing
 
     if system != "clue":
         raise ValueError(f"there is a benchmark for 'clue', got {system!r}")
@@ -271,7 +272,8 @@ def bench(
         report = bench_clue(numbers, device=device, threads=threads, repeats=repeats)
     print(markdown(report))
     if output is not None:
-        output.write_text(json.dumps(report, indent=1) + "\n")
+        with replacing(output) as stream:
+            stream.write(f"{json.dumps(report, indent=1)}\n".encode())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,6 +31,7 @@ from daskclust._elements import (
     shaded,
     with_options,
 )
+from daskclust.core.files import replacing
 from daskclust.core.labels import NOISE
 
 Array = npt.NDArray[Any]
@@ -355,15 +355,8 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
     else:
         content = hv.renderer("matplotlib").instance(dpi=dpi)(element, fmt=suffix[1:])[0]
         content = content.encode("utf-8") if isinstance(content, str) else content
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(target) as stream:
+        stream.write(content)
 
 
 def _html(element: Any, title: str, *, has_slider: bool) -> str:

@@ -156,7 +156,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         layer = _named(points, LAYER) if layer is None else layer
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         coordinates = self._check_points(points.X)
-        plan = self._plan(points.axes if len(points.axes) else tuple(range(coordinates.shape[1])))
+        self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
+        plan = self._plan(self._axes)
         columns = {"X": coordinates}
         if layer is not None or event is not None:
             columns["layer"] = _groups(coordinates, layer, event)
@@ -197,13 +198,12 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
-        axes = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        before, plan = self._plan(tuple(axes)), other._plan(tuple(axes))
+        before, plan = self._plan(self._axes), other._plan(self._axes)
         if plan.dm > before.dm:
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
             )
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "_axes"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other._lazy = self._lazy
@@ -225,8 +225,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Compute densities and nearest highers of dask input now and keep them on the workers; returns itself."""
         check_is_fitted(self, "density_")
         if self._lazy is not None:
-            axes = getattr(self, "feature_names_in_", range(self.n_features_in_))
-            plan = self._plan(tuple(axes))
+            plan = self._plan(self._axes)
             self._lazy.persist(plan)
             self._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
         return self

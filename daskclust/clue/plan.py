@@ -113,7 +113,7 @@ class CluePlan:
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         kind, parent = device.empty(n, np.int8), device.empty(n, np.int32)
         is_seed = device.empty(n, np.bool_)
-        rhoc_of = device.argument(chunk.columns.get("rhoc", device.empty(0, dtype)))
+        rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.from_host(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)

@@ -198,7 +198,7 @@ def _gather(pieces: Sequence[dict[str, Any]], start: int) -> dict[str, Any]:
 # ----------------------------------------------------------------------------------------------------- dask's own calls
 def _blocks(array: Any) -> list[Any]:
     """Return the delayed blocks of a dask array that is cut along its first axis only."""
-    return list(array.to_delayed().ravel())
+    return list(array.to_delayed(optimize_graph=False).ravel())
 
 
 def _step(function: Callable[..., Any], name: str, outputs: int | None = None) -> Callable[..., Any]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+
+from daskclust.core.files import replacing
 
 from ._binary import read_npy, read_npz, read_root
 from ._parquet import read_parquet, write_parquet
@@ -171,7 +171,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     dim = _only_dim(ds)
     names = [str(name) for name in ds.variables]
     dtypes = {str(name): v.dtype.newbyteorder("=") for name, v in ds.variables.items()}
-    with _replacing(target) as stream:
+    with replacing(target) as stream:
         if suffix in _PARQUET:
             units = {str(name): str(v.attrs["units"]) for name, v in ds.variables.items() if "units" in v.attrs}
             write_parquet(stream, _blocks(ds, dim), dtypes, units)
@@ -236,18 +236,3 @@ def _write_npz(stream: BinaryIO, ds: xr.Dataset, dtypes: Mapping[str, np.dtype[A
         for name in dtypes:
             with archive.open(name + ".npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, _native(ds[name].compute().values), allow_pickle=False)
-
-
-@contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file beside the target, which takes its place if the body succeeds and vanishes if not."""
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
