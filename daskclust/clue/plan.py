@@ -191,7 +191,10 @@ class CluePlan:
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any) -> Cells:
-        """Check the points and sort them into cells a little wider than dm, but of at most twice dc."""
+        """Check the points and sort them into cells a little wider than dc.
+
+        Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
+        """
         X = columns["X"]
         check_count(len(X))
         low, high, bad = survey(device, X)
@@ -200,7 +203,7 @@ class CluePlan:
         for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
             if column in columns:
                 self._check_finite(device, columns[column], name, ids)
-        tile = min(max(self.dc, self.dm), 2 * self.dc) * WIDER
+        tile = self.dc * WIDER
         check_extent(low, high, tile)
         group, first_group, groups = self._groups(device, columns.get("layer", device.empty(0, np.int32)))
         grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
@@ -232,7 +235,7 @@ class CluePlan:
 
     def _search_step(self) -> dict[str, Body]:
         step: dict[str, Body] = {"visit": kernels.take_nearer}
-        if self.dm > 2 * self.dc:  # measured: with fewer rows to leave out, looking for them costs more than it saves
+        if self.dm >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
             step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
         return step
 
