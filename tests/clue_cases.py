@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -170,4 +171,4 @@ def row_chunks(draw, n):
     """Draw the lengths of up to five chunks of n rows, empty ones among them."""
     cuts = sorted(draw(st.lists(st.integers(0, n), max_size=4)))
     ends = [0, *cuts, n]
-    return tuple(b - a for a, b in zip(ends, ends[1:], strict=False))
+    return tuple(b - a for a, b in itertools.pairwise(ends))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tracemalloc
 
 import numba
@@ -99,7 +100,7 @@ def test_chunks_as_they_are(data, case):
     case.columns = {**case.columns, "layer": layer}
     case.columns.pop("event", None)
     ends = [0, *np.searchsorted(layer, sorted(data.draw(st.sets(st.integers(0, 5))))), n]
-    rows = tuple(int(b - a) for a, b in zip(ends, ends[1:], strict=False))
+    rows = tuple(int(b - a) for a, b in itertools.pairwise(ends))
     assert_same_results(case.chunked(rows, "chunks"), case.fit())
 
 
@@ -246,7 +247,7 @@ def test_points_on_the_seam():
         assert case.fit().density_.tolist() == [8.0] * 8
 
 
-# ----------------------------------------------------------------------------------------------------------- sparse grid
+# ---------------------------------------------------------------------------------------------------------- sparse grid
 @pytest.mark.parametrize("d", [2, 3])
 def test_far_outlier(d):
     """A grid with far more cells than points is not allocated."""

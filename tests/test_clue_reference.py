@@ -81,7 +81,9 @@ def test_by_blocks_of_space(reference_files, name, blocks):
 def test_by_given_planes(reference_files, name, cuts):
     table, parameters = load(reference_files, name)
     X, columns = inputs(table, np.float32)
-    planes = tuple(np.linspace(x.min(), x.max(), many + 2)[1:-1].astype(float) for x, many in zip(X.T, cuts, strict=True))
+    planes = tuple(
+        np.linspace(x.min(), x.max(), many + 2)[1:-1].astype(float) for x, many in zip(X.T, cuts, strict=True)
+    )
     halo = 1.001 * (parameters["dc"] + max(parameters["delta_c"], parameters["delta_o"]))
     chunks = {key: da.from_array(values, chunks=700) for key, values in columns.items()}
     partition = Partition(cuts=planes, period=(0.0, 0.0), halo=halo)

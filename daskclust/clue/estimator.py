@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import axis_periods, check_positive
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import LAYER, WEIGHT, Points, beside, is_dask, library, split_points
+from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition
 
 
@@ -292,8 +294,7 @@ def _groups(X: Any, layer: Any, event: Any) -> Any:
             columns.append(_whole(name, beside(X, name, values, getattr(values, "dtype", np.int64))))
     if len(columns) == 1:
         return columns[0]
-    # the layer in the lower half, moved to where it is not negative
-    return columns[0].astype(np.int64) * 2**32 + (columns[1].astype(np.int64) + 2**31)
+    return group_number(*columns)
 
 
 def _whole(name: str, values: Any) -> Any:
@@ -315,7 +316,7 @@ def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) 
     from daskclust.core.engine import balanced_partition
 
     if isinstance(asked, Partition):
-        return asked
+        return _checked(asked, columns, plan)
     if asked == "chunks":
         return None
     count = columns["X"].numblocks[0]
@@ -326,6 +327,26 @@ def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) 
     if asked in ("auto", "space"):
         return balanced_partition(columns["X"], count, plan.period, plan.halo)
     raise ValueError(f'partition must be "auto", "layers", "space", "chunks" or a Partition, got {asked!r}')
+
+
+def _checked(partition: Partition, columns: dict[str, Any], plan: CluePlan) -> Partition:
+    """Return the user's partition with the halo that distances in float32 need."""
+    if partition.groups > 1 and "layer" not in columns:
+        raise ValueError(f"a partition into {partition.groups} groups of layers needs layer=")
+    if not partition.cuts:
+        return partition
+    cut = len(partition.cuts)
+    if cut > columns["X"].shape[1] or tuple(partition.period[:cut]) != plan.period[:cut]:
+        raise ValueError(
+            f"the partition cuts {cut} axes of periods {partition.period}; X has {columns['X'].shape[1]} axes, of "
+            f"periods {plan.period} (0: open)"
+        )
+    if partition.halo < plan.dm + plan.dc:
+        raise ValueError(
+            f"the partition has a halo of {partition.halo:g}; it must be at least dc + max(delta_c, delta_o) = "
+            f"{plan.dm + plan.dc:g}"
+        )
+    return replace(partition, halo=max(partition.halo, plan.halo))
 
 
 def _from_measures(

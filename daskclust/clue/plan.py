@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from daskclust.clue import kernels
 from daskclust.core.arrays import Cuda, Host, device_of, fill
@@ -122,8 +123,9 @@ class CluePlan:
         if chunk.ids is None:
             return trees, None
         if chunk.owned is None:
+            none = np.empty(0, np.int64)
             roots = chunk.ids[device.to_host(is_seed)]
-            return trees, Frontier(roots, np.empty((0, 2), np.int64), np.empty(0, np.int64))
+            return trees, Frontier(roots, none.reshape(0, 2), none, self._own_groups(device, chunk))
         return self._links(device, trees, owned)
 
     def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Trees, Frontier]:
@@ -141,7 +143,15 @@ class CluePlan:
         followed, roots = device.to_host(nearest)[exits], device.to_host(root)[border]
         edges = np.stack([np.concatenate([exits, border]), np.concatenate([followed, roots])], axis=1)
         seeds = chunk.ids[device.to_host(is_seed)]
-        return trees._replace(exits=exits), Frontier(seeds, place_id[edges], place_id[exits])
+        return trees._replace(exits=exits), Frontier(seeds, place_id[edges], place_id[exits], np.empty(0, np.int64))
+
+    def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> NDArray[np.int64]:
+        """Return the groups of a chunk that is to hold them whole."""
+        if not chunk.as_given or len(chunk.columns["X"]) == 0:
+            return np.empty(0, np.int64)
+        if "layer" not in chunk.columns:
+            return np.zeros(1, np.int64)
+        return np.unique(device.to_host(device.argument(chunk.columns["layer"]))).astype(np.int64)
 
     def merge(self, frontiers: list[Frontier]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""

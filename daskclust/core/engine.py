@@ -120,7 +120,7 @@ class Lazy:
                 for part, length in zip(parts, self._lengths, strict=True)
             ]
             arrays[name] = da.concatenate(blocks)
-        count = _step(np.int64, f"{prefix}-count")(merged[0].n_clusters)
+        count = _step(_n_clusters, f"{prefix}-count")(merged[0])
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
 
@@ -160,7 +160,7 @@ def _sample(block: Any) -> Any:
 
 
 def _as_chunk(columns: dict[str, Any], first: int) -> Chunk:
-    return Chunk(columns, first + np.arange(len(columns["X"])))
+    return Chunk(columns, first + np.arange(len(columns["X"])), as_given=True)
 
 
 def _split(partition: Partition, columns: dict[str, Any], first: int, group: str) -> list[Chunk]:
@@ -176,6 +176,10 @@ def _join(parts: Sequence[Chunk]) -> Chunk:
 
 def _finish(plan: Plan, local: Any, mine: Any) -> dict[str, Any]:
     return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
+
+
+def _n_clusters(merged: Any) -> np.int64:
+    return np.int64(merged.n_clusters)
 
 
 def _cut(results: dict[str, Any], starts: Any) -> list[dict[str, Any]]:

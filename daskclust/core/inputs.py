@@ -56,8 +56,8 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         return _from_frame(data, not_coordinates, coordinates)
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
-    width = data.shape[1] if np.ndim(data) == 2 and hasattr(data, "shape") else 0
-    return Points(data, tuple(range(width)), {})
+    shape: tuple[int, ...] = getattr(data, "shape", ())
+    return Points(data, tuple(range(shape[1])) if len(shape) == 2 else (), {})
 
 
 def _coordinate_names(names: list[Any], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[Any]:

@@ -5,7 +5,7 @@ Chunks send up edges and roots, never points. Ids are global, so nothing is coun
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ class Frontier(NamedTuple):
     roots: Ids  # (k,) ascending ids that stand for its clusters
     edges: Ids  # (m, 2) pairs of ids that belong together
     asked: Ids  # (q,) ids whose cluster the chunk needs to know
+    groups: Ids  # (g,) groups that no other chunk may have a part of
 
 
 class Slice(NamedTuple):
@@ -49,6 +50,7 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
 
     Each connected component holds one root, or none: then it is noise.
     """
+    _check_groups(frontiers)
     roots = np.sort(np.concatenate([f.roots for f in frontiers]))
     edges = np.concatenate([f.edges for f in frontiers])
     ids, label = components(edges)
@@ -61,3 +63,26 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
         Slice(np.searchsorted(roots, f.roots), number_of[label[np.searchsorted(ids, f.asked)]], len(roots))
         for f in frontiers
     ]
+
+
+def _check_groups(frontiers: list[Frontier]) -> None:
+    """Refuse chunks that share a group though each should hold all of it."""
+    groups = np.sort(np.concatenate([f.groups for f in frontiers]))
+    twice = groups[1:][groups[1:] == groups[:-1]]
+    if len(twice):
+        raise ValueError(
+            f"{group_name(int(twice[0]))} is in several chunks, so these cannot be taken as they are; "
+            'partition="layers" or "space" divides them anew'
+        )
+
+
+def group_number(event: Any, layer: Any) -> Any:
+    """Return one int64 number for an event and a layer (int32 each)."""
+    return event.astype(np.int64) * 2**32 + (layer.astype(np.int64) + 2**31)
+
+
+def group_name(group: int) -> str:
+    """Return what a group is called: a layer, or one of an event."""
+    if -(2**31) <= group < 2**31:
+        return f"layer {group}"
+    return f"layer {group % 2**32 - 2**31} of event {group // 2**32}"

@@ -24,6 +24,7 @@ class Chunk(NamedTuple):
     ids: Any = None  # (n,) int64: where each point stands in the data set; None where this is all of it
     owned: Any = None  # (n,) bool: False for halo points; None where there is no halo
     region: tuple[tuple[float, float], ...] = ()  # extent of the block along each cut axis, infinite where it is open
+    as_given: bool = False  # the user's own chunk, said to hold all points of its groups
 
 
 @dataclass(frozen=True)
