@@ -17,15 +17,13 @@ import numpy as np
 import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (gives the class its name there)
-from daskclust.core.inputs import LAYER, WEIGHT, Points, is_dask, split_points
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, is_dask, split_points
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.partition import Partition
 
 Name = str | None | EllipsisType
-
-_EVENT = ("event",)
 
 # Name of the variable: attribute of the estimator, long_name.
 _RESULTS = {
@@ -118,7 +116,7 @@ class ClustAccessor:
         points = self._points(coordinates)
         used = {
             "layer": self._name("layer", layer, LAYER, points),
-            "event": self._name("event", event, _EVENT, points),
+            "event": self._name("event", event, EVENT, points),
             "weight": self._name("weight", weight, WEIGHT, points),
         }
         if isinstance(rhoc, str):
@@ -194,7 +192,7 @@ class ClustAccessor:
         dims = {name: self._ds[name].dims for name in wanted if name in self._ds.variables}
         if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
             raise ValueError(f"coordinates must have one common dimension, got {dims}; see xarray.Dataset.stack")
-        return split_points(self._ds, (*LAYER, *_EVENT, *WEIGHT), coordinates)
+        return split_points(self._ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
 
     def _name(self, role: str, name: Name, usual: tuple[str, ...], points: Points) -> str | None:
         """Return the variable for a role, None for none."""

@@ -15,7 +15,7 @@ from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import axis_periods, check_positive
 from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import LAYER, WEIGHT, Points, beside, is_dask, library, split_points
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, is_dask, library, split_points
 from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition
 
@@ -128,7 +128,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array of shape (n, d), DataFrame, or xarray.Dataset
             Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame or a Dataset with variables ``x``,
-            ``y`` (``z`` where there is no ``layer``), and ``layer``, ``energy`` (or ``weight``) if those are not given.
+            ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or ``weight``) if those are
+            not given.
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
@@ -154,8 +155,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             For parameters that are not positive, coordinates that are not finite, columns of the wrong length, dask
             arrays of unknown chunk sizes.
         """
-        points = split_points(X, LAYER + WEIGHT)
+        points = split_points(X, EVENT + LAYER + WEIGHT)
         layer = _named(points, LAYER) if layer is None else layer
+        event = _named(points, EVENT) if event is None else event
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         coordinates = self._check_points(points.X)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))

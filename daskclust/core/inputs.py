@@ -14,6 +14,7 @@ from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import check_length
 
 LAYER = ("layer",)
+EVENT = ("event",)
 WEIGHT = ("energy", "weight")
 
 
