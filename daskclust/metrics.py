@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from .core.labels import NOISE
+from daskclust.core.labels import NOISE
 
 Noise = Literal["ignore", "cluster"]
 

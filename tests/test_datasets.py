@@ -132,7 +132,7 @@ def test_cells_are_a_hexagonal_lattice(cell_size: float) -> None:
 
 
 def test_points_go_to_the_nearest_cell() -> None:
-    from daskclust._showers import _hexagons
+    from daskclust.datasets._showers import _hexagons
 
     rng = np.random.default_rng(0)
     x, y = rng.uniform(-3, 3, (2, 2000))
@@ -145,7 +145,7 @@ def test_points_go_to_the_nearest_cell() -> None:
 
 
 def test_energy_is_conserved_and_truth_is_the_main_source() -> None:
-    from daskclust._showers import Deposits, sum_in_cells
+    from daskclust.datasets._showers import Deposits, sum_in_cells
 
     deposits = Deposits(
         x=np.array([0.0, 0.1, 0.2, 5.0, 5.1, 0.0]),

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+from daskclust.core.labels import NOISE
 
 from ._samples import FILES, PublicFile, fetch
 from ._showers import Deposits, layer_positions, noise_deposits, shower_deposits, sum_in_cells
-from .core.labels import NOISE
 
 __all__ = [
     "FILES",

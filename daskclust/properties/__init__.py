@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.labels import NOISE
+
 from ._moments import Partial, merge, summarise
 from ._select import select
-from .core.labels import NOISE
 
 __all__ = ["cluster_table", "select"]
 

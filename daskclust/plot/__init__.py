@@ -17,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust._decision import FOLLOWER, OUTLIER, RHO, SEED, axis, delta_lines, kinds, rhoc_variable, thresholds
-from daskclust._elements import (
+from daskclust.core.files import replacing
+from daskclust.core.labels import NOISE
+from daskclust.plot._decision import FOLLOWER, OUTLIER, RHO, SEED, axis, delta_lines, kinds, rhoc_variable, thresholds
+from daskclust.plot._elements import (
     MOST_GLYPHS,
     cloud,
     framed,
@@ -31,8 +33,6 @@ from daskclust._elements import (
     shaded,
     with_options,
 )
-from daskclust.core.files import replacing
-from daskclust.core.labels import NOISE
 
 Array = npt.NDArray[Any]
 
