@@ -193,7 +193,7 @@ class CluePlan:
             "is_seed": is_seed,
         }
         if chunk.owned is not None:
-            results = {name: device.compress(values, chunk.owned) for name, values in results.items()}
+            results = {name: device.take(values, chunk.owned) for name, values in results.items()}
         results = {name: device.give(values) for name, values in results.items()}
         if merged is None:
             results["n_clusters"] = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0

@@ -52,9 +52,9 @@ class Host:
         """Return an array as kernels take it, without a copy."""
         return array
 
-    def compress(self, array: Any, wanted: Any) -> Any:
-        """Return the elements where the host array `wanted` is True."""
-        return array[wanted]
+    def take(self, array: Any, rows: Any) -> Any:
+        """Return the rows that the host array `rows` names, by number or by True."""
+        return array[rows]
 
     def give(self, array: Any) -> Any:
         """Return a result in the class of array that the user works with."""
@@ -98,7 +98,7 @@ class Cuda:
         running_sum(self, values, sums)
 
     def to_host(self, array: Any) -> Any:
-        return array.copy_to_host()
+        return array.copy_to_host() if hasattr(array, "copy_to_host") else array.get()
 
     def from_host(self, array: Any) -> Any:
         from numba import cuda
@@ -111,10 +111,10 @@ class Cuda:
 
         return array if SIMULATED else cuda.as_cuda_array(array, sync=False)
 
-    def compress(self, array: Any, wanted: Any) -> Any:
+    def take(self, array: Any, rows: Any) -> Any:
         if self._gives_cupy:
-            return cupy_module().asarray(array)[cupy_module().asarray(wanted)]
-        return self.from_host(self.to_host(array)[wanted])
+            return cupy_module().asarray(array)[cupy_module().asarray(rows)]
+        return self.from_host(self.to_host(array)[rows])
 
     def give(self, array: Any) -> Any:
         return cupy_module().asarray(array) if self._gives_cupy else array

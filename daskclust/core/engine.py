@@ -10,9 +10,9 @@ once, on the small frontiers of all chunks, and `finish` on a worker again, with
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -70,26 +70,26 @@ class Lazy:
         self._lengths = columns["X"].chunks[0]
         self._meta = columns["X"]._meta
         self._starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
-        pieces = [
-            dict(zip(columns, blocks, strict=True)) for blocks in zip(*map(_blocks, columns.values()), strict=True)
-        ]
-        firsts = [int(start) for start in self._starts[:-1]]
         self._moved = partition is not None
+        names, blocks = list(columns), [_blocks(array) for array in columns.values()]
+        tasks = _Tasks([column[0] for column in blocks], columns, partition)
+        pieces = [[block.key for block in piece] for piece in zip(*blocks, strict=True)]
+        firsts = [int(start) for start in self._starts[:-1]]
+        given = list(zip(pieces, firsts, strict=True))
         if partition is None:
-            whole = _step(_as_chunk, "daskclust-chunk")
-            self._chunks = [whole(piece, first) for piece, first in zip(pieces, firsts, strict=True)]
-        else:
-            split = _step(_split, "daskclust-split", outputs=len(partition))
-            parts = [split(partition, piece, first, group) for piece, first in zip(pieces, firsts, strict=True)]
-            join = _step(_join, "daskclust-chunk")
-            self._chunks = [join([part[k] for part in parts]) for k in range(len(partition))]
-        self._measures: list[Any] | None = None
+            self._chunks = tasks.delayed([tasks.add("chunk", _as_chunk, names, *pair) for pair in given])
+            return
+        count = range(len(partition))
+        splits = [tasks.add("split", _split, partition, names, *pair, group) for pair in given]
+        parts = [[tasks.add("part", operator.getitem, split, k) for split in splits] for k in count]
+        self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
 
     def measures(self, plan: Plan) -> list[Any]:
         """Return the delayed measures of each chunk."""
-        if self._measures is None:
-            measure = _step(plan.measure, f"daskclust-{plan.name}-measure")
-            self._measures = [measure(chunk) for chunk in self._chunks]
+        if not hasattr(self, "_measures"):
+            tasks = _Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
+            name = f"{plan.name}-measure"
+            self._measures = tasks.delayed([tasks.add(name, plan.measure, chunk.key) for chunk in self._chunks])
         return self._measures
 
     def persist(self, plan: Plan) -> None:
@@ -105,31 +105,65 @@ class Lazy:
         """
         import dask.array as da
 
-        prefix = f"daskclust-{plan.name}"
-        pairs = [_step(plan.local, f"{prefix}-local", outputs=2)(measures) for measures in self.measures(plan)]
-        merged = _step(plan.merge, f"{prefix}-merge", outputs=len(pairs))([frontier for _, frontier in pairs])
-        finish = _step(_finish, f"{prefix}-finish")
-        parts = [finish(plan, local, mine) for (local, _), mine in zip(pairs, merged, strict=True)]
+        measures = self.measures(plan)
+        tasks = _Tasks(measures, plan, [measure.key for measure in measures])
+        locals_ = [tasks.add(f"{plan.name}-local", plan.local, measure.key) for measure in measures]
+        frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
+        merged = tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
+        slices = [tasks.add(f"{plan.name}-slice", operator.getitem, merged, k) for k in range(len(locals_))]
+        pairs = zip(locals_, slices, strict=True)
+        parts = [tasks.add(f"{plan.name}-finish", _finish, plan, local, mine) for local, mine in pairs]
         if self._moved:
-            parts = self._in_order(parts, f"{prefix}-gather")
+            parts = self._in_order(tasks, parts, plan.name)
         arrays = {}
         for name, dtype in dtypes.items():
             meta = self._meta.ravel()[:0].astype(dtype)
-            blocks = [
-                da.from_delayed(part[name], (length,), meta=meta)
-                for part, length in zip(parts, self._lengths, strict=True)
-            ]
-            arrays[name] = da.concatenate(blocks)
-        count = _step(_n_clusters, f"{prefix}-count")(merged[0])
+            blocks = tasks.delayed([tasks.add(f"{plan.name}-{name}", operator.getitem, part, name) for part in parts])
+            sized = zip(blocks, self._lengths, strict=True)
+            arrays[name] = da.concatenate([da.from_delayed(block, (length,), meta=meta) for block, length in sized])
+        (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", _n_clusters, slices[0])])
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
 
-    def _in_order(self, parts: list[Any], name: str) -> list[Any]:
+    def _in_order(self, tasks: _Tasks, parts: list[Any], name: str) -> list[Any]:
         """Return the results for each input chunk, put together from those of all chunks of the partition."""
-        cut = _step(_cut, f"{name}-cut", outputs=len(self._lengths))
-        pieces = [cut(part, self._starts) for part in parts]
-        gather = _step(_gather, name)
-        return [gather([piece[i] for piece in pieces], int(start)) for i, start in enumerate(self._starts[:-1])]
+        cuts = [tasks.add(f"{name}-cut", _cut, part, self._starts) for part in parts]
+        gathered = []
+        for i, start in enumerate(self._starts[:-1]):
+            pieces = [tasks.add(f"{name}-piece", operator.getitem, cut, i) for cut in cuts]
+            gathered.append(tasks.add(f"{name}-gather", _gather, pieces, int(start)))
+        return gathered
+
+
+class _Tasks:
+    """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow."""
+
+    def __init__(self, sources: list[Any], *content: Any) -> None:
+        from dask.base import tokenize
+
+        self._sources = sources
+        self._token = tokenize(*content)
+        self._tasks: dict[tuple[str, int], Any] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, function: Callable[..., Any], *args: Any) -> tuple[str, int]:
+        """Add a step and return its key; arguments that are keys, and keys in lists, stand for their results.
+
+        The dashboard groups steps by their names.
+        """
+        number = self._counts[name] = self._counts.get(name, -1) + 1
+        key = (f"daskclust-{name}-{self._token}", number)
+        self._tasks[key] = (_alone, function, *args)
+        return key
+
+    def delayed(self, keys: list[tuple[str, int]]) -> list[Any]:
+        """Return the steps with these keys as `dask.delayed` objects of one graph."""
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
+
+        layer = f"daskclust-{self._token}-{len(self._tasks)}"
+        graph = HighLevelGraph.from_collections(layer, dict(self._tasks), dependencies=self._sources)
+        return [Delayed(key, graph, layer=layer) for key in keys]
 
 
 def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: float) -> Partition | None:
@@ -141,7 +175,9 @@ def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: floa
 
     if count == 1:
         return None
-    sample = np.concatenate(dask.compute(*[_step(_sample, "daskclust-sample")(block) for block in _blocks(X)]))
+    given = _blocks(X)
+    tasks = _Tasks(given[:1], [block.key for block in given])
+    sample = np.concatenate(dask.compute(*tasks.delayed([tasks.add("sample", _sample, block.key) for block in given])))
     blocks = [1] * min(X.shape[1], 3)
     extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
     while math.prod(blocks) < count:
@@ -159,12 +195,19 @@ def _sample(block: Any) -> Any:
     return np.asarray(device.to_host(device.argument(points)))
 
 
-def _as_chunk(columns: dict[str, Any], first: int) -> Chunk:
-    return Chunk(columns, first + np.arange(len(columns["X"])), as_given=True)
+def _alone(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a step with its kernels on one thread: there is a task on every other."""
+    with one_thread():
+        return function(*args)
 
 
-def _split(partition: Partition, columns: dict[str, Any], first: int, group: str) -> list[Chunk]:
-    return partition.split(columns, first, columns.get(group))
+def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
+    return Chunk(dict(zip(names, columns, strict=True)), first + np.arange(len(columns[0])), as_given=True)
+
+
+def _split(partition: Partition, names: list[str], columns: list[Any], first: int, group: str) -> list[Chunk]:
+    named = dict(zip(names, columns, strict=True))
+    return partition.split(named, first, named.get(group))
 
 
 def _join(parts: Sequence[Chunk]) -> Chunk:
@@ -174,7 +217,8 @@ def _join(parts: Sequence[Chunk]) -> Chunk:
     return Chunk(columns, np.concatenate([part.ids for part in parts]), owned, parts[0].region)
 
 
-def _finish(plan: Plan, local: Any, mine: Any) -> dict[str, Any]:
+def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
+    local, _ = local_and_frontier
     return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
 
 
@@ -203,21 +247,3 @@ def _gather(pieces: Sequence[dict[str, Any]], start: int) -> dict[str, Any]:
 def _blocks(array: Any) -> list[Any]:
     """Return the delayed blocks of a dask array that is cut along its first axis only."""
     return list(array.to_delayed(optimize_graph=False).ravel())
-
-
-def _step(function: Callable[..., Any], name: str, outputs: int | None = None) -> Callable[..., Any]:
-    """Return `function` as a lazy step: on one thread, under a name that the dashboard shows."""
-    from dask import delayed
-    from dask.base import tokenize
-
-    @functools.wraps(function)
-    def on_worker(*args: Any) -> Any:
-        with one_thread():
-            return function(*args)
-
-    lazy = delayed(on_worker, nout=outputs, pure=False, traverse=True)
-
-    def call(*args: Any) -> Any:
-        return lazy(*args, dask_key_name=f"{name}-{tokenize(function, args)}")
-
-    return call

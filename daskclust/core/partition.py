@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.arrays import device_of
 from daskclust.core.cells import wrap_positions
 
 
@@ -69,22 +70,23 @@ class Partition:
 
     def split(self, columns: dict[str, Any], first_id: int, group: Any = None) -> list[Chunk]:
         """Return the part of every chunk in the given points, whose ids count up from `first_id`."""
-        n = len(columns["X"])
+        X = columns["X"]
+        device, n = device_of(X), len(X)
         rows = np.arange(n)
         block = np.zeros(n, np.int64)
         owned = np.ones(n, bool)
         if self.cuts:
-            positions = wrap_positions(np.asarray(columns["X"])[:, : len(self.cuts)], self.period[: len(self.cuts)])
+            positions = wrap_positions(device.to_host(X)[:, : len(self.cuts)], self.period[: len(self.cuts)])
             for axis in range(len(self.cuts)):
                 rows, block, owned = self._spread(axis, positions, rows, block, owned)
         if self.groups > 1:
-            block = block + (np.asarray(group)[rows].astype(np.int64) % self.groups) * math.prod(self.blocks)
+            block = block + (device.to_host(group)[rows].astype(np.int64) % self.groups) * math.prod(self.blocks)
         order = np.argsort(block, kind="stable")
         ends = np.searchsorted(block[order], np.arange(len(self) + 1))
         chunks = []
         for number in range(len(self)):
             mine = order[ends[number] : ends[number + 1]]
-            part = {name: values[rows[mine]] for name, values in columns.items()}
+            part = {name: device.take(values, rows[mine]) for name, values in columns.items()}
             halo = owned[mine] if self.cuts else None
             chunks.append(Chunk(part, first_id + rows[mine], halo, self.region(number)))
         return chunks
