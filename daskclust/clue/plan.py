@@ -7,6 +7,7 @@ that chain leaves the block the merge goes on with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -92,12 +93,12 @@ class CluePlan:
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
         columns = {name: device.argument(values) for name, values in chunk.columns.items()}
-        n, dtype = len(columns["X"]), columns["X"].dtype.type
-        rho, delta = device.empty(n + PAD, dtype), device.empty(n, dtype)
-        nearest = device.empty(n, np.int32)
+        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, _maker(device, chunk)
+        order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
+        rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
         if n == 0:
-            return Measures(chunk, device.empty(0, np.int32), rho, delta, nearest)
-        cells = self._sort(device, columns, chunk.ids)
+            return Measures(chunk, order, rho, delta, nearest)
+        cells = self._sort(device, columns, chunk.ids, order)
         weight = self._sorted_weight(device, columns, cells)
         metric = {"distance2": periodic_distance2} if any(self.period) else {}
         density = kernels.density.bind(**metric, **self._density_step())
@@ -106,13 +107,14 @@ class CluePlan:
         nearest_higher = kernels.nearest_higher.bind(**metric, **self._search_step())
         beyond2 = just_above(square_below(self.dm, dtype))
         device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
-        return Measures(chunk, cells.order, rho, delta, nearest)
+        return Measures(chunk, order, rho, delta, nearest)
 
     def local(self, measures: Measures) -> tuple[Trees, Frontier | None]:
         """Find seeds and outliers, the root of every point, and the links that leave the chunk."""
         chunk, order, rho, delta, nearest = measures
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
-        kind, parent = device.empty(n, np.int8), device.empty(n, np.int32)
+        new = _maker(device, chunk)
+        kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
         rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.from_host(chunk.owned)
@@ -200,7 +202,7 @@ class CluePlan:
         return results
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any) -> Cells:
+    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> Cells:
         """Check the points and sort them into cells a little wider than dc.
 
         Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
@@ -217,7 +219,7 @@ class CluePlan:
         check_extent(low, high, tile)
         group, first_group, groups = self._groups(device, columns.get("layer", device.empty(0, np.int32)))
         grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
-        return sort_into_cells(device, X, group, groups, grid)
+        return sort_into_cells(device, X, group, groups, grid, order)
 
     def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
         *_, bad = survey(device, values.reshape(len(values), 1))
@@ -253,6 +255,13 @@ class CluePlan:
         if self.chi is kernels.flat and self.neighbor_weight == 1.0:
             return {"visit": kernels.add_weight}
         return {"visit": kernels.add_weighted, "chi": self.chi}
+
+
+def _maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
+    """Return what makes arrays for results of a step: scratch in memory, where the next step follows at once."""
+    if chunk.ids is None:
+        return device.scratch
+    return lambda _name, shape, dtype: device.empty(shape, dtype)
 
 
 def square_below(distance: float, dtype: Any) -> Any:

@@ -21,10 +21,10 @@ from daskclust.core.ops import atomic_add
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
 
-def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid) -> Cells:
+def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid, order: Any) -> Cells:
     """Return the points ``X`` (n, d), each in the group ``group[i]`` of `groups` or all in one, sorted by cell.
 
-    `order` of the result is the caller's to keep; the other arrays serve again at the next call.
+    `order` (n + PAD,) is the caller's; the other arrays of the result serve again at the next call.
     """
     n, d = X.shape
     if groups * math.prod(grid.shape) >= MOST_CELLS:
@@ -35,7 +35,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     cells = Cells(
         grid,
         device.scratch("positions", (d, n + PAD), X.dtype),
-        device.empty(n + PAD, np.int32),
+        order,
         device.scratch("row", n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
         device.scratch("first", number + 1 if dense else 0, np.int32),
         device.scratch("keys", 0 if dense else n + PAD, np.int64),
