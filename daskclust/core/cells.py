@@ -85,7 +85,7 @@ def wrap_positions(X: NDArray[Any], period: tuple[float, ...]) -> NDArray[Any]:
         if cycle:
             wide = X[:, k].astype(np.float64)
             x = (wide - cycle * np.floor(wide / cycle)).astype(X.dtype)
-            moved[:, k] = np.where(x < cycle, x, 0)
+            moved[:, k] = np.where(x.astype(np.float64) < cycle, x, 0)
     return moved
 
 

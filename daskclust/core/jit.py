@@ -92,7 +92,7 @@ class Body:
     @property
     def cacheable(self) -> bool:
         """Whether machine code may be kept on disk: not with a function that numba's cache cannot see change."""
-        return all(isinstance(v, Body | int | float | bool) for v in self.bindings.values())
+        return all(v.cacheable if isinstance(v, Body) else isinstance(v, int | float) for v in self.bindings.values())
 
     @functools.cached_property
     def cpu(self) -> Callable[..., Any]:
