@@ -64,7 +64,7 @@ def test_reference_files(reference_files, name):
     assert_equals_reference(clue, table)
 
 
-# ------------------------------------------------------------------------------------------------------ CPU, bit for bit
+# ---------------------------------------------------------------------------------------------------- CPU, bit for bit
 WEIGHT = np.random.default_rng(1).exponential(1.0, 60).astype(np.float32)
 LAYER = np.random.default_rng(2).integers(-2, 3, 60)
 EVENT = np.random.default_rng(3).integers(0, 2, 60)
