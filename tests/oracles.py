@@ -32,7 +32,7 @@ def within_period(x: np.ndarray, period: float) -> np.ndarray:
     """Return coordinates moved by whole periods into [0, period)."""
     wide = x.astype(np.float64)
     moved = (wide - period * np.floor(wide / period)).astype(x.dtype)
-    return np.where(moved < x.dtype.type(period), moved, 0).astype(x.dtype)
+    return np.where((moved >= 0) & (moved.astype(np.float64) < period), moved, 0).astype(x.dtype)
 
 
 def distances2(X: np.ndarray, wrap: dict[int, float] | None = None) -> np.ndarray:

@@ -287,7 +287,6 @@ def test_periods(x, period):
     assert wrap_positions(X, (0.0,)) is X
 
 
-@pytest.mark.xfail(raises=AssertionError, reason="x / period rounds to -0, so x stays negative, in cell -1: it crashes")
 def test_tiny_negative_coordinate_of_a_periodic_axis():
     assert wrap_positions(np.array([[-5e-324]]), (50.0,))[0, 0] >= 0
 

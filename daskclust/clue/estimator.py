@@ -15,7 +15,7 @@ from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import axis_periods, check_positive
 from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, is_dask, library, split_points
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, is_dask, library, on_device_of, split_points
 from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition
 
@@ -220,7 +220,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return other
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": beside(self.density_[:, None], "rhoc", rhoc, self.density_.dtype)}
+            columns = {"rhoc": beside(self.density_, "rhoc", rhoc, self.density_.dtype)}
         other._keep(_from_measures(plan, columns, self.density_, self.delta_, self.nearest_higher_))
         other._rhoc_of = columns.get("rhoc")
         return other
@@ -296,6 +296,8 @@ def _groups(X: Any, layer: Any, event: Any) -> Any:
             columns.append(_whole(name, beside(X, name, values, getattr(values, "dtype", np.int64))))
     if len(columns) == 1:
         return columns[0]
+    if is_cuda(X):  # once, and small: counted on the host
+        return on_device_of(X, group_number(*[device_of(X).to_host(values) for values in columns]))
     return group_number(*columns)
 
 
@@ -357,7 +359,7 @@ def _from_measures(
     """Return the results that follow from densities and nearest highers in input order."""
     device = device_of(density)
     order = device.from_host(np.arange(len(density), dtype=np.int32))
-    nearest = device.argument(nearest_higher.astype(np.int32))
+    nearest = device.argument(on_device_of(density, nearest_higher, np.int32))
     rho, separation = device.argument(density), device.argument(delta)
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
     trees, _ = plan.local(Measures(chunk, order, rho, separation, nearest))

@@ -68,6 +68,10 @@ class Host:
         """Return an array as kernels take it, without a copy."""
         return array
 
+    def cast(self, array: Any, dtype: Any) -> Any:
+        """Return an array of this device with another dtype."""
+        return array.astype(dtype, copy=False)
+
     def take(self, array: Any, rows: Any) -> Any:
         """Return the rows that the host array `rows` names, by number or by True."""
         return array[rows]
@@ -126,6 +130,11 @@ class Cuda:
         from numba import cuda
 
         return array if SIMULATED else cuda.as_cuda_array(array, sync=False)
+
+    def cast(self, array: Any, dtype: Any) -> Any:
+        if self._gives_cupy:
+            return cupy_module().asarray(array).astype(dtype, copy=False)
+        return array if array.dtype == np.dtype(dtype) else self.from_host(self.to_host(array).astype(dtype))
 
     def take(self, array: Any, rows: Any) -> Any:
         if self._gives_cupy:

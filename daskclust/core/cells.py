@@ -85,7 +85,7 @@ def wrap_positions(X: NDArray[Any], period: tuple[float, ...]) -> NDArray[Any]:
         if cycle:
             wide = X[:, k].astype(np.float64)
             x = (wide - cycle * np.floor(wide / cycle)).astype(X.dtype)
-            moved[:, k] = np.where(x.astype(np.float64) < cycle, x, 0)
+            moved[:, k] = np.where((x >= 0) & (x.astype(np.float64) < cycle), x, 0)
     return moved
 
 
@@ -96,7 +96,8 @@ def within_period(x, period):
     if period > 0.0:
         wide = np.float64(x)
         moved = like(x, wide - times(period, math.floor(wide / period)))
-        return moved if moved < period else like(x, 0)  # rounding may leave it at the period itself
+        # rounding may leave it at the period itself, or just below 0
+        return moved if 0.0 <= np.float64(moved) < period else like(x, 0)
     return x
 
 

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from daskclust.core.arrays import device_of
+from daskclust.core.inputs import on_device_of
 from daskclust.core.jit import one_thread
 from daskclust.core.partition import Chunk, Partition, balanced_cuts
 
@@ -202,11 +203,16 @@ def _alone(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
-    return Chunk(dict(zip(names, columns, strict=True)), first + np.arange(len(columns[0])), as_given=True)
+    return Chunk(_named(names, columns), first + np.arange(len(columns[0])), as_given=True)
+
+
+def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
+    """Return the columns by name, all on the device of the first, X."""
+    return {name: on_device_of(columns[0], values) for name, values in zip(names, columns, strict=True)}
 
 
 def _split(partition: Partition, names: list[str], columns: list[Any], first: int, group: str) -> list[Chunk]:
-    named = dict(zip(names, columns, strict=True))
+    named = _named(names, columns)
     return partition.split(named, first, named.get(group))
 
 

@@ -128,9 +128,17 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     if library(values) == "dask":
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
     if is_cuda(X):
-        device = device_of(X)
+        values = values if is_cuda(values) else np.asarray(values)
         check_length(name, values, len(X))
-        return values.astype(dtype) if is_cuda(values) else device.from_host(np.asarray(values, dtype))
+        return on_device_of(X, values, dtype)
     values = np.asarray(values)
     check_length(name, values, len(X))
     return np.ascontiguousarray(values, dtype)
+
+
+def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
+    """Return an array of the host or a device on the device of X, in its class, as `dtype` if given."""
+    device = device_of(X)
+    if is_cuda(values) != is_cuda(X):
+        values = device.give(device.from_host(device_of(values).to_host(values)))
+    return values if dtype is None else device.cast(values, dtype)

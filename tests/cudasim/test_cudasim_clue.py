@@ -7,6 +7,7 @@ and grids small: a launched thread costs about 0.3 ms.
 from __future__ import annotations
 
 import os
+import sys
 
 import numpy as np
 import oracles
@@ -28,6 +29,14 @@ pytestmark = pytest.mark.cudasim
 def simulator():
     if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
         pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
+    yield
+    sys.setswitchinterval(before)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # its threads are Python threads, which wait for each other at every barrier
+    yield
+    sys.setswitchinterval(before)
 
 
 def fit_on_device(case, columns_too=True):
@@ -163,7 +172,8 @@ def test_chunks_as_a_worker_treats_them(partition):
     case = Case(points(), 1.0, 2.0, {"layer": LAYER, "sample_weight": WEIGHT}, {"kernel": "gaussian"})
     plan = case.estimator()._plan((0, 1))
     columns = {"X": case.X, "layer": case.columns["layer"].astype(np.int32), "weight": WEIGHT}
-    chunks = partition.split({name: cuda.to_device(values) for name, values in columns.items()}, 0, columns["layer"])
+    columns = {name: cuda.to_device(values) for name, values in columns.items()}
+    chunks = partition.split(columns, 0, columns["layer"])
     local = [plan.local(plan.measure(chunk)) for chunk in chunks]
     merged = plan.merge([frontier for _, frontier in local])
     wanted = results(case.fit())
@@ -178,6 +188,7 @@ def test_chunks_as_a_worker_treats_them(partition):
 
 
 # ------------------------------------------------------------------------------------------------------------ bad input
+@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
 @pytest.mark.parametrize(("value", "word"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
 def test_coordinates_that_are_no_numbers(value, word):
     X = points()
@@ -194,7 +205,7 @@ def test_columns_that_are_wrong():
     with pytest.raises(ValueError, match="layer must have one value for each of the 60 points"):
         CLUE(1.0, 2.0).fit(X, layer=LAYER[:59])
     with pytest.raises(ValueError, match=r"shape \(n, d\), got \(60,\)"):
-        CLUE(1.0, 2.0).fit(cuda.to_device(points()[:, 0]))
+        CLUE(1.0, 2.0).fit(cuda.to_device(points()[:, 0].copy()))
 
 
 # ---------------------------------------------------------------------------------------------------- parts of the core
