@@ -157,7 +157,7 @@ def test_odd_but_right(points):
 
 def test_read_only_input_is_not_changed():
     frozen = X.copy()
-    frozen.flags.writeable = False
+    frozen.setflags(write=False)
     assert_same_results(CLUE(1.0, 2.0, wrap={0: 4.0}).fit(frozen), CLUE(1.0, 2.0, wrap={0: 4.0}).fit(X))
     np.testing.assert_array_equal(frozen, X)
 
