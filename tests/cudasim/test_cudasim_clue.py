@@ -33,10 +33,6 @@ def simulator():
     sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
     yield
     sys.setswitchinterval(before)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # its threads are Python threads, which wait for each other at every barrier
-    yield
-    sys.setswitchinterval(before)
 
 
 def fit_on_device(case, columns_too=True):
