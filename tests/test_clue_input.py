@@ -102,6 +102,19 @@ def test_layers_that_are_not_whole():
     assert_same_results(CLUE(1.0, 2.0).fit(X, layer=LAYER.astype(float)), CLUE(1.0, 2.0).fit(X, layer=LAYER))
 
 
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize(("event", "layer"), [([0, 1], [2**32 + 5, 5]), ([0, 2**32], [0, 0]), ([0, 1], [2**31, 0])])
+def test_events_and_layers_beyond_32_bits(chunks, event, layer):
+    points = np.zeros((2, 2)) if chunks is None else da.zeros((2, 2), chunks=(chunks, 2))
+    with pytest.raises(ValueError, match=r"event and layer must lie within 32 bits.*np\.unique"):
+        np.asarray(CLUE(1.0, 1.0).fit(points, event=np.array(event), layer=np.array(layer)).labels_)
+
+
+def test_event_and_layer_of_one_point_beside_an_empty_chunk():
+    one, zero = da.from_array(np.zeros((1, 1)), chunks=((0, 1), 1)), da.from_array(np.zeros(1, int), chunks=((0, 1),))
+    assert CLUE(1.0, 1.0).fit(one, layer=zero, event=zero).labels_.compute() == [0]
+
+
 def test_dask_and_numpy_mixed():
     with pytest.raises(TypeError, match="layer is a dask collection and X is not"):
         CLUE(1.0, 2.0).fit(X, layer=da.from_array(LAYER))

@@ -163,8 +163,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
         plan = self._plan(self._axes)
         columns = {"X": coordinates}
-        if layer is not None or event is not None:
-            columns["layer"] = _groups(coordinates, layer, event)
+        columns |= _groups(coordinates, layer, event)
         if sample_weight is not None:
             columns["weight"] = beside(coordinates, "sample_weight", sample_weight, coordinates.dtype)
         if plan.rhoc is None:
@@ -288,17 +287,20 @@ def _named(points: Points, names: tuple[str, ...]) -> Any:
     return next((points.columns[name] for name in names if name in points.columns), None)
 
 
-def _groups(X: Any, layer: Any, event: Any) -> Any:
-    """Return one integer column for layer and event: points are in one group where both are equal."""
-    columns = []
-    for name, values in (("event", event), ("layer", layer)):
-        if values is not None:
-            columns.append(_whole(name, beside(X, name, values, getattr(values, "dtype", np.int64))))
+def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
+    """Return the integer columns that say which points are in one group: those where layer and event are equal."""
+    given = {"event": event, "layer": layer}
+    columns = {
+        name: _whole(name, beside(X, name, values, getattr(values, "dtype", np.int64)))
+        for name, values in given.items()
+        if values is not None
+    }
     if len(columns) == 1:
-        return columns[0]
-    if is_cuda(X):  # once, and small: counted on the host
-        return on_device_of(X, group_number(*[device_of(X).to_host(values) for values in columns]))
-    return group_number(*columns)
+        return {"layer": next(iter(columns.values()))}
+    if is_dask(X) or not columns:
+        return columns  # two become one on the worker
+    device = device_of(X)
+    return {"layer": on_device_of(X, group_number(*[device.to_host(values) for values in columns.values()]))}
 
 
 def _whole(name: str, values: Any) -> Any:

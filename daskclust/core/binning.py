@@ -108,10 +108,24 @@ def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
 
 def _ends_of_groups(group: Any, groups: int, first_group: int) -> Any:
     """Return where each group begins, and n, if points come group after group, in groups that fit the cache."""
-    if len(group) < groups * 64 or np.any(group[1:] < group[:-1]):
+    if len(group) < groups * 64:
         return None
-    begin = np.searchsorted(group, np.arange(first_group, first_group + groups + 1)).astype(np.int32)
-    return begin if np.diff(begin).max() <= 8 * _BUCKET else None
+    wanted = np.arange(first_group, first_group + groups + 1).clip(max=np.iinfo(group.dtype).max).astype(group.dtype)
+    begin = np.searchsorted(group, wanted).astype(np.int32)  # right if they are ascending
+    begin[-1] = len(group)
+    if np.diff(begin).max() > 8 * _BUCKET:
+        return None
+    descents = np.zeros(min(len(group), 8 * thread_count()), np.int64)
+    _count_descents.run(len(descents), group, descents, grain=1)
+    return None if descents.any() else begin
+
+
+@kernel
+def _count_descents(piece, group, descents):
+    n, pieces = len(group), len(descents)
+    for i in range(max(1, n * piece // pieces), n * (piece + 1) // pieces):
+        if group[i] < group[i - 1]:
+            descents[piece] += 1
 
 
 @kernel

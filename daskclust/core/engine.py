@@ -21,6 +21,7 @@ import numpy as np
 from daskclust.core.arrays import device_of
 from daskclust.core.inputs import on_device_of
 from daskclust.core.jit import one_thread
+from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition, balanced_cuts
 
 
@@ -207,8 +208,12 @@ def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
 
 
 def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
-    """Return the columns by name, all on the device of the first, X."""
-    return {name: on_device_of(columns[0], values) for name, values in zip(names, columns, strict=True)}
+    """Return the columns by name, all on the device of the first, X; event and layer become one."""
+    named = dict(zip(names, columns, strict=True))
+    if "event" in named:
+        event, layer = (device_of(values).to_host(values) for values in (named.pop("event"), named["layer"]))
+        named["layer"] = group_number(event, layer)
+    return {name: on_device_of(columns[0], values) for name, values in named.items()}
 
 
 def _split(partition: Partition, names: list[str], columns: list[Any], first: int, group: str) -> list[Chunk]:

@@ -77,7 +77,19 @@ def _check_groups(frontiers: list[Frontier]) -> None:
 
 
 def group_number(event: Any, layer: Any) -> Any:
-    """Return one int64 number for an event and a layer (int32 each)."""
+    """Return one int64 number for an event and a layer.
+
+    Raises
+    ------
+    ValueError
+        For numbers that 32 bits do not hold.
+    """
+    for name, values in (("event", event), ("layer", layer)):
+        if len(values) and not (values.min() >= -(2**31) and values.max() < 2**31):
+            raise ValueError(
+                f"event and layer must lie within 32 bits where both are given, got {name} {values.min()} to "
+                f"{values.max()}; number them anew, e.g. by np.unique(..., return_inverse=True)"
+            )
     return event.astype(np.int64) * 2**32 + (layer.astype(np.int64) + 2**31)
 
 
