@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import cupy_module
+from daskclust.core.arrays import HOST, cupy_module
 from daskclust.core.jit import Kernel
 
 # kernels by the step of the paper's table 2 that they do
 _CLUE_STEPS = {
     "build grid": (
-        "_survey_piece", "_survey_point", "_survey_group", "_cell_numbers", "_count_buckets", "_to_buckets",
-        "_sort_bucket", "_end", "gather", "fill", "_copy", "_count_cell", "_take_slot", "_rank",
+        "_survey_piece", "_survey_point", "_survey_group", "_cell_numbers", "_count_descents", "_count_buckets",
+        "_to_buckets", "_sort_bucket", "_end", "gather", "fill", "_copy", "_count_cell", "_take_slot", "_rank", "_key",
+        "_place_by_order",
     ),
     "density": ("density",),
     "nearest higher": ("nearest_higher",),
     "seeds, outliers": ("classify",),
-    "clusters": ("find_root", "emit"),
+    "clusters": ("find_root", "_running_sum", "emit"),
 }  # fmt: skip
 
 
@@ -148,7 +149,8 @@ def _kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
 
 
 def _peak_bytes(call: Callable[[], None]) -> int:
-    """Return the memory that a call takes at its peak, results included; numpy's arrays are counted."""
+    """Return the memory that a call takes at its peak, results and scratch included; numpy's arrays are counted."""
+    HOST.forget_scratch()
     tracemalloc.start()
     try:
         call()

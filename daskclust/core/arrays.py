@@ -51,6 +51,10 @@ class Host:
             kept[name] = np.empty(size, np.uint8)
         return kept[name][:size].view(dtype).reshape(shape)
 
+    def forget_scratch(self) -> None:
+        """Give back the memory that scratch arrays of this thread keep."""
+        _local.__dict__.pop("scratch", None)
+
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 8192) -> None:
         kernel.run(n, *args, grain=grain)
 

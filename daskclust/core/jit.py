@@ -24,6 +24,10 @@ import numpy as np
 
 from daskclust.core import ops
 
+# Threads of OpenMP (numba's own, say) spin for milliseconds after each of their loops, on the cores that ours need.
+# Unless the user has said otherwise they are to sleep; it counts for what starts them after this.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 BLOCK = 128  # CUDA threads a block
 _SIMULATED_THREADS = 32  # each is a Python thread, 0.3 ms to start
