@@ -97,4 +97,4 @@ def _write_page(result: xr.Dataset, clusters: xr.Dataset, page: Path) -> None:
         + plot.clusters(result, x="z", y="y", seeds=False).opts(title="The event from the side")
         + plot.energy_spectrum(clusters).opts(title="Energy of the clusters")
     )
-    plot.save(pictures.cols(2), page)
+    plot.save(pictures.cols(2).opts(shared_axes=False), page)
