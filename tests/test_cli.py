@@ -115,7 +115,6 @@ def test_bench_prints_a_table(run, tmp_path):
 
 
 def test_demo(run, tmp_path):
-    pytest.importorskip("holoviews")
     code, out, err = run("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err
     assert "equal, element by element" in out

@@ -60,6 +60,14 @@ def test_coordinates_that_are_no_numbers(value, chunks):
         np.asarray(CLUE(1.0, 2.0).fit(bad, layer=LAYER).labels_)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrap", [None, {1: 10.0}, {0: 10.0, 1: 3.0}])
+def test_coordinates_that_are_no_numbers_in_blocks_of_space(value, wrap):
+    lazy = CLUE(1.0, 2.0, wrap=wrap).fit(da.from_array(with_value(47, 1, value), chunks=(30, 2)), partition="space")
+    with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
+        lazy.labels_.compute()
+
+
 @pytest.mark.parametrize("name", ["sample_weight", "rhoc"])
 @pytest.mark.parametrize("chunks", [None, 30])
 def test_columns_that_are_no_numbers(name, chunks):

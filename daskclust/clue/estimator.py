@@ -14,7 +14,7 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import axis_periods, check_positive
-from daskclust.core.engine import Lazy, run_in_memory
+from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, is_dask, library, on_device_of, split_points
 from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition
@@ -319,8 +319,6 @@ def _narrowed(values: Any) -> Any:
 
 def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Partition | None:
     """Return the partition for as many chunks as X has."""
-    from daskclust.core.engine import balanced_partition
-
     if isinstance(asked, Partition):
         return _checked(asked, columns, plan)
     if asked == "chunks":

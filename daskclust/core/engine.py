@@ -73,6 +73,7 @@ class Lazy:
         self._meta = columns["X"]._meta
         self._starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
         self._moved = partition is not None
+        self._measures: list[Any] | None = None
         names, blocks = list(columns), [_blocks(array) for array in columns.values()]
         tasks = _Tasks([column[0] for column in blocks], columns, partition)
         pieces = [[block.key for block in piece] for piece in zip(*blocks, strict=True)]
@@ -88,7 +89,7 @@ class Lazy:
 
     def measures(self, plan: Plan) -> list[Any]:
         """Return the delayed measures of each chunk."""
-        if not hasattr(self, "_measures"):
+        if self._measures is None:
             tasks = _Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
             name = f"{plan.name}-measure"
             self._measures = tasks.delayed([tasks.add(name, plan.measure, chunk.key) for chunk in self._chunks])

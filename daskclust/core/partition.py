@@ -76,7 +76,9 @@ class Partition:
         block = np.zeros(n, np.int64)
         owned = np.ones(n, bool)
         if self.cuts:
-            positions = wrap_positions(device.to_host(X)[:, : len(self.cuts)], self.period[: len(self.cuts)])
+            positions = device.to_host(X)[:, : len(self.cuts)]
+            # a coordinate that is no number goes to any one chunk, which says so
+            positions = wrap_positions(np.where(np.isfinite(positions), positions, 0), self.period[: len(self.cuts)])
             for axis in range(len(self.cuts)):
                 rows, block, owned = self._spread(axis, positions, rows, block, owned)
         if self.groups > 1:
