@@ -370,7 +370,8 @@ def test_damaged_files(tmp_path: Path, suffix: str, damage: str) -> None:
 
 def write_root(path: Path, branches: dict[str, Any], name: str = "tree") -> None:
     """Write one tree."""
-    uproot = pytest.importorskip("uproot")
+    import uproot
+
     with uproot.recreate(path) as file:
         file.mktree(
             name, {key: value.type if hasattr(value, "type") else value.dtype for key, value in branches.items()}
@@ -390,7 +391,8 @@ def test_flat_root(tmp_path: Path) -> None:
 
 
 def test_jagged_root(tmp_path: Path) -> None:
-    ak = pytest.importorskip("awkward")
+    import awkward as ak
+
     path = tmp_path / "events.root"
     counts = np.array([2, 0, 3])
     values = {name: np.arange(5.0) * (k + 1) for k, name in enumerate(("x", "y", "layer", "energy"))}
@@ -405,7 +407,8 @@ def test_jagged_root(tmp_path: Path) -> None:
 
 
 def test_jagged_root_of_several_collections(tmp_path: Path) -> None:
-    ak = pytest.importorskip("awkward")
+    import awkward as ak
+
     path = tmp_path / "events.root"
     one, two = ak.Array([[1.0, 2.0], [3.0]]), ak.Array([[1.0], [2.0, 3.0]])
     write_root(path, {"x": one, "y": one, "other": two, "event": np.array([40, 41])})
@@ -416,7 +419,8 @@ def test_jagged_root_of_several_collections(tmp_path: Path) -> None:
 
 
 def test_choice_of_a_tree(tmp_path: Path) -> None:
-    uproot = pytest.importorskip("uproot")
+    import uproot
+
     path = tmp_path / "two.root"
     with uproot.recreate(path) as file:
         for name in ("a", "dir/b"):

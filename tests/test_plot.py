@@ -8,15 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import holoviews as hv
 import numpy as np
 import pytest
 import xarray as xr
 
 import daskclust.accessor  # noqa: F401
-from daskclust import datasets, properties
-
-hv = pytest.importorskip("holoviews")
-plot = pytest.importorskip("daskclust.plot")
+from daskclust import datasets, plot, properties
 
 
 @pytest.fixture(scope="module")
