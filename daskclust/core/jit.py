@@ -168,7 +168,7 @@ class Kernel(Body):
         return driver
 
     def run(self, n: int, *args: Any, grain: int = 8192) -> None:
-        """Run the body for `n` indices on the CPU, at least `grain` a task (a task costs about 5 us to hand out)."""
+        """Run the body for `n` indices on the CPU, at least `grain` a task, so that handing them out costs little."""
         loop = self.loop
         threads = thread_count()
         if threads == 1 or n <= grain:
