@@ -2,6 +2,7 @@ __version__: str
 
 __all__ = [
     "CLUE",
+    "EventBuilder",
     "ExponentialKernel",
     "GaussianKernel",
     "accessor",
@@ -25,3 +26,4 @@ from . import workers as workers
 from .clue.density_kernels import ExponentialKernel as ExponentialKernel
 from .clue.density_kernels import GaussianKernel as GaussianKernel
 from .clue.estimator import CLUE as CLUE
+from .events.estimator import EventBuilder as EventBuilder

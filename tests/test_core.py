@@ -446,7 +446,7 @@ def test_split(data, seed, n, d):
     X = rng.uniform(-6, 6, (n, d)).astype(data.draw(st.sampled_from([np.float32, np.float64])))
     group = rng.integers(-4, 5, n).astype(np.int32)
     partition = data.draw(partitions(X))
-    chunks = partition.split({"X": X, "layer": group, "other": np.arange(n)}, 1000, group)
+    chunks = partition.split({"X": X, "layer": group, "other": np.arange(n)}, 1000, group=group)
     assert len(chunks) == len(partition)
     blocks = math.prod(partition.blocks)
     moved = wrap_positions(X, partition.period).astype(float)

@@ -15,8 +15,18 @@ from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import axis_periods, check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, is_dask, library, on_device_of, split_points
-from daskclust.core.merge import group_number
+from daskclust.core.inputs import (
+    EVENT,
+    LAYER,
+    WEIGHT,
+    Points,
+    beside,
+    is_dask,
+    joined_groups,
+    library,
+    on_device_of,
+    split_points,
+)
 from daskclust.core.partition import Chunk, Partition
 
 
@@ -170,7 +180,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             columns["rhoc"] = self._thresholds(coordinates, points)
         self._lazy: Lazy | None = None
         if is_dask(coordinates):
-            self._lazy = Lazy(columns, _partition(partition, columns, plan), "layer")
+            self._lazy = Lazy(columns, _partition(partition, columns, plan))
             self._keep(self._lazy.run(plan, _dtypes(coordinates.dtype)))
         else:
             self._keep(run_in_memory(plan, columns))
@@ -295,12 +305,9 @@ def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
         for name, values in given.items()
         if values is not None
     }
-    if len(columns) == 1:
-        return {"layer": next(iter(columns.values()))}
-    if is_dask(X) or not columns:
-        return columns  # two become one on the worker
-    device = device_of(X)
-    return {"layer": on_device_of(X, group_number(*[device.to_host(values) for values in columns.values()]))}
+    if len(columns) == 2:
+        columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
+    return {"layer": values for values in columns.values()}
 
 
 def _whole(name: str, values: Any) -> Any:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue import kernels
-from daskclust.core.arrays import Cuda, Host, device_of, fill
-from daskclust.core.binning import gather, sort_into_cells
+from daskclust.core.arrays import Cuda, Host, device_of, fill, gather
+from daskclust.core.binning import sort_into_cells
 from daskclust.core.cells import PAD, WIDER, Cells, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
 from daskclust.core.jit import Body
@@ -77,6 +77,7 @@ class CluePlan:
     period: tuple[float, ...]
 
     name = "clue"
+    carry = None  # chunks do not follow each other
 
     @property
     def dm(self) -> float:
@@ -109,7 +110,7 @@ class CluePlan:
         device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
         return Measures(chunk, order, rho, delta, nearest)
 
-    def local(self, measures: Measures) -> tuple[Trees, Frontier | None]:
+    def local(self, measures: Measures, before: None = None) -> tuple[Trees, Frontier | None]:
         """Find seeds and outliers, the root of every point, and the links that leave the chunk."""
         chunk, order, rho, delta, nearest = measures
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type

@@ -23,6 +23,11 @@ def fill(i, array, value):
 
 
 @kernel
+def gather(i, source, places, target):
+    target[i] = source[places[i]]
+
+
+@kernel
 def _running_sum(_once, values, sums):
     total = 0
     for i in range(len(values)):
@@ -79,6 +84,14 @@ class Host:
     def take(self, array: Any, rows: Any) -> Any:
         """Return the rows that the host array `rows` names, by number or by True."""
         return array[rows]
+
+    def take_at(self, array: Any, places: Any) -> Any:
+        """Return the elements of `array` (n,) at `places`, an array of this device."""
+        return array[places]
+
+    def order_of(self, values: Any) -> Any:
+        """Return the places of `values` (n,) in ascending order, those that are equal as they come."""
+        return np.argsort(values, kind="stable")
 
     def give(self, array: Any) -> Any:
         """Return a result in the class of array that the user works with."""
@@ -144,6 +157,16 @@ class Cuda:
         if self._gives_cupy:
             return cupy_module().asarray(array)[cupy_module().asarray(rows)]
         return self.from_host(self.to_host(array)[rows])
+
+    def take_at(self, array: Any, places: Any) -> Any:
+        taken = self.empty(len(places), array.dtype)
+        self.run(gather, len(places), array, places, taken)
+        return taken
+
+    def order_of(self, values: Any) -> Any:
+        if self._gives_cupy:
+            return self.argument(cupy_module().argsort(cupy_module().asarray(values), kind="stable"))
+        return self.from_host(np.argsort(self.to_host(values), kind="stable"))
 
     def give(self, array: Any) -> Any:
         return cupy_module().asarray(array) if self._gives_cupy else array

@@ -145,3 +145,18 @@ def atomic_cas(array, i, old, new):
 @cuda.jit(device=True)
 def atomic_load(array, i):
     return array[i]
+
+
+@cuda.jit(device=True)
+def copy_four(source, at, target, to, least):
+    mask = 0
+    for k in range(4):
+        target[to + k] = source[at + k]
+        if source[at + k] >= least:
+            mask |= 1 << k
+    return mask
+
+
+@cuda.jit(device=True)
+def lowest_bit(mask):
+    return cuda.ffs(mask) - 1

@@ -4,8 +4,10 @@ A system is a plan, an object with four steps. On dask the first two run once fo
 once, on the small frontiers of all chunks, and `finish` on a worker again, with its chunk's slice of the merge table:
 
     points -> split -> chunk -> measure -> local -> frontier -+
-                                             |                merge
-                                             +---> finish <- slice
+                                   |         |                merge
+                                 (carry)     +---> finish <- slice
+
+Where chunks follow each other, a plan may have a fifth, `carry`: what a chunk hands on to the next.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import numpy as np
 from daskclust.core.arrays import device_of
 from daskclust.core.inputs import on_device_of
 from daskclust.core.jit import one_thread
-from daskclust.core.merge import group_number
 from daskclust.core.partition import Chunk, Partition, balanced_cuts
 
 
@@ -29,12 +30,17 @@ class Plan(Protocol):
     """What a clustering system is to the engine. Arrays may live on the host or on a CUDA device."""
 
     name: str
+    carry: Callable[[Any, Any], Any] | None
+    """Return, on a worker, what the next chunk must know, from a chunk's measures and what was carried to it."""
 
     def measure(self, chunk: Chunk) -> Any:
         """Compute, on a worker, what does not depend on other chunks."""
 
-    def local(self, measures: Any) -> tuple[Any, Any]:
-        """Return, on a worker, the chunk's own result and its frontier: edges and summaries, never points."""
+    def local(self, measures: Any, before: Any = None) -> tuple[Any, Any]:
+        """Return, on a worker, the chunk's own result and its frontier: edges and summaries, never points.
+
+        `before` is what was carried to the chunk: None to the first, and where the plan has no `carry`.
+        """
 
     def merge(self, frontiers: list[Any]) -> list[Any]:
         """Return, from the frontiers of all chunks, the slice of the merge table for each."""
@@ -61,16 +67,22 @@ class Lazy:
     Parameters
     ----------
     columns : dict of dask arrays
-        ``X`` (n, d) and others (n,), all with the same chunks, of known size, along the points.
+        One or more of shape (n,) or (n, d), all with the same chunks, of known size, along the points. The first one's
+        class and device are those of the results.
     partition : Partition or None
         How the points are divided for the plan; None takes the chunks as they are.
+    positions : str
+        Column that the partition's planes cut.
     group : str
         Column whose values keep points together where the partition goes by groups.
     """
 
-    def __init__(self, columns: dict[str, Any], partition: Partition | None, group: str) -> None:
-        self._lengths = columns["X"].chunks[0]
-        self._meta = columns["X"]._meta
+    def __init__(
+        self, columns: dict[str, Any], partition: Partition | None, positions: str = "X", group: str = "layer"
+    ) -> None:
+        first = next(iter(columns.values()))
+        self._lengths = first.chunks[0]
+        self._meta = first._meta
         self._starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
         self._moved = partition is not None
         self._measures: list[Any] | None = None
@@ -83,7 +95,7 @@ class Lazy:
             self._chunks = tasks.delayed([tasks.add("chunk", _as_chunk, names, *pair) for pair in given])
             return
         count = range(len(partition))
-        splits = [tasks.add("split", _split, partition, names, *pair, group) for pair in given]
+        splits = [tasks.add("split", _split, partition, names, *pair, positions, group) for pair in given]
         parts = [[tasks.add("part", operator.getitem, split, k) for split in splits] for k in count]
         self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
 
@@ -110,7 +122,8 @@ class Lazy:
 
         measures = self.measures(plan)
         tasks = _Tasks(measures, plan, [measure.key for measure in measures])
-        locals_ = [tasks.add(f"{plan.name}-local", plan.local, measure.key) for measure in measures]
+        carried = self._carried(tasks, plan, [measure.key for measure in measures])
+        locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
         frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
         merged = tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
         slices = [tasks.add(f"{plan.name}-slice", operator.getitem, merged, k) for k in range(len(locals_))]
@@ -127,6 +140,15 @@ class Lazy:
         (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", _n_clusters, slices[0])])
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
+
+    def _carried(self, tasks: _Tasks, plan: Plan, measures: list[Any]) -> list[tuple[Any, ...]]:
+        """Return each chunk's measures, and what the chunks before it carry to it."""
+        if plan.carry is None:
+            return [(measure,) for measure in measures]
+        carried: list[Any] = [None]
+        for measure in measures[:-1]:
+            carried.append(tasks.add(f"{plan.name}-carry", plan.carry, measure, carried[-1]))
+        return list(zip(measures, carried, strict=True))
 
     def _in_order(self, tasks: _Tasks, parts: list[Any], name: str) -> list[Any]:
         """Return the results for each input chunk, put together from those of all chunks of the partition."""
@@ -209,17 +231,15 @@ def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
 
 
 def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
-    """Return the columns by name, all on the device of the first, X; event and layer become one."""
-    named = dict(zip(names, columns, strict=True))
-    if "event" in named:
-        event, layer = (device_of(values).to_host(values) for values in (named.pop("event"), named["layer"]))
-        named["layer"] = group_number(event, layer)
-    return {name: on_device_of(columns[0], values) for name, values in named.items()}
+    """Return the columns by name, all on the device of the first."""
+    return {name: on_device_of(columns[0], values) for name, values in zip(names, columns, strict=True)}
 
 
-def _split(partition: Partition, names: list[str], columns: list[Any], first: int, group: str) -> list[Chunk]:
+def _split(
+    partition: Partition, names: list[str], columns: list[Any], first: int, positions: str, group: str
+) -> list[Chunk]:
     named = _named(names, columns)
-    return partition.split(named, first, named.get(group))
+    return partition.split(named, first, positions, named.get(group))
 
 
 def _join(parts: Sequence[Chunk]) -> Chunk:

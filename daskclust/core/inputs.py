@@ -5,13 +5,14 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import check_length
+from daskclust.core.merge import group_number
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -134,6 +135,81 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     values = np.asarray(values)
     check_length(name, values, len(X))
     return np.ascontiguousarray(values, dtype)
+
+
+def joined_groups(X: Any, event: Any, layer: Any) -> Any:
+    """Return a column of one number for each pair of event and layer, of X's class, device and chunks."""
+    if is_dask(X):
+        import dask.array as da
+
+        return da.map_blocks(_joined, event, layer, dtype=np.int64, meta=X._meta.ravel()[:0].astype(np.int64))
+    return on_device_of(X, _joined(event, layer))
+
+
+def _joined(event: Any, layer: Any) -> Any:
+    number = group_number(*[device_of(values).to_host(values) for values in (event, layer)])
+    return on_device_of(event, number)
+
+
+def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Return named columns (n,) of what a user gives.
+
+    Parameters
+    ----------
+    data : xarray.Dataset, DataFrame, mapping of arrays, or array (n, d)
+        The columns of an array are `names`, and then `optional` as far as it has more.
+    names : sequence of str
+        Columns that must be there.
+    optional : sequence of str
+        Columns that may be.
+
+    Raises
+    ------
+    TypeError
+        For other objects.
+    ValueError
+        For missing columns, and arrays of another shape.
+    """
+    kind = library(data)
+    if kind == "xarray" and not hasattr(data, "data_vars"):
+        return columns_of(data.data, names, optional)
+    if hasattr(data, "columns") and kind in ("pandas", "dask"):
+        found = _frame_columns(data, [name for name in (*names, *optional) if name in data.columns])
+    elif kind == "xarray" or isinstance(data, Mapping):
+        found = {name: getattr(data[name], "data", data[name]) for name in (*names, *optional) if name in data}
+    elif getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple):
+        return _array_columns(data, names, optional)
+    else:
+        raise TypeError(
+            f"hits must be a Dataset, a DataFrame, a mapping or an array (n, {len(names)}) with the columns "
+            f"{', '.join(names)}, got {type(data)!r}"
+        )
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {_listed(data)}")
+    return found
+
+
+def _listed(data: Any) -> str:
+    return ", ".join(map(str, getattr(data, "columns", data))) or "none"
+
+
+def _array_columns(data: Any, names: Sequence[str], optional: Sequence[str]) -> dict[str, Any]:
+    array = data if hasattr(data, "ndim") else np.asarray(data)
+    if array.ndim != 2 or not len(names) <= array.shape[1] <= len(names) + len(optional):
+        raise ValueError(
+            f"an array of hits must have shape (n, {len(names)}): {', '.join(names)}; or more columns for "
+            f"{', '.join(optional)}; got {array.shape}"
+        )
+    return {name: array[:, k] for k, name in enumerate([*names, *optional][: array.shape[1]])}
+
+
+def _frame_columns(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    if library(frame) == "pandas":
+        return {name: frame[name].to_numpy() for name in names}
+    # a dask DataFrame does not know how long its partitions are: this counts them
+    columns = frame[list(names)].to_dask_array(lengths=True)
+    return {name: columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names)}
 
 
 def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:

@@ -15,6 +15,8 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
+from daskclust.core.masks import copy_four, lowest_bit  # noqa: F401 (operations, with those below)
+
 LANES = 16
 INT32 = ir.IntType(32)
 

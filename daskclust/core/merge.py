@@ -98,3 +98,55 @@ def group_name(group: int) -> str:
     if -(2**31) <= group < 2**31:
         return f"layer {group}"
     return f"layer {group % 2**32 - 2**31} of event {group // 2**32}"
+
+
+# -------------------------------------------------------------------------------------------- chunks that follow in order
+class Passage(NamedTuple):
+    """What one chunk of a sequence sends up: how many sets it has for itself, and those that others may have part of.
+
+    Sets are in the order of their first elements, over all chunks.
+    """
+
+    n_private: int  # sets that are its own and large enough
+    shared: Ids  # (k,) id of the first own element of each shared set
+    private_before: Ids  # (k,) how many of `n_private` come before each
+    sizes: Ids  # (k,) own elements of each
+    edges: Ids  # (m, 2) ids of shared sets, here or in chunks before, that are one
+
+
+class PassageSlice(NamedTuple):
+    """A chunk's part of the merged numbering."""
+
+    first: int  # number of the first set that begins here
+    numbers: Ids  # (k,) number of each shared set, `NOISE` for what is too small
+    is_counted: NDArray[np.bool_]  # (k,) whether a shared set begins here, and so counts among those numbered here
+    n_clusters: int
+
+
+def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
+    """Number the sets of all chunks in the order of their first elements; those of fewer than `least` are noise."""
+    shared = np.concatenate([p.shared for p in passages])
+    edges = np.concatenate([p.edges for p in passages])
+    chunk = np.repeat(np.arange(len(passages)), [len(p.shared) for p in passages])
+    place = np.argsort(shared)
+    ends = place[np.searchsorted(shared, edges, sorter=place)] if len(edges) else np.empty((0, 2), np.int64)
+    joined, component = components(ends)
+    head = np.arange(len(shared))  # the first of the shared sets that are one
+    smallest = np.full(component.max(initial=-1) + 1, len(shared), np.int64)
+    np.minimum.at(smallest, component, joined)
+    head[joined] = smallest[component]
+    sizes = np.zeros(len(shared), np.int64)
+    np.add.at(sizes, head, np.concatenate([p.sizes for p in passages]))
+    is_counted = (head == np.arange(len(shared))) & (sizes >= least)
+    counted_before = np.cumsum(is_counted) - is_counted
+    private = np.array([p.n_private for p in passages])
+    private_before = np.cumsum(private) - private
+    numbers = private_before[chunk] + np.concatenate([p.private_before for p in passages]) + counted_before
+    numbers = np.where(is_counted[head], numbers[head], NOISE)
+    begin = np.searchsorted(chunk, np.arange(len(passages) + 1))
+    total = int(private.sum() + is_counted.sum())
+    firsts = private_before + np.concatenate([counted_before, [is_counted.sum()]])[begin[:-1]]
+    return [
+        PassageSlice(int(first), numbers[a:b], is_counted[a:b], total)
+        for first, a, b in zip(firsts, begin[:-1], begin[1:], strict=True)
+    ]

@@ -21,10 +21,12 @@ __all__ = [
     "atomic_load",
     "atomic_max",
     "atomic_min",
+    "copy_four",
     "highest",
     "like",
     "load",
     "lowest",
+    "lowest_bit",
     "nearest_whole",
     "places",
     "point_at",
@@ -103,6 +105,20 @@ def nearest_whole(value):
 def power_of_two(exponent):
     """Return 2 to the power of `exponent`, a whole floating-point number in the range of normal ones."""
     return np.ldexp(type(exponent)(1), int(exponent))
+
+
+def copy_four(source, at, target, to, least):
+    """Copy four elements of `source` from `at` on to `target` from `to` on; return a bit for each not below `least`."""
+    mask = 0
+    for k in range(4):
+        target[to + k] = source[at + k]
+        mask |= int(source[at + k] >= least) << k
+    return mask
+
+
+def lowest_bit(mask):
+    """Return the number of the lowest bit that is set in `mask`, which has one."""
+    return (mask & -mask).bit_length() - 1
 
 
 _MEMORY = threading.Lock()  # the simulator's threads are Python threads; on real targets these are instructions

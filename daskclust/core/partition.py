@@ -68,19 +68,22 @@ class Partition:
             extents.append((float(edges[at]), float(edges[at + 1])))
         return tuple(extents)
 
-    def split(self, columns: dict[str, Any], first_id: int, group: Any = None) -> list[Chunk]:
-        """Return the part of every chunk in the given points, whose ids count up from `first_id`."""
-        X = columns["X"]
+    def split(self, columns: dict[str, Any], first_id: int, positions: str = "X", group: Any = None) -> list[Chunk]:
+        """Return the part of every chunk in the given points, whose ids count up from `first_id`.
+
+        `positions` names the column (n, d) or (n,) that the planes cut.
+        """
+        X = columns[positions].reshape(len(columns[positions]), -1)
         device, n = device_of(X), len(X)
         rows = np.arange(n)
         block = np.zeros(n, np.int64)
         owned = np.ones(n, bool)
         if self.cuts:
-            positions = device.to_host(X)[:, : len(self.cuts)]
+            at = device.to_host(X)[:, : len(self.cuts)]
             # a coordinate that is no number goes to any one chunk, which says so
-            positions = wrap_positions(np.where(np.isfinite(positions), positions, 0), self.period[: len(self.cuts)])
+            at = wrap_positions(np.where(np.isfinite(at), at, 0), self.period[: len(self.cuts)])
             for axis in range(len(self.cuts)):
-                rows, block, owned = self._spread(axis, positions, rows, block, owned)
+                rows, block, owned = self._spread(axis, at, rows, block, owned)
         if self.groups > 1:
             block = block + (device.to_host(group)[rows].astype(np.int64) % self.groups) * math.prod(self.blocks)
         order = np.argsort(block, kind="stable")

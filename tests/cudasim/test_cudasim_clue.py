@@ -169,7 +169,7 @@ def test_chunks_as_a_worker_treats_them(partition):
     plan = case.estimator()._plan((0, 1))
     columns = {"X": case.X, "layer": case.columns["layer"].astype(np.int32), "weight": WEIGHT}
     columns = {name: cuda.to_device(values) for name, values in columns.items()}
-    chunks = partition.split(columns, 0, columns["layer"])
+    chunks = partition.split(columns, 0, group=columns["layer"])
     local = [plan.local(plan.measure(chunk)) for chunk in chunks]
     merged = plan.merge([frontier for _, frontier in local])
     wanted = results(case.fit())

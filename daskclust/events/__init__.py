@@ -1,0 +1,1 @@
+"""Event building: pixel hits to clusters (Celko et al. 2025)."""

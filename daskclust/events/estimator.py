@@ -1,0 +1,202 @@
+"""The estimator of event building."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.checks import check_length, check_positive
+from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.inputs import beside, columns_of, is_dask, on_device_of
+from daskclust.core.partition import Partition
+from daskclust.events.plan import RULES, EventPlan
+
+
+class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters of pixel hits that touch in space and time: event building for Timepix detectors [1]_.
+
+    Two hits are neighbours when their pixels touch, or are the same, and their times differ by `dt_max` at most. The
+    answer depends on the order of hits with equal times for two of the variants, and on nothing else: not on chunks,
+    workers, threads or the device.
+
+    Parameters
+    ----------
+    dt_max : float
+        Largest difference of times between neighbours, in the unit of ``toa`` (ns); 200 in the paper. Inclusive.
+    variant : {"local", "global", "static"}, default "local"
+        Definition of a cluster, (iii) a to c of section 2. ``"local"``: connected components of neighbours.
+        ``"global"``: hits are taken in the order of time; one joins all clusters with a touching pixel whose latest hit
+        is at most `dt_max` before it. ``"static"``: the same with their earliest hit, so no cluster is longer than
+        `dt_max`.
+    connectivity : {8, 4}, default 8
+        Whether pixels touch at their corners too, or at their sides only.
+    min_hits : int, default 1
+        Clusters with fewer hits are noise.
+
+    Attributes
+    ----------
+    labels_ : array of int64, shape (n,)
+        Cluster of each hit, numbered by the time of the first hit (of hits with one time, by their order); noise is -1.
+    n_clusters_ : int
+        Number of clusters; a zero-dimensional dask array where the hits are dask arrays.
+
+    See Also
+    --------
+    daskclust.properties.cluster_table : Size, energy, position, times and shape of each cluster.
+    daskclust.io.open_tpx3 : Hits of a raw file.
+    daskclust.events.stream.EventStream : The same from a running readout.
+
+    Notes
+    -----
+    Time and memory on the CPU are linear in the number of hits: the last hit of each pixel is kept in a table, and for
+    every variant it stands for all earlier hits of its pixel. A GPU looks through the hits within `dt_max` instead.
+
+    Hits of different chips are never neighbours where the data has a column ``chip``, unless it is a Dataset with
+    ``attrs["layout"] == "quad"``: then coordinates are common to all chips, and clusters cross their seams.
+
+    References
+    ----------
+    .. [1] T. Čelko, F. Mráz, B. Bergmann, P. Mánek, Parallel CPU- and GPU-based connected component algorithms for
+       event building for hybrid pixel detectors, 2025.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskclust import EventBuilder
+    >>> hits = np.array([[10, 10, 0.0], [11, 10, 25.0], [50, 50, 30.0], [11, 11, 150.0], [12, 12, 900.0]])  # x, y, toa
+    >>> EventBuilder(dt_max=200.0).fit(hits).labels_
+    array([0, 0, 1, 0, 2])
+    """
+
+    def __init__(self, dt_max: float, *, variant: str = "local", connectivity: int = 8, min_hits: int = 1) -> None:
+        self.dt_max = dt_max
+        self.variant = variant
+        self.connectivity = connectivity
+        self.min_hits = min_hits
+
+    def fit(self, X: Any, y: None = None, *, chip: Any = ..., partition: str | Partition = "auto") -> EventBuilder:
+        """Cluster hits.
+
+        Parameters
+        ----------
+        X : xarray.Dataset, DataFrame, mapping of arrays, or array of shape (n, 3) or (n, 4)
+            Hits with ``x``, ``y`` (pixels, whole numbers), ``toa`` (ns) and perhaps ``chip``, in this order where they
+            are columns of an array: numpy, cupy or dask. They need not be in the order of time.
+        y : None
+            Ignored.
+        chip : array of int, shape (n,), or None, optional
+            Hits of different chips are never neighbours; None: x and y are common to all chips. Default: the data's
+            ``chip``, unless its layout is a quad.
+        partition : {"auto", "chunks", "windows"} or Partition, default "auto"
+            How dask arrays are divided for the work; the result is the same. ``"chunks"``, and ``"auto"``: as they are
+            chunked; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into as many
+            windows of time, with as many hits each; one pass over ``toa`` finds them.
+
+        Returns
+        -------
+        EventBuilder
+            Itself. On dask nothing is computed yet, but for that pass.
+
+        Raises
+        ------
+        ValueError
+            For a `dt_max` that is not positive, unknown options, columns that are missing or of unequal lengths,
+            coordinates that are not whole, times that are not finite, dask arrays of unknown chunk sizes; and, when
+            they are computed, for chunks that are not in the order of time.
+        """
+        plan = self._plan()
+        columns = _checked_columns(X, chip)
+        if is_dask(columns["toa"]):
+            results = Lazy(columns, _partition(partition, columns), "toa").run(plan, {"labels": np.int64})
+        else:
+            results = run_in_memory(plan, columns)
+        self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
+        return self
+
+    def _plan(self) -> EventPlan:
+        """Check the parameters and return the plan."""
+        if self.variant not in RULES:
+            raise ValueError(f"variant must be {', '.join(map(repr, RULES))}, got {self.variant!r}")
+        if self.connectivity not in (4, 8) or isinstance(self.connectivity, bool):
+            raise ValueError(f"connectivity must be 8 or 4 pixels, got {self.connectivity!r}")
+        least = self.min_hits
+        if isinstance(least, bool) or not isinstance(least, int | np.integer) or least < 1:
+            raise ValueError(f"min_hits must be a whole number from 1 on, got {least!r}")
+        return EventPlan(check_positive("dt_max", self.dt_max), self.variant, int(self.connectivity), int(least))
+
+
+def _checked_columns(X: Any, chip: Any) -> dict[str, Any]:
+    """Return toa, x, y and perhaps chip, checked in all that needs no pass over the data."""
+    columns = columns_of(X, ("x", "y", "toa"), ("chip",))
+    if chip is not ...:
+        columns["chip"] = chip
+    elif getattr(X, "attrs", {}).get("layout") == "quad":
+        columns["chip"] = None
+    toa = _like_columns(columns)
+    if toa.ndim != 1:
+        raise ValueError(f"toa must have one dimension, got shape {toa.shape}")
+    if is_dask(toa) and np.isnan(toa.shape[0]):
+        raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
+    if toa.dtype.kind not in "fiu":
+        raise ValueError(f"toa must be numbers, in ns, got {toa.dtype}")
+    toa = toa if toa.dtype == np.float64 else _cast(toa, np.float64)
+    checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
+    for name in ("x", "y", "chip"):
+        if columns.get(name) is not None:
+            checked[name] = _whole(name, columns[name], toa)
+    return checked
+
+
+def _like_columns(columns: dict[str, Any]) -> Any:
+    """Return toa, as a dask array where any column is one."""
+    toa = columns["toa"]
+    toa = toa if hasattr(toa, "dtype") else np.asarray(toa)
+    chunks = [column.chunks[0] for column in columns.values() if is_dask(column)]
+    if is_dask(toa) or not chunks:
+        return toa
+    check_length("toa", toa, sum(chunks[0]))
+    import xarray as xr
+
+    return xr.Variable(("hit",), toa).chunk({"hit": chunks[0]}).data
+
+
+def _cast(values: Any, dtype: Any) -> Any:
+    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
+
+
+def _whole(name: str, values: Any, toa: Any) -> Any:
+    """Return a column of whole numbers beside toa, as the kernels take them."""
+    values = values if hasattr(values, "dtype") else np.asarray(values)
+    values = beside(toa, name, values, values.dtype)
+    if values.dtype.kind in "iu":
+        return values
+    if values.dtype.kind != "f":
+        raise ValueError(f"{name} must be whole numbers, got {values.dtype}")
+    if is_dask(values):
+        return values.map_blocks(_from_float, name, dtype=np.int32, meta=values._meta.astype(np.int32))
+    return _from_float(values, name)
+
+
+def _from_float(values: Any, name: str) -> Any:
+    """Return whole floats as int32."""
+    host = device_of(values).to_host(values)
+    good = (np.abs(host) < 2**31) & (host == np.floor(host))
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(f"{name} must be whole numbers (pixels), got {name}[{row}] = {host[row]}")
+    return on_device_of(values, host.astype(np.int32))
+
+
+def _partition(asked: str | Partition, columns: dict[str, Any]) -> Partition | None:
+    if isinstance(asked, Partition):
+        if asked.groups != 1 or len(asked.cuts) != 1 or any(asked.period):
+            raise ValueError(f"hits are divided by cuts across one axis, toa, without a period; got {asked}")
+        return asked
+    if asked in ("auto", "chunks"):
+        return None
+    if asked == "windows":
+        return balanced_partition(columns["toa"][:, None], columns["toa"].numblocks[0], (0.0,), 0.0)
+    raise ValueError(f'partition must be "auto", "chunks", "windows" or a Partition, got {asked!r}')

@@ -1,0 +1,55 @@
+"""The table of pixels that event building looks neighbours up in, and where pixels stand in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import HOST, Cuda, Host
+from daskclust.events.kernels import EIGHT, FOUR, HIGH, LOW, Hits, Matrix
+
+_MOST_CELLS = 1 << 26  # 256 MiB of last hits
+
+
+def make_matrix(
+    device: Host | Cuda, hits: Hits, facts: NDArray[np.int64], connectivity: int
+) -> tuple[Hits, Matrix, int]:
+    """Return the hits, the matrix of their pixels, and the length of a table for it.
+
+    Where few of very many pixels are hit, x, y and chip are numbered anew without the gaps.
+    """
+    touching = EIGHT if connectivity == 8 else FOUR
+    matrix, cells = _layout(facts, touching)
+    if cells > _MOST_CELLS and device is HOST:
+        hits = compact_pixels(hits)
+        columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
+        extent = [column.min() for column in columns] + [column.max() for column in columns]
+        matrix, cells = _layout(np.array(extent, np.int64), touching)
+        if cells > _MOST_CELLS:
+            raise ValueError(
+                f"the hits are on {cells} pixels after gaps between them are left out, more than the {_MOST_CELLS} "
+                "that fit a table; are x and y pixel numbers? Cluster parts of the detector one by one otherwise"
+            )
+    return hits, matrix, cells
+
+
+def _layout(facts: NDArray[np.int64], touching: int) -> tuple[Matrix, int]:
+    low, high = facts[LOW : LOW + 3].tolist(), facts[HIGH : HIGH + 3].tolist()
+    width, height, chips = (b - a + 1 for a, b in zip(low, high, strict=True))
+    stride = width + 2
+    plane = stride * (height + 2)
+    return Matrix(*low, stride, plane, touching), plane * chips + 4  # rows are read four pixels at a time
+
+
+def compact_pixels(hits: Hits) -> Hits:
+    """Return hits whose x, y and chip are counted over those that occur; what touched still does, and nothing else."""
+    chip = np.unique(hits.chip, return_inverse=True)[1] if len(hits.chip) else hits.chip
+    return Hits(_compact(hits.x), _compact(hits.y), chip, hits.toa)
+
+
+def _compact(values: Any) -> NDArray[np.int64]:
+    distinct, place = np.unique(values, return_inverse=True)
+    steps = np.minimum(np.diff(distinct.astype(np.int64)), 2)
+    return np.asarray(np.concatenate([[0], np.cumsum(steps)])[place])

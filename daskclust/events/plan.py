@@ -1,0 +1,397 @@
+"""Event building as a plan: what a worker does with a window of time, what is merged, what becomes of it.
+
+Chunks follow each other in time. By the local rule each is clustered on its own; then its first hits are joined with
+the *open* hits of the chunks before it, those that later ones may touch. By the other rules a chunk is clustered
+together with the open hits: whole clusters there, as a hit's fate hangs on its cluster's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.checks import check_count
+from daskclust.core.jit import Body, thread_count
+from daskclust.core.merge import Passage, PassageSlice, merge_passages
+from daskclust.core.partition import Chunk
+from daskclust.core.unionfind import flatten, start
+from daskclust.events import kernels
+from daskclust.events.kernels import Hits, Matrix
+from daskclust.events.matrix import make_matrix
+
+Ids = NDArray[np.int64]
+
+RULES: dict[str, Body] = {
+    "local": kernels.near_hit,
+    "global": kernels.near_latest,
+    "static": kernels.near_earliest,
+}
+_PIECE = 1 << 16  # hits that are worth a thread of their own
+
+
+class Sorted(NamedTuple):
+    """Hits of a chunk in the order of time, and their clusters where these do not depend on other chunks."""
+
+    chunk: Chunk
+    order: Any  # (n,) place of each sorted hit in the chunk; None where the chunk is sorted
+    hits: Hits
+    labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk; None for a rule that needs a chain
+    n_clusters: int
+
+
+class Open(NamedTuple):
+    """Hits that later chunks may touch, in the order of time, on the host."""
+
+    hits: Hits
+    root: Ids  # (k,) id of the first hit of each one's cluster, as far as the chunks before know it
+    latest: float  # time of the latest hit of all chunks before
+
+
+class Clusters(NamedTuple):
+    """A chunk's clusters, to be numbered."""
+
+    chunk: Chunk
+    order: Any
+    labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk
+    is_kept: NDArray[np.bool_]  # (c,) whether a cluster that is not shared has enough hits
+    shared: Ids  # (k,) clusters that other chunks may have hits of
+
+
+NOTHING = Open(Hits(*np.empty((2, 0), np.int64), np.empty(0, np.int64), np.empty(0)), np.empty(0, np.int64), -np.inf)
+
+
+@dataclass(frozen=True)
+class EventPlan:
+    """Parameters of event building.
+
+    Parameters
+    ----------
+    dt_max : float
+        Largest difference of times, in the unit of ``toa``.
+    variant : {"local", "global", "static"}
+        The rule.
+    connectivity : {8, 4}
+        Which pixels touch.
+    min_hits : int
+        Hits that a cluster has at least.
+    """
+
+    dt_max: float
+    variant: str
+    connectivity: int
+    min_hits: int
+
+    name = "events"
+
+    # ----------------------------------------------------------------------------------------------------- on a worker
+    def measure(self, chunk: Chunk) -> Sorted:
+        """Check the hits, put them in the order of time, and cluster them where that needs no other chunk."""
+        device = device_of(chunk.columns["toa"])
+        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        hits = Hits(columns["x"], columns["y"], columns.get("chip", device.empty(0, np.uint8)), columns["toa"])
+        check_count(len(hits.toa))
+        facts = self._survey(device, chunk, hits)
+        order = None
+        if facts[kernels.DESCENTS]:
+            order = device.argument(device.order_of(chunk.columns["toa"]))
+            hits = Hits(*[device.argument(device.take_at(v, order)) if len(v) else v for v in hits])
+        if self.variant != "local" and chunk.ids is not None:
+            return Sorted(chunk, order, hits, None, 0)
+        labels = device.empty(len(hits.toa), np.int64)
+        count = self._cluster(device, hits, facts, labels)
+        if chunk.ids is None:
+            return Sorted(chunk, order, hits, labels, self._drop_small(device, labels, count))
+        return Sorted(chunk, order, hits, labels, count)
+
+    def carry(self, measures: Sorted, before: Open | None) -> Open:
+        """Return the open hits after a chunk, from those before it."""
+        before = before or NOTHING
+        hits = _on_host(measures)
+        if len(hits.toa) == 0:
+            return before
+        self._check_sequence(measures, hits, before)
+        if self.variant != "local":
+            joined, roots, ids = self._replay(before, hits, _sorted_ids(measures))
+            still = self._is_open(joined, roots)
+            return Open(_part(joined, still), ids[roots[still]], float(hits.toa[-1]))
+        labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
+        since, late = self._recent(before.hits.toa, hits.toa[-1]), self._recent(hits.toa, hits.toa[-1])
+        root = _sorted_ids(measures)[_firsts(labels)[labels[late]]]
+        both = _join(_part(before.hits, since), _part(hits, late))
+        return Open(both, np.concatenate([before.root[since], root]), float(hits.toa[-1]))
+
+    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Any, Passage | None]:
+        """Return the chunk's clusters and its frontier: edges to clusters of chunks before it, and the open ones."""
+        if measures.chunk.ids is None:
+            return measures, None
+        before = before or NOTHING
+        hits = _on_host(measures)
+        ids = _sorted_ids(measures)
+        if len(hits.toa) == 0:
+            none = np.empty(0, np.int64)
+            return Clusters(measures.chunk, None, measures.hits.toa[:0].astype(np.int64), none > 0, none), NO_PASSAGE
+        if self.variant == "local":
+            labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
+            firsts = _firsts(labels)
+            open_now = np.unique(labels[self._recent(hits.toa, hits.toa[-1])])
+            edges = self._edges(before, hits, ids, labels, firsts)
+        else:
+            labels, firsts, open_now, edges = self._split_replay(before, hits, ids)
+        sizes = np.bincount(labels, minlength=len(firsts))
+        linked = np.flatnonzero(np.isin(ids[firsts], edges)) if len(edges) else open_now[:0]
+        shared = np.union1d(open_now, linked)
+        is_kept = sizes >= self.min_hits
+        is_kept[shared] = False
+        kept_before = np.cumsum(is_kept)[shared]
+        passage = Passage(int(is_kept.sum()), ids[firsts[shared]], kept_before, sizes[shared], edges)
+        return Clusters(measures.chunk, measures.order, labels, is_kept, shared), passage
+
+    def merge(self, frontiers: list[Passage]) -> list[PassageSlice]:
+        """Join clusters across borders and number all by the time of their first hit."""
+        return merge_passages(frontiers, self.min_hits)
+
+    def owned_ids(self, local: Any) -> Any:
+        """Return the global ids of the hits that the chunk owns: all of them."""
+        return local.chunk.ids
+
+    def finish(self, local: Any, merged: PassageSlice | None) -> dict[str, Any]:
+        """Return the labels of the chunk's hits, in the order of the data set."""
+        device = device_of(local.chunk.columns["toa"])
+        if merged is None:
+            labels = _in_given_order(device, local.labels, local.order)
+            return {"labels": device.give(labels), "n_clusters": local.n_clusters}
+        contributes = local.is_kept.copy()
+        contributes[local.shared] = merged.is_counted
+        table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
+        table[local.shared] = merged.numbers
+        labels = device.from_host(table[local.labels])
+        return {"labels": device.give(_in_given_order(device, labels, local.order))}
+
+    # ------------------------------------------------------------------------------------------------------- its steps
+    def _survey(self, device: Host | Cuda, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:
+        """Return the extent of the coordinates and the number of descents in time; refuse times that are no number."""
+        n = len(hits.toa)
+        least, most = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        nothing = np.array([least] * 3 + [most] * 3 + [0, 0], np.int64)
+        if n == 0:
+            return np.zeros_like(nothing)
+        if device is HOST:
+            begin = _pieces(n)
+            facts = np.zeros((len(begin) - 1, len(nothing)), np.int64)
+            device.run(kernels.survey_piece, len(facts), begin, hits, facts, grain=1)
+            facts = np.concatenate([facts[:, :3].min(axis=0), facts[:, 3:6].max(axis=0), facts[:, 6:].sum(axis=0)])
+        else:
+            on_device = device.from_host(nothing)
+            device.run(kernels.survey_hit, n, hits, on_device)
+            facts = device.to_host(on_device)
+        if facts[kernels.BAD]:
+            toa = device.to_host(hits.toa)
+            row = int(np.flatnonzero(~np.isfinite(toa))[0])
+            number = row if chunk.ids is None else int(chunk.ids[row])
+            raise ValueError(f"toa must be finite, got toa[{number}] = {toa[row]}; remove such hits first")
+        return facts
+
+    def _cluster(self, device: Host | Cuda, hits: Hits, facts: Any, labels: Any) -> int:
+        """Write the number of each hit's cluster; return how many there are."""
+        n = len(labels)
+        if n == 0:
+            return 0
+        hits, matrix, cells = make_matrix(device, hits, facts, self.connectivity)
+        parent = device.scratch("parent", n, np.int32)
+        if device is HOST:
+            begin = self._windows(hits.toa)
+            self._join_on_host(begin, hits, matrix, cells, parent)
+            return _number_on_host(begin, parent, labels)
+        self._join_on_cuda(device, hits, matrix, parent)
+        return _number_on_cuda(device, parent, labels)
+
+    def _windows(self, toa: Any) -> Any:
+        """Return where each thread's hits begin, at quiet gaps where there are any near."""
+        begin = _pieces(len(toa))
+        for k in range(1, len(begin) - 1):
+            low, high = begin[k], min(begin[k + 1], begin[k] + _PIECE // 2)
+            gaps = np.flatnonzero(np.diff(toa[low - 1 : high]) > self.dt_max)
+            if len(gaps):
+                begin[k] = low + gaps[0]
+            elif self.variant != "local":
+                begin[k] = begin[k - 1]  # one window: a rule that needs a chain
+        return begin
+
+    def _join_on_host(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> None:
+        pieces = len(begin) - 1
+        last = HOST.scratch("last hit", pieces * cells, np.int32)
+        if self.variant != "local":
+            latest = HOST.scratch("latest", len(parent), np.int32)
+            rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
+            rule.run(pieces, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
+            return
+        rows = HOST.scratch("rows", pieces * kernels.BLOCK * kernels.ROW, np.int32)
+        masks = HOST.scratch("masks", pieces * kernels.BLOCK, np.int32)
+        work = (begin, hits, self.dt_max, matrix, cells, last)
+        kernels.join_recent.run(pieces, *work, rows, masks, parent, grain=1)
+        kernels.join_borders.run(1, *work, parent)
+
+    def _join_on_cuda(self, device: Host | Cuda, hits: Hits, matrix: Matrix, parent: Any) -> None:
+        n = len(parent)
+        if self.variant == "local":
+            device.run(start, n, parent)
+            device.run(kernels.join_window, n, hits, self.dt_max, matrix, parent)
+        else:
+            latest = device.scratch("latest", n, np.int32)
+            rule = kernels.join_quiet_window.bind(may_join=RULES[self.variant])
+            device.run(rule, n, hits, self.dt_max, matrix, latest, parent)
+        device.run(flatten, n, parent)
+
+    def _drop_small(self, device: Host | Cuda, labels: Any, count: int) -> int:
+        """Make clusters of less than `min_hits` hits noise; return how many are left."""
+        if self.min_hits == 1 or count == 0:
+            return count
+        sizes = device.full(count, 0, np.int32)
+        device.run(kernels.count_hits, len(labels), labels, sizes)
+        large, table = device.empty(count, np.int32), device.empty(count, np.int64)
+        device.run(kernels.mark_large, count, sizes, self.min_hits, large)
+        device.running_sum(large, large)
+        device.run(kernels.renumber_large, count, sizes, self.min_hits, large, table)
+        device.run(kernels.look_up, len(labels), table, labels)
+        return int(device.to_host(large[count - 1 : count])[0])
+
+    # ----------------------------------------------------------------------------------------------- borders of chunks
+    def _check_sequence(self, measures: Sorted, hits: Hits, before: Open) -> None:
+        if hits.toa[0] < before.latest:
+            raise ValueError(
+                f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at toa {hits.toa[0]}, earlier than "
+                f'{before.latest} in a chunk before it; partition="windows" divides the hits anew by time'
+            )
+
+    def _in_order(self, hits: Hits) -> NDArray[np.int32]:
+        """Return the first hit of each one's cluster, by the plain rule; for hits on the host."""
+        n = len(hits.toa)
+        parent, latest = np.empty(n, np.int32), np.empty(n, np.int32)
+        hits, matrix, cells = make_matrix(HOST, hits, _extent(hits), self.connectivity)
+        rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
+        last = np.empty(cells, np.int32)
+        rule.run(1, np.array([0, n]), hits, self.dt_max, matrix, cells, last, latest, parent)
+        flatten.run(n, parent)
+        return parent
+
+    def _edges(self, before: Open, hits: Hits, ids: Ids, labels: Any, firsts: Ids) -> Ids:
+        """Return pairs of roots of clusters that the chunk's first hits join, local rule."""
+        if len(before.hits.toa) == 0:
+            return np.empty((0, 2), np.int64)
+        early = np.searchsorted(hits.toa, np.nextafter(before.latest + self.dt_max, np.inf), side="right")
+        both = _join(before.hits, _part(hits, slice(early)))
+        known = np.concatenate([before.root, ids[firsts[labels[:early]]]])
+        return _pairs(known, self._in_order(both))
+
+    def _replay(self, before: Open, hits: Hits, ids: Ids) -> tuple[Hits, NDArray[np.int32], Ids]:
+        """Cluster the open hits and a chunk's together; return all, the first of each one's cluster, and roots' ids."""
+        both = _join(before.hits, hits)
+        return both, self._in_order(both), np.concatenate([before.root, ids])
+
+    def _recent(self, toa: Any, latest: float) -> slice:
+        """Return the hits that are at most dt_max before `latest`, and perhaps a few more, which do no harm."""
+        return slice(int(np.searchsorted(toa, np.nextafter(latest - self.dt_max, -np.inf))), None)
+
+    def _is_open(self, hits: Hits, roots: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether each hit is of a cluster that a hit to come may join."""
+        deciding = hits.toa.copy()  # by root: the earliest hit is the root itself
+        if self.variant == "global":
+            np.maximum.at(deciding, roots, hits.toa)
+        return np.asarray(hits.toa[-1] - deciding[roots] <= self.dt_max)
+
+    def _split_replay(self, before: Open, hits: Hits, ids: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+        """Return the chunk's own part of a replay: labels, first hits, open clusters, edges between roots."""
+        joined, roots, known = self._replay(before, hits, ids)
+        carried = len(before.root)
+        own_root, firsts, labels = np.unique(roots[carried:], return_index=True, return_inverse=True)
+        order = np.argsort(firsts)  # clusters by their first own hit
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        labels, firsts, own_root = rank[labels], firsts[order], own_root[order]
+        open_now = np.unique(labels[self._is_open(joined, roots)[carried:]])
+        from_before = own_root < carried
+        edges = np.stack([ids[firsts[from_before]], known[own_root[from_before]]], axis=1)
+        return labels, firsts, open_now, np.concatenate([edges, _pairs(known[:carried], roots[:carried])])
+
+
+NO_PASSAGE = Passage(0, *np.empty((3, 0), np.int64), np.empty((0, 2), np.int64))
+
+
+# ------------------------------------------------------------------------------------------------- numbering, in memory
+def _pieces(n: int) -> NDArray[np.int64]:
+    """Return where the hits of each thread begin, and n."""
+    pieces = max(1, min(thread_count(), n // _PIECE))
+    return np.arange(pieces + 1) * n // pieces
+
+
+def _number_on_host(begin: Any, parent: Any, labels: Any) -> int:
+    pieces = len(begin) - 1
+    roots, ends, crossing = np.zeros(pieces, np.int64), np.empty(pieces, np.int64), begin[:-1].copy()
+    if pieces > 1:
+        kernels.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
+    base = np.cumsum(roots) - roots
+    kernels.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
+    kernels.resolve.run(pieces, begin, crossing, labels, grain=1)
+    return int(ends[-1])
+
+
+def _number_on_cuda(device: Host | Cuda, parent: Any, labels: Any) -> int:
+    n = len(labels)
+    roots = device.scratch("roots", n, np.int32)
+    device.run(kernels.mark_root, n, parent, roots)
+    device.running_sum(roots, roots)
+    device.run(kernels.number_hit, n, parent, roots, labels)
+    return int(device.to_host(roots[n - 1 : n])[0])
+
+
+def _in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
+    if order is None:
+        return labels
+    given = device.empty(len(labels), np.int64)
+    device.run(kernels.put_back, len(labels), order, labels, given)
+    return given
+
+
+# ------------------------------------------------------------------------------------------------ open hits, on the host
+def _on_host(measures: Sorted) -> Hits:
+    device = device_of(measures.chunk.columns["toa"])
+    return Hits(*[device.to_host(values) for values in measures.hits])
+
+
+def _sorted_ids(measures: Sorted) -> Ids:
+    """Return the global ids of a chunk's hits in the order of time."""
+    ids = np.asarray(measures.chunk.ids)
+    if measures.order is None:
+        return ids
+    return np.asarray(ids[device_of(measures.chunk.columns["toa"]).to_host(measures.order)])
+
+
+def _firsts(labels: Ids) -> Ids:
+    """Return the first hit of each cluster; clusters are numbered by it."""
+    return np.flatnonzero(np.diff(np.maximum.accumulate(labels), prepend=-1))
+
+
+def _part(hits: Hits, places: Any) -> Hits:
+    return Hits(*[values[places] if len(values) else values for values in hits])
+
+
+def _join(a: Hits, b: Hits) -> Hits:
+    """Return the hits of both, one after the other."""
+    if len(a.toa) == 0:
+        return b
+    return Hits(*[np.concatenate(pair) for pair in zip(a, b, strict=True)])
+
+
+def _pairs(known: Ids, roots: NDArray[np.int32]) -> Ids:
+    """Return the distinct pairs of ids that fell together: of each hit's cluster, and of its root's."""
+    pairs = np.stack([known, known[roots]], axis=1)
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+
+
+def _extent(hits: Hits) -> NDArray[np.int64]:
+    columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
+    return np.array([c.min() for c in columns] + [c.max() for c in columns] + [0, 0], np.int64)
