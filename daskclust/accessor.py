@@ -141,6 +141,51 @@ class ClustAccessor:
             results = {name: getattr(estimator, attribute) for name, (attribute, _) in _RESULTS.items()}
         return self._with(results, estimator, points, used, rhoc)
 
+    def events(
+        self,
+        dt_max: float,
+        *,
+        variant: str = "local",
+        connectivity: int = 8,
+        min_hits: int = 1,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
+        """Cluster the pixel hits of a Timepix data set: one call to `daskclust.EventBuilder`.
+
+        Parameters
+        ----------
+        dt_max, variant, connectivity, min_hits
+            As of `daskclust.EventBuilder`; `dt_max` in the unit of ``toa`` (ns).
+        partition : {"auto", "chunks", "windows"} or Partition, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.EventBuilder.fit`.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and ``label`` (int64, noise -1) along the hits, lazy
+            where ``toa`` is. Parameters are in ``attrs["events"]``.
+
+        Raises
+        ------
+        ValueError
+            As `daskclust.EventBuilder.fit`.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import timepix
+        >>> ds = timepix(1000, rng=0)
+        >>> bool((ds.clust.events(200.0)["label"] >= 0).all())
+        True
+        """
+        from daskclust.events.estimator import EventBuilder
+
+        builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
+        labels = builder.fit(self._ds, partition=partition).labels_
+        attrs = {"long_name": _RESULTS["label"][1], "units": "1"}
+        words = f"dt_max={dt_max:g}, variant={variant}, connectivity={connectivity}, min_hits={min_hits}"
+        ds = self._ds.assign(label=(self._ds["toa"].dims, labels, attrs))
+        return ds.assign_attrs(events=words)
+
     def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.
 

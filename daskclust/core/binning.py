@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host, fill, gather
+from daskclust.core.arrays import HOST, Cuda, Host, fill
 from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
 from daskclust.core.checks import MOST_CELLS, check_cells
 from daskclust.core.jit import body, kernel, thread_count

@@ -30,8 +30,13 @@ class Plan(Protocol):
     """What a clustering system is to the engine. Arrays may live on the host or on a CUDA device."""
 
     name: str
-    carry: Callable[[Any, Any], Any] | None
-    """Return, on a worker, what the next chunk must know, from a chunk's measures and what was carried to it."""
+
+    @property
+    def carry(self) -> Callable[[Any, Any], Any] | None:
+        """Return, on a worker, what the next chunk must know, from a chunk's measures and what was carried to it.
+
+        None where chunks do not follow each other.
+        """
 
     def measure(self, chunk: Chunk) -> Any:
         """Compute, on a worker, what does not depend on other chunks."""

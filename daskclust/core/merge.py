@@ -100,7 +100,7 @@ def group_name(group: int) -> str:
     return f"layer {group % 2**32 - 2**31} of event {group // 2**32}"
 
 
-# -------------------------------------------------------------------------------------------- chunks that follow in order
+# ------------------------------------------------------------------------------------------ chunks that follow in order
 class Passage(NamedTuple):
     """What one chunk of a sequence sends up: how many sets it has for itself, and those that others may have part of.
 
@@ -124,7 +124,7 @@ class PassageSlice(NamedTuple):
 
 
 def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
-    """Number the sets of all chunks in the order of their first elements; those of fewer than `least` are noise."""
+    """Return each chunk's numbers of sets, which go by their first elements; sets of fewer than `least` are noise."""
     shared = np.concatenate([p.shared for p in passages])
     edges = np.concatenate([p.edges for p in passages])
     chunk = np.repeat(np.arange(len(passages)), [len(p.shared) for p in passages])

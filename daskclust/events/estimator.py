@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.checks import check_length, check_positive
+from daskclust.core.checks import check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
 from daskclust.core.inputs import beside, columns_of, is_dask, on_device_of
 from daskclust.core.partition import Partition
@@ -153,14 +153,10 @@ def _checked_columns(X: Any, chip: Any) -> dict[str, Any]:
 def _like_columns(columns: dict[str, Any]) -> Any:
     """Return toa, as a dask array where any column is one."""
     toa = columns["toa"]
-    toa = toa if hasattr(toa, "dtype") else np.asarray(toa)
-    chunks = [column.chunks[0] for column in columns.values() if is_dask(column)]
-    if is_dask(toa) or not chunks:
-        return toa
-    check_length("toa", toa, sum(chunks[0]))
-    import xarray as xr
-
-    return xr.Variable(("hit",), toa).chunk({"hit": chunks[0]}).data
+    lazy = [column for column in columns.values() if is_dask(column)]
+    if is_dask(toa) or not lazy:
+        return toa if hasattr(toa, "dtype") else np.asarray(toa)
+    return beside(lazy[0], "toa", toa, np.float64)
 
 
 def _cast(values: Any, dtype: Any) -> Any:

@@ -74,22 +74,22 @@ def root_of(parent, j):
     return j
 
 
-# ------------------------------------------------- whether hit i may join the cluster of an earlier hit j: condition iii
+# ------------------------------------------------ whether hit i may join the cluster of an earlier hit j: condition iii
 @body
 def near_hit(hits, i, j, root, latest, dt_max):
-    """Local rule (iii a): within dt_max of a touching hit."""
+    """Rule iii a, local: within dt_max of a touching hit."""
     return hits.toa[i] - hits.toa[j] <= dt_max
 
 
 @body
 def near_latest(hits, i, j, root, latest, dt_max):
-    """Global rule (iii b): within dt_max of the cluster's latest hit."""
+    """Rule iii b, global: within dt_max of the cluster's latest hit."""
     return hits.toa[i] - hits.toa[latest[root]] <= dt_max
 
 
 @body
 def near_earliest(hits, i, j, root, latest, dt_max):
-    """Static rule (iii c): within dt_max of the cluster's earliest hit."""
+    """Rule iii c, static: within dt_max of the cluster's earliest hit."""
     return hits.toa[i] - hits.toa[root] <= dt_max
 
 
@@ -134,7 +134,7 @@ def join_in_order(piece, begin, hits, dt_max, matrix, cells, last, latest, paren
         last[place] = i
 
 
-# ---------------------------------------------------------------------------------------------- the local rule, for CPUs
+# --------------------------------------------------------------------------------------------- the local rule, for CPUs
 @kernel
 def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, parent):
     """Join hits begin[piece] to begin[piece + 1] with those of them before, local rule.
@@ -214,7 +214,7 @@ def join_window(i, hits, dt_max, matrix, parent):
     j = i - 1
     while wanted != 0 and j >= 0 and toa - hits.toa[j] <= dt_max:
         dx, dy = np.int64(hits.x[j]) - np.int64(hits.x[i]), np.int64(hits.y[j]) - np.int64(hits.y[i])
-        if -1 <= dx and dx <= 1 and -1 <= dy and dy <= 1 and (len(hits.chip) == 0 or hits.chip[i] == hits.chip[j]):
+        if abs(dx) <= 1 and abs(dy) <= 1 and (len(hits.chip) == 0 or hits.chip[i] == hits.chip[j]):
             bit = 1 << ((dy + 1) * 4 + dx + 1)
             if wanted & bit:  # an earlier hit of a pixel that was met is joined with that one already
                 wanted &= ~bit
@@ -254,7 +254,7 @@ def count_roots(piece, begin, parent, roots, crossing):
 
 @kernel
 def number(piece, begin, base, crossing, parent, labels, ends):
-    """Number the clusters that begin in a piece from base[piece] on; a hit has the number of its parent.
+    """Give numbers to the clusters that begin in a piece from base[piece] on; a hit has the number of its parent.
 
     `parent` becomes the labels too, which is measured to be quicker than to look them up among `labels`. A hit whose
     cluster began before the piece gets -1 - h of a hit h there. ends[piece] is the next number.
@@ -284,7 +284,7 @@ def number(piece, begin, base, crossing, parent, labels, ends):
 
 @kernel
 def resolve(piece, begin, crossing, labels):
-    """Number the hits that `number` left."""
+    """Give a number to the hits that `number` left."""
     if crossing[piece] > begin[piece]:
         for i in range(begin[piece], begin[piece + 1]):
             label = labels[i]
@@ -300,7 +300,7 @@ def mark_root(i, parent, is_root):
 
 @kernel
 def number_hit(i, parent, roots, labels):
-    """Number hit i, `roots` being the running count of roots and `parent` flat."""
+    """Give its number to hit i, `roots` being the running count of roots and `parent` flat."""
     labels[i] = roots[parent[i]] - 1
 
 

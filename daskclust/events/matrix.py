@@ -36,11 +36,13 @@ def make_matrix(
 
 
 def _layout(facts: NDArray[np.int64], touching: int) -> tuple[Matrix, int]:
-    low, high = facts[LOW : LOW + 3].tolist(), facts[HIGH : HIGH + 3].tolist()
-    width, height, chips = (b - a + 1 for a, b in zip(low, high, strict=True))
+    x, y, chip = (int(number) for number in facts[LOW : LOW + 3])
+    width, height, chips = (
+        int(most) - least + 1 for most, least in zip(facts[HIGH : HIGH + 3], (x, y, chip), strict=True)
+    )
     stride = width + 2
     plane = stride * (height + 2)
-    return Matrix(*low, stride, plane, touching), plane * chips + 4  # rows are read four pixels at a time
+    return Matrix(x, y, chip, stride, plane, touching), plane * chips + 4  # rows are read four pixels at a time
 
 
 def compact_pixels(hits: Hits) -> Hits:

@@ -61,7 +61,8 @@ class Clusters(NamedTuple):
     shared: Ids  # (k,) clusters that other chunks may have hits of
 
 
-NOTHING = Open(Hits(*np.empty((2, 0), np.int64), np.empty(0, np.int64), np.empty(0)), np.empty(0, np.int64), -np.inf)
+_NO_IDS = np.empty(0, np.int64)
+NOTHING = Open(Hits(_NO_IDS, _NO_IDS, _NO_IDS, np.empty(0)), _NO_IDS, -np.inf)
 
 
 @dataclass(frozen=True)
@@ -318,7 +319,7 @@ class EventPlan:
         return labels, firsts, open_now, np.concatenate([edges, _pairs(known[:carried], roots[:carried])])
 
 
-NO_PASSAGE = Passage(0, *np.empty((3, 0), np.int64), np.empty((0, 2), np.int64))
+NO_PASSAGE = Passage(0, _NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS.reshape(0, 2))
 
 
 # ------------------------------------------------------------------------------------------------- numbering, in memory
@@ -356,7 +357,7 @@ def _in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
     return given
 
 
-# ------------------------------------------------------------------------------------------------ open hits, on the host
+# ----------------------------------------------------------------------------------------------- open hits, on the host
 def _on_host(measures: Sorted) -> Hits:
     device = device_of(measures.chunk.columns["toa"])
     return Hits(*[device.to_host(values) for values in measures.hits])

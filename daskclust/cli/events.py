@@ -1,0 +1,215 @@
+"""``daskclust events``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daskclust.cli._frame import check_writable, cluster, progress, show
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from daskclust.events.stream import Batch, EventStream
+
+_ROUND = 1 << 20  # hits that are clustered at once
+
+
+def events(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="Hits: .tpx3, .t3pa, Parquet, CSV, HDF5, NumPy, ROOT; with --follow also tcp://host:port.",
+        ),
+    ],
+    dt_max: Annotated[float, typer.Option(help="Largest difference of times between touching hits, in ns.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Table of clusters: .parquet.")] = None,
+    hits: Annotated[Path | None, typer.Option(help="Also write the hits, with their labels: .parquet.")] = None,
+    where: Annotated[
+        str | None, typer.Option(help='Keep clusters for which this holds, e.g. "size > 3 and tot > 200".')
+    ] = None,
+    variant: Annotated[str, typer.Option(help="local, global or static: the definitions (iii) a, b, c.")] = "local",
+    connectivity: Annotated[int, typer.Option(help="Pixels touch at corners too (8) or at sides only (4).")] = 8,
+    min_hits: Annotated[int, typer.Option(help="Hits of a cluster at least.")] = 1,
+    layout: Annotated[
+        str, typer.Option(help="chips: each on its own; quad: four chips side by side (.tpx3).")
+    ] = "chips",
+    gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.")] = 0,
+    disorder: Annotated[float, typer.Option(help="How much earlier than one before it a hit may come, in us.")] = 600.0,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.")
+    ] = None,
+    tot_unit: Annotated[str, typer.Option(help="Unit of ToT in the calibration: ns or tick (25 ns).")] = "ns",
+    trigger: Annotated[
+        int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (.tpx3 files).")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, or read from tcp://.")] = False,
+    idle: Annotated[float | None, typer.Option(help="With --follow: seconds without data after which it ends.")] = None,
+    workers: Annotated[int, typer.Option(help="Dask workers; 0: window after window, on all cores.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Build clusters of pixel hits from a Timepix detector.
+
+    Memory is bounded: hits are read, clustered and written window by window, with the answer of all at once.
+    """
+    began = time.perf_counter()
+    check_writable(output, hits)
+    _check_options(source, output, hits, follow, trigger, workers)
+    parameters: dict[str, Any] = {"dt_max": dt_max, "variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
+    with progress(f"clustering {source}", quiet=as_json) as work:
+        if workers:
+            from daskclust.events.estimator import EventBuilder
+
+            EventBuilder(**parameters)._plan()  # refused before a cluster starts
+            with cluster(workers):
+                data = _calibrated(_open(source, reading, trigger), calibration, tot_unit)
+                summary = _on_workers(work.compute(data.clust.events(**parameters)), output, hits, where)
+        else:
+            stream = _stream(source, parameters, reading, follow, idle, trigger, calibration, tot_unit)
+            summary = _write(stream, output, hits, where, work)
+    summary["seconds"] = round(time.perf_counter() - began, 3)
+    summary["hits_per_second"] = round(summary["hits"] / max(summary["seconds"], 1e-3))
+    for name, path in (("output", output), ("hits_output", hits)):
+        if path is not None:
+            summary[name] = str(path)
+    show(summary, as_json, f"Events: {source}")
+
+
+def _check_options(
+    source: str, output: Path | None, hits: Path | None, follow: bool, trigger: int | None, workers: int
+) -> None:
+    for option, path in (("-o", output), ("--hits", hits)):
+        if path is not None and path.suffix not in (".parquet", ".pq"):
+            raise ValueError(f"{option} must be a .parquet file, got {path}")
+    if source.startswith("tcp://") and not follow:
+        raise ValueError(f"{source} is a running readout; add --follow")
+    if follow and workers:
+        raise ValueError("--follow clusters in this process; leave --workers out")
+    if trigger is not None and (follow or not source.endswith(".tpx3")):
+        raise ValueError("--trigger needs a complete .tpx3 file")
+
+
+def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Dataset:
+    """Return the hits of a file, lazy where the format allows it."""
+    from daskclust import io
+
+    if source.endswith(".tpx3"):
+        data = io.open_tpx3(source, chunks=_ROUND, **reading)
+        if trigger is not None:
+            triggers = io.open_tpx3_triggers(source)
+            data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
+        return data
+    if source.endswith(".t3pa"):
+        return io.open_t3pa(source, chunks=_ROUND)
+    return io.read_hits(source, field="timepix", chunks=_ROUND)
+
+
+def _calibrated(data: xr.Dataset, folder: Path | None, tot_unit: str) -> xr.Dataset:
+    from daskclust import io
+
+    return data if folder is None else io.calibrate(data, io.read_calibration(folder), tot_unit=tot_unit)  # type: ignore[arg-type]
+
+
+def _stream(
+    source: str,
+    parameters: dict[str, Any],
+    reading: dict[str, Any],
+    follow: bool,
+    idle: float | None,
+    trigger: int | None,
+    calibration: Path | None,
+    tot_unit: str,
+) -> EventStream:
+    """Return the stream of a file, or of a running readout."""
+    from daskclust.events.estimator import EventBuilder
+    from daskclust.events.stream import EventStream
+    from daskclust.io import WordDecoder, read_calibration
+    from daskclust.io.readout import follow as follow_file
+    from daskclust.io.readout import receive
+
+    builder = EventBuilder(**parameters)
+    given = None if calibration is None else read_calibration(calibration)
+    prepare = None if given is None else partial(_with_energy, calibration=given, reading=reading, tot_unit=tot_unit)
+    options: dict[str, Any] = {"chip": reading["layout"] != "quad", "prepare": prepare}
+    if follow:
+        items = receive(source, timeout=idle) if source.startswith("tcp://") else follow_file(source, idle=idle)
+        decoder = WordDecoder(layout=reading["layout"], gap=reading["gap"])
+        return EventStream(items, builder, disorder=reading["disorder"], decoder=decoder, **options)
+    return EventStream(_windows(_open(source, reading, trigger)), builder, disorder=0.0, buffer=1, **options)
+
+
+def _with_energy(hits: xr.Dataset, *, calibration: Any, reading: dict[str, Any], tot_unit: Any) -> xr.Dataset:
+    from daskclust.io import calibrate
+
+    return calibrate(hits.assign_attrs(layout=reading["layout"], gap=reading["gap"]), calibration, tot_unit=tot_unit)
+
+
+def _windows(data: xr.Dataset) -> Iterator[xr.Dataset]:
+    """Yield the chunks of a Dataset in the order of time, computed one after the other."""
+    toa = data["toa"]
+    if not (toa.data[1:] >= toa.data[:-1]).all():
+        data = data.compute().sortby("toa").chunk({"hit": _ROUND})
+    start = 0
+    for length in data.chunks.get("hit", (data.sizes["hit"],)):
+        yield data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
+        start += length
+
+
+def _write(stream: EventStream, output: Path | None, hits: Path | None, where: str | None, work: Any) -> dict[str, Any]:
+    """Write what a stream puts out; return the summary."""
+    from daskclust.io import ParquetSink
+
+    kept = 0
+    with ExitStack() as files:
+        sinks = {path: files.enter_context(ParquetSink(path)) for path in (output, hits) if path is not None}
+        for batch in stream.batches():
+            batch = _selected(batch, where)
+            kept += batch.clusters.sizes["cluster"]
+            if output is not None:
+                sinks[output].write(batch.clusters.reset_coords("cluster"))
+            if hits is not None:
+                sinks[hits].write(batch.hits)
+            work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
+    counters = asdict(stream.counters)
+    summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
+    summary |= {"clusters_kept": kept} if where is not None else {}
+    summary |= {name: counters[name] for name in ("noise_hits", "late_hits", "split_clusters") if counters[name]}
+    return summary
+
+
+def _selected(batch: Batch, where: str | None) -> Batch:
+    """Return the clusters for which the expression holds, and their hits."""
+    from daskclust.properties import select, select_hits
+
+    if where is None:
+        return batch
+    clusters = select(batch.clusters, where)
+    return batch._replace(clusters=clusters, hits=select_hits(batch.hits, clusters))
+
+
+def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None) -> dict[str, Any]:
+    """Write the result of a Dask cluster; return the summary."""
+    from daskclust.io import write_hits
+    from daskclust.properties import cluster_table, select, select_hits
+
+    count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
+    table = cluster_table(result, n_clusters=count).compute()
+    summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
+    if where is not None:
+        table = select(table, where)
+        result = select_hits(result, table)
+        summary["clusters_kept"] = table.sizes["cluster"]
+    if output is not None:
+        write_hits(table.reset_coords("cluster"), output)
+    if hits is not None:
+        write_hits(result, hits)
+    return summary
