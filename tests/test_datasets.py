@@ -201,7 +201,8 @@ def test_fetch_from_a_mirror(shared_data: Path, monkeypatch: pytest.MonkeyPatch)
         path = datasets.fetch(key)
         assert path == shared_data / key
         assert datasets.fetch(path.name) == path
-        assert read_hits(path).sizes["hit"] == int(path.stem.split("_")[1])
+        if key.startswith("clue/"):
+            assert read_hits(path).sizes["hit"] == int(path.stem.split("_")[1])
     monkeypatch.setenv("DASKCLUST_DATA", str(shared_data / "clue"))
     assert datasets.fetch("clue/moons_1000.csv") == shared_data / "clue" / "moons_1000.csv"
 

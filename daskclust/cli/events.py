@@ -39,18 +39,14 @@ def events(
     variant: Annotated[str, typer.Option(help="local, global or static: the definitions (iii) a, b, c.")] = "local",
     connectivity: Annotated[int, typer.Option(help="Pixels touch at corners too (8) or at sides only (4).")] = 8,
     min_hits: Annotated[int, typer.Option(help="Hits of a cluster at least.")] = 1,
-    layout: Annotated[
-        str, typer.Option(help="chips: each on its own; quad: four chips side by side (.tpx3).")
-    ] = "chips",
+    layout: Annotated[str, typer.Option(help="chips: each on its own; quad: four side by side (.tpx3).")] = "chips",
     gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.")] = 0,
     disorder: Annotated[float, typer.Option(help="How much earlier than one before it a hit may come, in us.")] = 600.0,
     calibration: Annotated[
         Path | None, typer.Option(help="Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.")
     ] = None,
     tot_unit: Annotated[str, typer.Option(help="Unit of ToT in the calibration: ns or tick (25 ns).")] = "ns",
-    trigger: Annotated[
-        int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (.tpx3 files).")
-    ] = None,
+    trigger: Annotated[int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (.tpx3).")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, or read from tcp://.")] = False,
     idle: Annotated[float | None, typer.Option(help="With --follow: seconds without data after which it ends.")] = None,
     workers: Annotated[int, typer.Option(help="Dask workers; 0: window after window, on all cores.")] = 0,
@@ -63,7 +59,12 @@ def events(
     began = time.perf_counter()
     check_writable(output, hits)
     _check_options(source, output, hits, follow, trigger, workers)
-    parameters: dict[str, Any] = {"dt_max": dt_max, "variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+    parameters: dict[str, Any] = {
+        "dt_max": dt_max,
+        "variant": variant,
+        "connectivity": connectivity,
+        "min_hits": min_hits,
+    }
     reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
     with progress(f"clustering {source}", quiet=as_json) as work:
         if workers:

@@ -307,7 +307,7 @@ def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
     }
     if len(columns) == 2:
         columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
-    return {"layer": values for values in columns.values()}
+    return dict(zip(["layer"], columns.values(), strict=False))
 
 
 def _whole(name: str, values: Any) -> Any:

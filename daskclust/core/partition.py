@@ -73,7 +73,8 @@ class Partition:
 
         `positions` names the column (n, d) or (n,) that the planes cut.
         """
-        X = columns[positions].reshape(len(columns[positions]), -1)
+        X = columns[positions]
+        X = X if X.ndim == 2 else X[:, None]
         device, n = device_of(X), len(X)
         rows = np.arange(n)
         block = np.zeros(n, np.int64)

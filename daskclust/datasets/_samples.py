@@ -29,6 +29,9 @@ class PublicFile:
 
 _CLUE = "https://gitlab.cern.ch/kalos/clue/-/raw/master/data/input/"
 _CLUE_DOC = "kalos/clue (CERN), data/input: x, y, layer, weight without header"
+# By commit, as files move in that repository.
+_SNS = "https://raw.githubusercontent.com/ornlneutronimaging/mcpevent2hist/"
+_SNS_DOC = "ornlneutronimaging/mcpevent2hist, Timepix3 quad at the Spallation Neutron Source: raw, as written by SERVAL"
 
 FILES: dict[str, PublicFile] = {
     f"clue/{name}": PublicFile(_CLUE + name, sha256, _CLUE_DOC)
@@ -42,6 +45,20 @@ FILES: dict[str, PublicFile] = {
         "toyDetector_5000.csv": "f58e6536c4fd8b97e556f89808064eaf5e1fc3c14bdd25965f62af901fd43179",
         "toyDetector_10000.csv": "81005b0844b8d17b80f8ec1c1900cd6518af7b5f17e8bdd8766d1bd2936a4200",
     }.items()
+} | {
+    f"timepix/sns_{name}": PublicFile(f"{_SNS}{commit}/sophiread/resources/data/{name}", sha256, _SNS_DOC)
+    for name, commit, sha256 in (
+        (
+            "rollover_test_data.tpx3",
+            "37de844c7e36873938d0bb66fdc743e7d5e2ef27",
+            "e65dd912fa4f92d9af28fca9cc8dac6a256c11d191e504b19f7c0e772102dbd9",
+        ),
+        (
+            "suann_socket_background_serval32.tpx3",
+            "c1c148cd07e513932a800cffae08918f75f8be73",
+            "8dbc8f008da105f346bf93188004069bce4b87b5312ece22700ca3dd206216fb",
+        ),
+    )
 }
 """Every file that `fetch` knows, by its name."""
 

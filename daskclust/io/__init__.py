@@ -9,20 +9,48 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._parquet import ParquetSink
+    from .calibration import Calibration, calibrate, correct_timewalk, read_calibration
+    from .fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
     from .hits import read_hits, write_hits
-    from .schema import CALORIMETER, FIELDS, Field, Variable, to_dataset
+    from .katherine import open_katherine
+    from .schema import to_dataset
+    from .t3pa import open_t3pa
+    from .timepix import open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
 
-_HOME = {
-    "read_hits": "hits",
-    "write_hits": "hits",
-    "CALORIMETER": "schema",
-    "FIELDS": "schema",
-    "Field": "schema",
-    "Variable": "schema",
-    "to_dataset": "schema",
+_NAMES = {
+    "_parquet": ("ParquetSink",),
+    "calibration": ("Calibration", "calibrate", "correct_timewalk", "read_calibration"),
+    "fields": ("CALORIMETER", "FIELDS", "TIMEPIX", "Field", "Variable"),
+    "hits": ("read_hits", "write_hits"),
+    "katherine": ("open_katherine",),
+    "schema": ("to_dataset",),
+    "t3pa": ("open_t3pa",),
+    "timepix": ("open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
-__all__ = ["CALORIMETER", "FIELDS", "Field", "Variable", "read_hits", "to_dataset", "write_hits"]
+__all__ = [
+    "CALORIMETER",
+    "FIELDS",
+    "TIMEPIX",
+    "Calibration",
+    "Field",
+    "ParquetSink",
+    "Variable",
+    "calibrate",
+    "correct_timewalk",
+    "open_katherine",
+    "open_t3pa",
+    "open_tpx3",
+    "open_tpx3_triggers",
+    "read_calibration",
+    "read_hits",
+    "time_of_flight",
+    "to_dataset",
+    "write_hits",
+    "write_tpx3",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .schema import Naming
+from ._attrs import KEY, unpack
+from .schema import Naming, Table
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -42,7 +43,7 @@ def reading(path: str, kind: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as a {kind} file: {error}") from error
 
 
-def read_npy(path: str, naming: Naming) -> Arrays:
+def read_npy(path: str, naming: Naming) -> Table:
     """Read the columns of a ``.npy`` file: a 2-D array of shape (n, columns), or a structured one of shape (n,).
 
     Parameters
@@ -54,8 +55,8 @@ def read_npy(path: str, naming: Naming) -> Arrays:
 
     Returns
     -------
-    dict of str to numpy.ndarray, each of shape (n,)
-        By variable.
+    Table
+        The columns.
 
     Raises
     ------
@@ -67,19 +68,22 @@ def read_npy(path: str, naming: Naming) -> Arrays:
     return _columns_of(array, naming)
 
 
-def _columns_of(array: npt.NDArray[Any], naming: Naming) -> Arrays:
+def _columns_of(array: npt.NDArray[Any], naming: Naming) -> Table:
     """Return chosen columns of a 2-D or structured array, each as its own contiguous array."""
     if array.dtype.names is not None and array.ndim == 1:
+        naming = naming.settle(array.dtype.names)
         chosen = naming.choose(array.dtype.names, named=True)
-        return {ours: _column(array[name], name, naming.source) for name, ours in chosen.items()}
+        return Table({ours: _column(array[name], name, naming.source) for name, ours in chosen.items()}, naming)
     if array.dtype.names is not None or array.ndim != 2:
         raise ValueError(
             f"{naming.source} holds an array of shape {array.shape} and dtype {array.dtype}; "
             "expected shape (n, columns), or a structured array of shape (n,)"
         )
     names = naming.names(None, array.shape[1])
+    naming = naming.settle(names)
     chosen = naming.choose(names)
-    return {ours: _column(array[:, names.index(name)], name, naming.source) for name, ours in chosen.items()}
+    columns = {ours: _column(array[:, names.index(name)], name, naming.source) for name, ours in chosen.items()}
+    return Table(columns, naming)
 
 
 def _column(values: npt.NDArray[Any], name: str, source: str) -> npt.NDArray[Any]:
@@ -92,7 +96,7 @@ def _column(values: npt.NDArray[Any], name: str, source: str) -> npt.NDArray[Any
     return np.array(values, dtype=values.dtype.newbyteorder("="))
 
 
-def read_npz(path: str, naming: Naming) -> Arrays:
+def read_npz(path: str, naming: Naming) -> Table:
     """Read the columns of a ``.npz`` file: one array per column, or a single array as in a ``.npy`` file.
 
     Parameters
@@ -104,8 +108,8 @@ def read_npz(path: str, naming: Naming) -> Arrays:
 
     Returns
     -------
-    dict of str to numpy.ndarray, each of shape (n,)
-        By variable.
+    Table
+        The columns, and units and attributes that the comment of the archive tells.
 
     Raises
     ------
@@ -115,11 +119,21 @@ def read_npz(path: str, naming: Naming) -> Arrays:
     with reading(path, "NumPy .npz"), zipfile.ZipFile(path) as archive:
         members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
         dimensions = [_check_member(archive, info) for info in members.values()]
+        comment = archive.comment
     if len(members) == 1 and dimensions != [1]:
         return _columns_of(_member(path, *members.values()), naming)
+    attrs, units = unpack(_metadata(comment), path)
+    naming = naming.settle(list(members), attrs.get("field"))
     chosen = naming.choose(list(members), named=True)
     columns = {ours: _column(_member(path, members[name]), name, path) for name, ours in chosen.items()}
-    return _same_length(columns, path)
+    told = {ours: units[name] for name, ours in chosen.items() if name in units}
+    return Table(same_length(columns, path), naming, told, attrs)
+
+
+def _metadata(comment: bytes) -> bytes | None:
+    """Return our part of an archive's comment, if it is one of ours."""
+    prefix = f"{KEY}: ".encode()
+    return comment.removeprefix(prefix) if comment.startswith(prefix) else None
 
 
 def _member(path: str, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
@@ -146,7 +160,7 @@ def _check_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     return 0 if dtype.names is not None else len(shape)
 
 
-def _same_length(columns: Arrays, path: str) -> Arrays:
+def same_length(columns: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the columns, if they have one length."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -154,7 +168,7 @@ def _same_length(columns: Arrays, path: str) -> Arrays:
     return columns
 
 
-def read_root(path: str, tree: str | None, naming: Naming) -> Arrays:
+def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     """Read the branches of one tree of a ROOT file.
 
     Parameters
@@ -168,8 +182,8 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Arrays:
 
     Returns
     -------
-    dict of str to numpy.ndarray, each of shape (n,)
-        By variable. Where branches are jagged (a list of hits per event), they are joined, values per event are
+    Table
+        The columns. Where branches are jagged (a list of hits per event), they are joined, values per event are
         repeated for each of its hits, and ``event`` is the entry of the tree, unless a branch is named so.
 
     Raises
@@ -189,6 +203,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Arrays:
         name = _tree_name(file, tree, path)
         with reading(path, "ROOT"):
             branches = {b.name: b for b in file[name].itervalues(recursive=True) if not len(b.branches)}
+        naming = naming.settle(list(branches))
         chosen = naming.choose(list(branches), named=True)
         with reading(path, "ROOT"):
             arrays = {name: branches[name].array(library="ak") for name in chosen}
@@ -197,7 +212,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Arrays:
     result = {ours: columns[name] for name, ours in chosen.items()}
     if event is not None and "event" not in result:
         result["event"] = event
-    return result
+    return Table(result, naming)
 
 
 def _tree_name(file: Any, tree: str | None, path: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from .schema import Naming
+from ._attrs import KEY, unpack
+from .fields import FIELDS
+from .schema import Naming, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +29,18 @@ class _Layout:
         Fields in every line.
     skip : int
         Lines before the first row of numbers.
+    metadata : str
+        What a comment of ours holds, above the rows.
     """
 
     separator: str | None
     header: list[str] | None
     width: int
     skip: int
+    metadata: str = ""
 
 
-def read_text(path: str, naming: Naming) -> dict[str, npt.NDArray[Any]]:
+def read_text(path: str, naming: Naming) -> Table:
     """Read the columns of a text file.
 
     Parameters
@@ -47,8 +52,8 @@ def read_text(path: str, naming: Naming) -> dict[str, npt.NDArray[Any]]:
 
     Returns
     -------
-    dict of str to numpy.ndarray, each of shape (n,) and float64
-        By variable.
+    Table
+        Columns of float64, and what a comment ``# daskclust: {...}`` tells of units and attributes.
 
     Raises
     ------
@@ -57,17 +62,21 @@ def read_text(path: str, naming: Naming) -> dict[str, npt.NDArray[Any]]:
     """
     try:
         layout = _look(path, naming)
+        attrs, units = unpack(layout.metadata, path)
         names = naming.names(layout.header, layout.width)
+        naming = naming.settle(names, attrs.get("field"))
         chosen = naming.choose(names)
+        told = {ours: units[name] for name, ours in chosen.items() if name in units}
         with _open(path) as stream:
             rows = _rows(stream, layout.skip)
             first = next(rows, None)
             if first is None:
-                return {ours: np.empty(0) for ours in chosen.values()}
+                return Table({ours: np.empty(0) for ours in chosen.values()}, naming, told, attrs)
             table = _parse(path, first, rows, layout)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a UTF-8 text file: {error}") from error
-    return {ours: np.ascontiguousarray(table[:, names.index(name)]) for name, ours in chosen.items()}
+    columns = {ours: np.ascontiguousarray(table[:, names.index(name)]) for name, ours in chosen.items()}
+    return Table(columns, naming, told, attrs)
 
 
 def _open(path: str) -> TextIO:
@@ -120,12 +129,16 @@ def is_number(text: str) -> bool:
 
 def _look(path: str, naming: Naming) -> _Layout:
     """Read lines up to the first row of numbers, and conclude on the layout of the file."""
-    comment, header, skip = "", None, 0
+    comment, header, skip, metadata = "", None, 0, ""
     with _open(path) as stream:
         for number, line in enumerate(stream):
             bare = _bare(line)
             if not bare.strip():
-                comment = line.partition("#")[2] or comment
+                said = line.partition("#")[2]
+                if said.strip().startswith(f"{KEY}: "):
+                    metadata = said.strip().removeprefix(f"{KEY}: ")
+                else:
+                    comment = said or comment
                 continue
             separator = _separator(bare)
             fields = _split(bare, separator)
@@ -136,10 +149,10 @@ def _look(path: str, naming: Naming) -> _Layout:
             if header is None:
                 header, skip = _header_of_comment(comment, separator, len(fields), naming), number
             width = len(fields if header is None else header)
-            return _Layout(separator, header, width, skip)
+            return _Layout(separator, header, width, skip, metadata)
     if header is None:
         raise ValueError(f"{path} has no data: expected rows of numbers such as x, y, layer, energy")
-    return _Layout(None, header, len(header), skip)
+    return _Layout(None, header, len(header), skip, metadata)
 
 
 def _header_of_comment(comment: str, separator: str | None, width: int, naming: Naming) -> list[str] | None:
@@ -149,8 +162,9 @@ def _header_of_comment(comment: str, separator: str | None, width: int, naming: 
     """
     fields = _split(comment, separator)
     ours = {name.lower() for name in fields}
-    needed = [naming.field.find(name) for name in naming.field.required]
-    found = all(v is not None and ours & {v.name, *v.aliases} for v in needed)
+    candidates = FIELDS.values() if naming.field is None else (naming.field,)
+    needed = [[field.find(name) for name in field.required] for field in candidates]
+    found = any(all(v is not None and ours & {v.name, *v.aliases} for v in variables) for variables in needed)
     return fields if found and len(fields) == width else None
 
 

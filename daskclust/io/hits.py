@@ -1,4 +1,4 @@
-"""Hits of calorimeters from and to files."""
+"""Hits of calorimeters and pixel detectors from and to files."""
 
 from __future__ import annotations
 
@@ -6,30 +6,45 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.files import replacing
 
+from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz, read_root
-from ._parquet import read_parquet, write_parquet
+from ._blocks import Block, blocks_of, column_dtypes, native, only_dim
+from ._hdf5 import read_hdf5, write_hdf5
+from ._parquet import RowGroups, read_parquet
 from ._text import is_number, read_text
-from .schema import CALORIMETER, Columns, Naming, to_dataset
+from .fields import FIELDS, TIMEPIX
+from .schema import Columns, Naming, Table, to_dataset
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
-_READABLE = (*_TEXT, *_PARQUET, ".root", ".npy", ".npz")
-_WRITABLE = (".csv", *_PARQUET, ".npz")
+_HDF5 = (".h5", ".hdf5")
+_LAZY = (*_PARQUET, *_HDF5)
+_READABLE = (*_TEXT, *_LAZY, ".root", ".npy", ".npz")
+_WRITABLE = (".csv", *_LAZY, ".npz")
 
-# Rows of one block of a Dataset in memory: a row group of about 8 MB per column of float64.
-_BLOCK_ROWS = 1 << 20
+_CHIP_PIXELS = 256
+
+# What a zip archive can hold.
+_LONGEST_COMMENT = (1 << 16) - 1
 
 
-def read_hits(path: str | os.PathLike[str], *, columns: Columns | None = None, chunks: int | None = None) -> xr.Dataset:
-    r"""Read calorimeter hits from a file.
+def read_hits(
+    path: str | os.PathLike[str],
+    *,
+    field: str | None = None,
+    columns: Columns | None = None,
+    units: Mapping[str, str] | None = None,
+    layout: str | None = None,
+    chunks: int | None = None,
+) -> xr.Dataset:
+    r"""Read hits of a calorimeter or a pixel detector from a file.
 
     Parameters
     ----------
@@ -38,25 +53,44 @@ def read_hits(path: str | os.PathLike[str], *, columns: Columns | None = None, c
 
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
           the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
-          or 4 columns are x, y, layer, energy in this order.
+          or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
         - ``.parquet``, ``.pq``: columns of numbers or booleans.
+        - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
+          ``file.h5:group`` chooses among several groups.
         - ``.root``: a tree with one number per hit and branch, or with one list per event and branch: lists are joined
           and ``event`` tells the entry. ``file.root:name`` chooses among several trees.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
+    field : {"calorimeter", "timepix"}, optional
+        What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
+        where a column is called ``toa`` or is to be, and a calorimeter where none is.
     columns : sequence of str, or mapping of str to str or None, optional
         A sequence names all columns of a file without names, or replaces the header of a text file. A mapping gives
         the variable for a column of the file; None leaves a column out, and ``{"*": None}`` all that are not named.
+    units : mapping of str to str, optional
+        Units of columns by the name of the variable, such as ``{"toa": "s", "tot": "25 ns"}``, where the file does not
+        tell them, or tells them wrong. A column without a unit is taken to have the field's: ``tot`` is in ns, not in
+        ticks of a clock.
+    layout : {"chips", "quad"}, optional
+        For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips. By default
+        as the metadata of the file tell, else ``"chips"``.
     chunks : int, optional
         Hits per chunk of a Dataset of dask arrays. By default everything is read into memory.
 
     Returns
     -------
     xarray.Dataset
-        Variables of shape (n,) along ``hit`` in the order of the file, with ``attrs["units"]`` where the unit is known:
-        ``x``, ``y`` (cm) always; ``z`` (cm), ``layer``, ``energy`` (GeV), ``eta``, ``phi`` (rad), ``event`` and others
-        of `daskclust.io.CALORIMETER` where the file has them under their own name or an alias (``E``, ``weight``; upper
-        and lower case are not told apart). All other columns keep their names. Floats keep the type of the file, text
-        becomes float64, and ``layer`` an integer.
+        Variables of shape (n,) along ``hit`` in the order of the file, with ``attrs["units"]`` where the unit is known,
+        and ``attrs["field"]``, ``attrs["source"]`` and what else the file tells.
+
+        - Calorimeter: ``x``, ``y`` (cm) always; ``z`` (cm), ``layer``, ``energy`` (GeV), ``eta``, ``phi`` (rad),
+          ``event`` and others of `daskclust.io.CALORIMETER` where the file has them under their own name or an alias
+          (``E``, ``weight``; upper and lower case are not told apart). Floats keep the type of the file, text becomes
+          float64, and ``layer`` an integer.
+        - Timepix: ``x``, ``y`` (pixel, uint16) and ``toa`` (ns, float64) always; ``tot`` (ns, float32), ``chip``
+          (uint8), ``energy`` (keV, float32), ``tof`` (ns, float64) and others of `daskclust.io.TIMEPIX` where the file
+          has them (``col``, ``row``, ``t`` ...), and ``attrs["layout"]``. A column ``ftoa`` is kept, not applied.
+
+        All other columns keep their names.
 
     Raises
     ------
@@ -66,14 +100,15 @@ def read_hits(path: str | os.PathLike[str], *, columns: Columns | None = None, c
         Where the library for the format is missing.
     ValueError
         For unknown extensions, empty or damaged files, text that is no number (with line and column), missing or
-        ambiguous names, layers that are not whole; and for `chunks` that is not positive.
+        ambiguous names, layers, pixels and chips that are not whole or out of range (with the row), units that cannot
+        be converted; and for `chunks` that is not positive.
 
     Notes
     -----
-    With `chunks`, Parquet is not read before it is used, and then only the row groups and columns that are: chunks that
-    are multiples of the row groups are the cheapest, as a chunk reads whole groups. Other formats are read first and
-    then divided. Values of Parquet are checked when they are read. A missing value becomes NaN in a column of floats,
-    and is an error in others. NaN and inf are kept: estimators refuse them.
+    With `chunks`, Parquet and HDF5 are not read before they are used, and then only the rows and columns that are.
+    Chunks that are multiples of the file's row groups, or chunks, are the cheapest, as these are read as a whole. Other
+    formats are read first and then divided. Values are checked when they are read. A missing value becomes NaN in a
+    column of floats, and is an error in others. NaN and inf are kept: estimators refuse them.
 
     Examples
     --------
@@ -86,30 +121,69 @@ def read_hits(path: str | os.PathLike[str], *, columns: Columns | None = None, c
     (array([1, 1], dtype=int32), 'GeV')
     >>> folder.cleanup()
     """
+    _check_options(field, layout, chunks)
+    name, part = _split_part(os.fspath(path))
+    suffix = _check_readable(name)
+    table = _read(name, part, suffix, Naming(None if field is None else FIELDS[field], columns, name), chunks)
+    known = table.naming.known
+    attrs = dict(table.attrs)
+    if known is TIMEPIX:
+        attrs["layout"] = layout or attrs.get("layout", "chips")
+    unknown = sorted(set(units or {}) - set(table.columns))
+    if unknown:
+        raise ValueError(f"units names {unknown}, which {name} does not have; it has {sorted(table.columns)}")
+    told = {**table.units, **(units or {})}
+    ds = to_dataset(table.columns, field=known.name, units=told, source=os.fspath(path), attrs=attrs)
+    if known is TIMEPIX and chunks is None:
+        _check_layout(ds)
+    if chunks is None or suffix in _LAZY:
+        return ds
+    return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
+
+
+def _check_options(field: str | None, layout: str | None, chunks: int | None) -> None:
+    """Refuse what is no option."""
     if chunks is not None and (isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1):
         raise ValueError(f"chunks must be a positive number of hits, got {chunks!r}")
-    name, tree = _split_tree(os.fspath(path))
-    suffix = _check_readable(name)
-    naming = Naming(CALORIMETER, columns, name)
-    units: dict[str, str] = {}
+    if field is not None and field not in FIELDS:
+        raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
+    if layout not in (None, "chips", "quad"):
+        raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
+
+
+def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:
+    """Read a file of a known format."""
     if suffix in _PARQUET:
-        found, units = read_parquet(name, naming, chunks)
-    elif suffix in _TEXT:
-        found = dict(read_text(name, naming))
-    elif suffix == ".root":
-        found = dict(read_root(name, tree, naming))
-    else:
-        found = dict((read_npy if suffix == ".npy" else read_npz)(name, naming))
-    ds = to_dataset(found, units=units, source=os.fspath(path))
-    if chunks is None or suffix in _PARQUET:
-        return ds
-    return ds.chunk({CALORIMETER.dim: int(chunks)}, name_prefix="daskclust-io-")
+        return read_parquet(name, naming, chunks)
+    if suffix in _HDF5:
+        return read_hdf5(name, part, naming, chunks)
+    if suffix in _TEXT:
+        return read_text(name, naming)
+    if suffix == ".root":
+        return read_root(name, part, naming)
+    return (read_npy if suffix == ".npy" else read_npz)(name, naming)
 
 
-def _split_tree(path: str) -> tuple[str, str | None]:
-    """Return file and tree of ``file.root:tree``."""
-    head, mark, tree = path.rpartition(".root:")
-    return (head + ".root", tree) if mark and not os.path.exists(path) else (path, None)
+def _check_layout(ds: xr.Dataset) -> None:
+    """Refuse pixels that no chip has where coordinates are said to be those of chips."""
+    if ds.attrs["layout"] != "chips":
+        return
+    for axis in ("x", "y"):
+        largest = int(ds[axis].max()) if ds.sizes["hit"] else 0
+        if largest >= _CHIP_PIXELS:
+            raise ValueError(
+                f"{axis} of {ds.attrs['source']} reaches {largest}, but a chip has pixels 0 to {_CHIP_PIXELS - 1}; "
+                "where coordinates are common to several chips, give layout='quad'"
+            )
+
+
+def _split_part(path: str) -> tuple[str, str | None]:
+    """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
+    for suffix in (".root", *_HDF5):
+        head, mark, part = path.rpartition(f"{suffix}:")
+        if mark and not os.path.exists(path):
+            return head + suffix, part
+    return path, None
 
 
 def _check_readable(path: str) -> str:
@@ -140,10 +214,13 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     ds : xarray.Dataset
         Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too.
     path : str or path
-        The file, ``.parquet`` (or ``.pq``), ``.csv`` or ``.npz``. A file that exists is replaced.
+        The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv`` or ``.npz``. A file that exists is
+        replaced.
 
     Raises
     ------
+    ImportError
+        Where the library for the format is missing.
     ValueError
         For other extensions, for variables of other shapes and types, and for a Dataset without variables.
     OSError
@@ -153,8 +230,10 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     -----
     The file is written under a temporary name in the same folder and renamed at the end: readers see the old file or
     the whole new one, and after an error nothing new is left. Dask arrays are computed chunk by chunk, so that memory
-    holds one chunk (Parquet: it becomes a row group; CSV), or one variable (``.npz``). Parquet keeps types and units of
-    all variables; ``.npz`` keeps types; CSV keeps all digits of floats, and booleans as 0 and 1.
+    holds one chunk (Parquet: it becomes a row group; HDF5; CSV), or one variable (``.npz``). Parquet, HDF5 and ``.npz``
+    keep types, units and the attributes of the data set that are numbers or texts, so that `read_hits` gives them back.
+    CSV keeps all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the
+    first line, which pandas passes over with ``comment="#"``.
 
     Examples
     --------
@@ -168,71 +247,46 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     """
     target = Path(path)
     suffix = _known_suffix(os.fspath(path), _WRITABLE)
-    dim = _only_dim(ds)
-    names = [str(name) for name in ds.variables]
-    dtypes = {str(name): v.dtype.newbyteorder("=") for name, v in ds.variables.items()}
+    dim = only_dim(ds)
+    attrs, units = stored_attrs(ds, dim), stored_units(ds)
     with replacing(target) as stream:
         if suffix in _PARQUET:
-            units = {str(name): str(v.attrs["units"]) for name, v in ds.variables.items() if "units" in v.attrs}
-            write_parquet(stream, _blocks(ds, dim), dtypes, units)
+            with RowGroups(stream, column_dtypes(ds), units, attrs) as groups:
+                for block in blocks_of(ds, dim):
+                    groups.write(block)
+        elif suffix in _HDF5:
+            write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
         elif suffix == ".csv":
-            _write_csv(stream, _blocks(ds, dim), names)
+            # Only where there is something that columns do not tell: tables for other programs stay plain.
+            head = f"# {KEY}: {pack(attrs, units)}\n" if attrs.get("field") == TIMEPIX.name else ""
+            _write_csv(stream, blocks_of(ds, dim), [str(name) for name in ds.variables], head)
         else:
-            _write_npz(stream, ds, dtypes)
+            _write_npz(stream, ds, f"{KEY}: {pack(attrs, units)}")
 
 
-def _only_dim(ds: xr.Dataset) -> str:
-    """Return the one dimension of all variables."""
-    if not ds.variables:
-        raise ValueError("the Dataset has no variables; there is nothing to write")
-    for name, v in ds.variables.items():
-        if v.ndim != 1 or v.dtype.kind not in "fiub":
-            raise ValueError(
-                f"variable {name!r} has dimensions {v.dims} and dtype {v.dtype}, which is no column of numbers; "
-                f"leave it out with ds.drop_vars({name!r})"
-            )
-    dims = {v.dims[0] for v in ds.variables.values()}
-    if len(dims) > 1:
-        raise ValueError(f"variables have dimensions {sorted(map(str, dims))}; choose those along one dimension")
-    return str(dims.pop())
-
-
-def _blocks(ds: xr.Dataset, dim: str) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
-    """Yield the columns block by block: dask chunks, or slices of arrays in memory. Only one is in memory."""
-    if ds.chunks:
-        ds = ds.unify_chunks()
-        sizes: tuple[int, ...] = ds.chunks[dim]
-    else:
-        sizes = (_BLOCK_ROWS,) * (ds.sizes[dim] // _BLOCK_ROWS) + (ds.sizes[dim] % _BLOCK_ROWS,)
-    stop = 0
-    # Without points there is still one block, of length 0: it carries the names.
-    for size in [size for size in sizes if size] or [0]:
-        start, stop = stop, stop + size
-        part = ds.isel({dim: slice(start, stop)}).compute()
-        yield {str(name): _native(v.values) for name, v in part.variables.items()}
-
-
-def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an array in native byte order."""
-    return values.astype(values.dtype.newbyteorder("="), copy=False)
-
-
-def _write_csv(stream: BinaryIO, blocks: Iterator[Mapping[str, npt.NDArray[Any]]], names: list[str]) -> None:
+def _write_csv(stream: BinaryIO, blocks: Iterator[Block], names: list[str], head: str) -> None:
     """Write names and rows; the shortest digits that give the same float back."""
     import pandas as pd
 
     odd = [name for name in names if set(name) & set(",;\t\r\n#\"'") or is_number(name) or name != name.strip()]
     if odd:
         raise ValueError(f"names {odd} cannot stand in the header of a CSV file; rename them, or write Parquet")
+    stream.write(head.encode("utf-8"))
     for number, block in enumerate(blocks):
         columns = {name: block[name].astype(np.int8) if block[name].dtype == bool else block[name] for name in names}
         text = pd.DataFrame(columns).to_csv(index=False, header=number == 0, lineterminator="\n", na_rep="nan")
         stream.write(text.encode("utf-8"))
 
 
-def _write_npz(stream: BinaryIO, ds: xr.Dataset, dtypes: Mapping[str, np.dtype[Any]]) -> None:
+def _write_npz(stream: BinaryIO, ds: xr.Dataset, comment: str) -> None:
     """Write one array per variable, one after the other, so that one at a time is in memory."""
+    if len(comment.encode()) > _LONGEST_COMMENT:
+        raise ValueError(
+            f"the attributes of the Dataset take {len(comment.encode())} bytes, and .npz holds {_LONGEST_COMMENT}; "
+            "write .parquet or .h5, or remove long ones from ds.attrs"
+        )
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name in dtypes:
-            with archive.open(name + ".npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, _native(ds[name].compute().values), allow_pickle=False)
+        for name in ds.variables:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, native(ds[name].compute().values), allow_pickle=False)
+        archive.comment = comment.encode()

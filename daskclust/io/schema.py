@@ -1,15 +1,16 @@
-"""What the variables of a data set are called, which kind they have, and in which unit they are.
+"""Columns of a file to the variables of a field of science: their names, kinds and units.
 
-A field of science is one `Field`: a point dimension and a tuple of `Variable`. Readers turn the columns of a file into
-a Dataset with `to_dataset`, which accepts usual aliases and checks kinds at the door.
+Readers choose columns with a `Naming` and turn them into a Dataset with `to_dataset`, which accepts usual aliases and
+checks kinds at the door. What a field has is in `fields`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,8 @@ import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 
-Kind = Literal["float", "int", "bool"]
+from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
+
 Columns = Sequence[str] | Mapping[str, str | None]
 
 REST = "*"
@@ -28,106 +30,51 @@ _EXACT_FLOAT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
-    """One variable of a data set.
-
-    Parameters
-    ----------
-    name : str
-        Name in the Dataset.
-    kind : {"float", "int", "bool"}
-        What the values are. A float variable keeps float32 and float64; an int variable keeps every integer type.
-    dtype : str
-        Type that values of another kind are converted to, when nothing is lost by it.
-    unit : str
-        Goes to ``attrs["units"]``; "1" when there is none.
-    doc : str
-        Goes to ``attrs["long_name"]``.
-    aliases : tuple of str
-        Other names for it in files, in lower case; upper and lower case are not told apart.
-    """
-
-    name: str
-    kind: Kind
-    dtype: str
-    unit: str
-    doc: str
-    aliases: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """The variables that data sets of one field of science have.
-
-    Parameters
-    ----------
-    name : str
-        Name of the field; goes to ``attrs["field"]``.
-    dim : str
-        The point dimension.
-    variables : tuple of Variable
-        All that are known. A data set may have others.
-    required : tuple of str
-        Those that every data set must have.
-    headerless : mapping of int to tuple of str
-        Column names of a file without names, by the number of its columns.
-    """
-
-    name: str
-    dim: str
-    variables: tuple[Variable, ...]
-    required: tuple[str, ...]
-    headerless: Mapping[int, tuple[str, ...]]
-
-    def find(self, name: str) -> Variable | None:
-        """Return the variable with exactly this name, or None."""
-        return next((v for v in self.variables if v.name == name), None)
-
-
-CALORIMETER = Field(
-    name="calorimeter",
-    dim="hit",
-    variables=(
-        Variable("x", "float", "float64", "cm", "position across the beam", ("pos_x", "posx", "hit_x")),
-        Variable("y", "float", "float64", "cm", "position across the beam", ("pos_y", "posy", "hit_y")),
-        Variable("z", "float", "float64", "cm", "position along the beam", ("pos_z", "posz", "hit_z")),
-        Variable("eta", "float", "float64", "1", "pseudorapidity"),
-        Variable("phi", "float", "float64", "rad", "azimuth"),
-        Variable("layer", "int", "int32", "1", "layer number", ("layerid", "layer_id", "lay")),
-        Variable("energy", "float", "float64", "GeV", "deposited energy, the weight", ("e", "weight", "w", "edep")),
-        Variable("event", "int", "int64", "1", "event number", ("event_id", "eventid", "evt")),
-        Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
-        Variable("label", "int", "int64", "1", "cluster number, noise -1"),
-        Variable("density", "float", "float64", "GeV", "local density"),
-        Variable("delta", "float", "float64", "cm", "distance to the nearest higher hit"),
-        Variable("nearest_higher", "int", "int64", "1", "index of the nearest higher hit, none -1"),
-        Variable("is_seed", "bool", "bool", "1", "whether the hit is a seed"),
-    ),
-    required=("x", "y"),
-    headerless={2: ("x", "y"), 3: ("x", "y", "layer"), 4: ("x", "y", "layer", "energy")},
-)
-
-FIELDS: dict[str, Field] = {CALORIMETER.name: CALORIMETER}
-"""Every field by its name. A new one is added here."""
-
-
-@dataclass(frozen=True, slots=True)
 class Naming:
     """How the columns of one file become variables of one field.
 
     Parameters
     ----------
-    field : Field
-        Gives aliases and required names.
+    field : Field or None
+        Gives aliases and required names. None while the file has not told it: see `settle`.
     columns : sequence of str, mapping of str to str or None, or None
         The reader's ``columns=``.
     source : str
         The file, for messages.
     """
 
-    field: Field
+    field: Field | None
     columns: Columns | None
     source: str
+
+    @property
+    def known(self) -> Field:
+        """The field, that of calorimeters where none is settled."""
+        return self.field or CALORIMETER
+
+    def settle(self, found: Sequence[str], stored: Any = None) -> Naming:
+        """Return the naming with a field, if it has none yet.
+
+        Parameters
+        ----------
+        found : sequence of str
+            Names of all columns.
+        stored : optional
+            The field that the file's metadata tell.
+
+        Returns
+        -------
+        Naming
+            With the stored field, else the one that a name among the columns marks, else that of calorimeters.
+        """
+        if self.field is not None:
+            return self
+        if isinstance(stored, str) and stored in FIELDS:
+            return replace(self, field=FIELDS[stored])
+        given: Mapping[str, str | None] = self.columns if isinstance(self.columns, Mapping) else {}
+        names = {(given.get(name, name) or "").lower() for name in found}
+        marked = (field for field in FIELDS.values() if names & set(field.marks))
+        return replace(self, field=next(marked, CALORIMETER))
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the `count` names of the columns of a file.
@@ -158,13 +105,13 @@ class Naming:
             return names
         if found is not None:
             return list(found)
-        if count not in self.field.headerless:
-            known = "; ".join(f"{n}: {', '.join(names)}" for n, names in self.field.headerless.items())
+        if count not in self.known.headerless:
+            known = "; ".join(f"{n}: {', '.join(names)}" for n, names in self.known.headerless.items())
             raise ValueError(
                 f"{self.source} has {count} columns without names, which is known for ({known}) only; "
                 "name them with columns=[...]"
             )
-        return list(self.field.headerless[count])
+        return list(self.known.headerless[count])
 
     def choose(self, found: Sequence[str], *, named: bool = False) -> dict[str, str]:
         """Return which columns to read and the variable that each becomes.
@@ -198,10 +145,32 @@ class Naming:
         chosen = _explicit(given, found, self.source)
         if REST not in given:
             rest = [name for name in found if name not in given]
-            chosen.update(_by_alias(rest, set(chosen.values()), self.field, self.source))
+            chosen.update(_by_alias(rest, set(chosen.values()), self.known, self.source))
         chosen = {name: chosen[name] for name in found if name in chosen}
-        _check_complete(chosen, found, self.field, self.source)
+        _check_complete(chosen, found, self.known, self.source)
         return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What was read from a file.
+
+    Parameters
+    ----------
+    columns : dict of str to numpy.ndarray or dask.array.Array, each of shape (n,)
+        By variable.
+    naming : Naming
+        With a field.
+    units : dict of str to str
+        Units that the file tells, by variable.
+    attrs : dict of str to object
+        Attributes of the data set that the file tells.
+    """
+
+    columns: dict[str, Any]
+    naming: Naming
+    units: dict[str, str] = dataclass_field(default_factory=dict)
+    attrs: dict[str, Any] = dataclass_field(default_factory=dict)
 
 
 def _checked_sequence(columns: Sequence[str]) -> list[str]:
@@ -271,7 +240,9 @@ def _check_complete(chosen: Mapping[str, str], found: Sequence[str], field: Fiel
         )
 
 
-def conform(values: npt.ArrayLike, variable: Variable, *, first_row: int = 0) -> npt.NDArray[Any]:
+def conform(
+    values: npt.ArrayLike, variable: Variable, *, first_row: int = 0, source: str = "the values"
+) -> npt.NDArray[Any]:
     """Return values in a type that the variable may have.
 
     Parameters
@@ -280,9 +251,12 @@ def conform(values: npt.ArrayLike, variable: Variable, *, first_row: int = 0) ->
         Numbers or booleans.
     variable : Variable
         The variable they become. Floats keep float32 or float64 (float16 becomes float32, others float64), integers
-        keep their type; whole floats become ``variable.dtype`` where an integer is due.
+        keep their type; whole floats become ``variable.dtype`` where an integer is due. A fixed variable always has
+        ``variable.dtype``.
     first_row : int, default 0
         Row of ``values[0]`` in the data set, for messages.
+    source : str, default "the values"
+        Where they are from, for messages.
 
     Returns
     -------
@@ -296,34 +270,41 @@ def conform(values: npt.ArrayLike, variable: Variable, *, first_row: int = 0) ->
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
-        raise ValueError(f"variable {variable.name!r} must be numeric, got dtype {array.dtype}")
+        raise ValueError(f"variable {variable.name!r} must be numeric, got dtype {array.dtype} in {source}")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if variable.fixed and array.dtype == variable.dtype:
+        return array
     if variable.kind == "float":
-        if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        if not variable.fixed and array.dtype.kind == "f" and array.dtype.itemsize <= 8:
             return array.astype(np.float32, copy=False) if array.dtype.itemsize < 4 else array
-        return array.astype(variable.dtype)
+        with np.errstate(over="ignore"):  # beyond the largest float32 is infinity
+            return array.astype(variable.dtype)
     if variable.kind == "bool":
-        return array if array.dtype.kind == "b" else _whole(array, variable, 0, 1, first_row).astype(bool)
-    if array.dtype.kind in "iu":
+        return array if array.dtype.kind == "b" else _whole(array, variable, 0, 1, first_row, source).astype(bool)
+    if array.dtype.kind in "iu" and not variable.fixed:
         return array
     bounds = np.iinfo(variable.dtype)
     low, high = max(bounds.min, 1 - _EXACT_FLOAT), min(bounds.max, _EXACT_FLOAT - 1)
-    return _whole(array, variable, low, high, first_row).astype(variable.dtype)
+    return _whole(array, variable, low, high, first_row, source).astype(variable.dtype)
 
 
-def _whole(array: npt.NDArray[Any], variable: Variable, low: int, high: int, first_row: int) -> npt.NDArray[Any]:
+def _whole(
+    array: npt.NDArray[Any], variable: Variable, low: int, high: int, first_row: int, source: str
+) -> npt.NDArray[Any]:
     """Return the array if it has whole numbers from low to high only, else name the first row that has not."""
     if array.dtype.kind == "b":
         return array
     # In float64, as a smaller type would round the bounds; and so written that NaN, which compares false, is wrong.
     bounds = np.array([[low], [high]], dtype=np.float64)
     good = (array >= bounds[0]) & (array <= bounds[1])
-    good &= array == np.floor(array, where=good, out=np.zeros_like(array))
+    if array.dtype.kind == "f":
+        good &= array == np.floor(array, where=good, out=np.zeros_like(array))
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(
             f"variable {variable.name!r} must hold whole numbers from {low} to {high}, got {array[row]!s} in row "
-            f"{first_row + row} (counted from 0); correct it, or keep the column under another name with columns="
+            f"{first_row + row} (counted from 0) of {source}; correct it, or keep the column under another name with "
+            "columns="
         )
     return array
 
@@ -354,6 +335,7 @@ def to_dataset(
     field: str = "calorimeter",
     units: Mapping[str, str] | None = None,
     source: str | os.PathLike[str] | None = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
     """Make a Dataset of columns, and check their names, kinds and lengths.
 
@@ -364,19 +346,23 @@ def to_dataset(
     field : str, default "calorimeter"
         A key of `FIELDS`.
     units : mapping of str to str, optional
-        Units of variables that the field does not know.
+        Units of the columns, by variable. Values of variables that the field knows are converted to its unit, where
+        the two are of one quantity: ``"us"``, ``"MeV"``, ``"25 ns"``. A column without a unit has the field's.
     source : str or path, optional
         Goes to ``attrs["source"]``, and into messages.
+    attrs : mapping of str to object, optional
+        Further attributes of the data set.
 
     Returns
     -------
     xarray.Dataset
-        One dimension (``hit`` for calorimeters), ``attrs["units"]`` on every variable whose unit is known.
+        One dimension (``hit``), ``attrs["units"]`` on every variable whose unit is known.
 
     Raises
     ------
     ValueError
-        For an unknown field, missing or ambiguous names, unequal lengths and values of another kind.
+        For an unknown field, missing or ambiguous names, unequal lengths, values of another kind, and units that
+        cannot be converted where the field has fixed ones.
 
     Notes
     -----
@@ -396,25 +382,35 @@ def to_dataset(
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)
-        variables[ours] = (known.dim, *_with_attrs(columns[name], known.find(ours), ours, unit))
+        variables[ours] = (known.dim, *_with_attrs(columns[name], known.find(ours), ours, unit, name_of_source))
     lengths = {name: entry[1].shape[0] for name, entry in variables.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {name_of_source} have unequal lengths: {lengths}")
-    attrs = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
-    return xr.Dataset(variables, attrs=attrs)
+    told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
+    return xr.Dataset(variables, attrs={**(attrs or {}), **told})
 
 
-def _with_attrs(values: Any, variable: Variable | None, name: str, unit: str | None) -> tuple[Any, dict[str, str]]:
-    """Return checked values and their attributes."""
+def _with_attrs(
+    values: Any, variable: Variable | None, name: str, unit: str | None, source: str
+) -> tuple[Any, dict[str, str]]:
+    """Return checked values in the field's unit, and their attributes."""
     lazy = hasattr(values, "__dask_graph__")
     array = values if lazy else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"variable {name!r} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
+    factor = 1.0 if unit is None else conversion(unit, variable.unit)
+    if variable.fixed and (factor is None or (factor != 1 and variable.kind != "float")):
+        raise ValueError(
+            f"variable {name!r} of {source} has the unit {unit!r}, which cannot be converted to {variable.unit!r}; "
+            f"convert its values first, or give their unit with units={{{name!r}: ...}}"
+        )
     if not lazy:
-        array = conform(array, variable)
+        array = conform(array, variable, source=source)
     elif target_dtype(array.dtype, variable) != array.dtype:
         wanted = target_dtype(array.dtype, variable)
         raise ValueError(f"variable {name!r} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
-    return array, {"units": variable.unit, "long_name": variable.doc}
+    if factor is None or (factor != 1 and variable.kind != "float"):
+        return array, {"units": str(unit), "long_name": variable.doc}
+    return array if factor == 1 else array * factor, {"units": variable.unit, "long_name": variable.doc}

@@ -1,4 +1,4 @@
-"""The decision plot's numbers: thresholds, which points are seeds and outliers under them, and what axes show."""
+"""The decision plot: density against distance to the nearest higher, with thresholds."""
 
 from __future__ import annotations
 
@@ -11,19 +11,95 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.labels import NOISE
+from daskclust.plot._data import dimension, in_memory
+from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, framed, hv, line
 
 Array = npt.NDArray[Any]
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 SEED, OUTLIER, FOLLOWER = "seed", "outlier", "follower"
 
+_KIND_STYLE = {
+    FOLLOWER: ("#7FA6C9", "circle", 3),
+    OUTLIER: ("#8A8A8A", "square", 4),
+    SEED: ("#B2182B", "star", 9),
+}
 
-def rhoc_variable(result: xr.Dataset) -> str | None:
+
+def decision(
+    result: xr.Dataset,
+    *,
+    rhoc: float | None = None,
+    delta_c: float | None = None,
+    delta_o: float | None = None,
+    logx: bool = False,
+    logy: bool = False,
+) -> hv.Overlay:
+    """Draw the decision plot: density against distance to the nearest higher, with thresholds [1]_.
+
+    Parameters
+    ----------
+    result : xarray.Dataset
+        As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
+    rhoc, delta_c, delta_o : float, optional
+        Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
+        `result` was clustered with. A `rhoc` of each point has no line.
+    logx, logy : bool, default False
+        Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
+
+    Returns
+    -------
+    holoviews.Overlay
+        One `holoviews.Points` for each of "follower", "outlier" and "seed", and a `holoviews.Curve` for each line. Of
+        more than 100 000 points, kinds of more than 10 000 are rasterized into counts (`holoviews.Image`, on
+        logarithmic axes `holoviews.QuadMesh`), with one point at NaN for the legend. Points without a higher one within
+        reach (``delta`` is inf) are on a dotted line of their own at the top.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, and thresholds of distance beyond the reach of the clustering.
+
+    References
+    ----------
+    .. [1] Rovere et al., figure 4, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315
+
+    Examples
+    --------
+    >>> import daskclust.accessor
+    >>> from daskclust.datasets import calorimeter
+    >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
+    >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]
+    [('follower', 86), ('outlier', 6), ('seed', 8)]
+    """
+    result = in_memory(result, ("density", "delta"), ("label", "is_seed", _rhoc_variable(result)))
+    at_rhoc, limits = _thresholds(result, rhoc, delta_c, delta_o)
+    members = _kinds(result, limits)
+    _, low_x, high_x, density = _axis(result["density"].values, [at_rhoc], log=logx)
+    level, low_y, high_y, delta = _axis(result["delta"].values, limits[1:], log=logy)
+    kdims = [dimension(result["density"], f"local density {RHO}"), dimension(result["delta"], "distance to higher δ")]
+    elements: list[Any] = []
+    if level is not None:
+        elements.append(line((low_x, level), (high_x, level), kdims, "δ = ∞ (no higher in reach)", "#555555 dotted"))
+    frame: dict[str, Any] = {"limits": ((low_x, high_x), (low_y, high_y)), "pixels": (180, 135)}
+    for kind in (FOLLOWER, OUTLIER, SEED):
+        xy = (density[members[kind]], delta[members[kind]])
+        raster = len(density) > MOST_GLYPHS and len(xy[0]) > FEW
+        elements += cloud(xy, kdims, kind, *_KIND_STYLE[kind], **frame, raster=raster, log=(logx, logy))
+    if at_rhoc is not None:
+        elements.append(line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", "#0072B2 solid"))
+    for value, words, style in _delta_lines(*limits[1:]):
+        elements.append(line((low_x, value), (high_x, value), kdims, words, style))
+    title = ", ".join(f"{int(members[kind].sum()):,} {kind}s" for kind in (SEED, OUTLIER, FOLLOWER))
+    return framed(elements, kdims, title, xlim=(low_x, high_x), ylim=(low_y, high_y), logx=logx, logy=logy)
+
+
+def _rhoc_variable(result: xr.Dataset) -> str | None:
     """Return the variable with a threshold of density for each point, if the clustering had one."""
     return result["density"].attrs.get("rhoc_variable") if "density" in result.variables else None
 
 
-def thresholds(
+def _thresholds(
     result: xr.Dataset, rhoc: float | None, delta_c: float | None, delta_o: float | None
 ) -> tuple[float | None, tuple[Any, float | None, float | None]]:
     """Return the density for the line, and the thresholds: None where unknown, that of density maybe for each point."""
@@ -35,14 +111,14 @@ def thresholds(
         if value is not None and name != "rhoc" and value > reach:
             raise ValueError(f"{name} = {value:g} is beyond the {reach:g} of the clustering; cluster again with it")
     line = rhoc if rhoc is not None else result["density"].attrs.get("rhoc")
-    named = rhoc_variable(result)
+    named = _rhoc_variable(result)
     threshold = result[named].values if line is None and named is not None and named in result.variables else line
     delta_c = attrs.get("delta_c") if delta_c is None else delta_c
     delta_o = attrs.get("delta_o", delta_c) if delta_o is None else delta_o
     return line, (threshold, delta_c, delta_o)
 
 
-def kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None]) -> dict[str, npt.NDArray[np.bool_]]:
+def _kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None]) -> dict[str, npt.NDArray[np.bool_]]:
     """Return which points are seeds, outliers, followers: by thresholds where they are known, else as clustered."""
     rhoc, delta_c, delta_o = thresholds
     delta = result["delta"].values
@@ -59,7 +135,7 @@ def kinds(result: xr.Dataset, thresholds: tuple[Any, float | None, float | None]
     return {SEED: seed, OUTLIER: outlier, FOLLOWER: ~seed & ~outlier}
 
 
-def axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[float | None, float, float, Array]:
+def _axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[float | None, float, float, Array]:
     """Return the level for infinite values (None if there are none), lower and upper limit, and values to draw."""
     values = np.asarray(values, dtype=np.float64)
     finite = np.isfinite(values)
@@ -81,7 +157,7 @@ def axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[fl
     return None if finite.all() else level, low, high, np.where(finite, drawn, level)
 
 
-def delta_lines(delta_c: float | None, delta_o: float | None) -> list[tuple[float, str, str]]:
+def _delta_lines(delta_c: float | None, delta_o: float | None) -> list[tuple[float, str, str]]:
     """Return height, label, and colour with dash of each threshold of distance."""
     if delta_c is not None and delta_c == delta_o:
         return [(delta_c, f"δc = δo = {delta_c:g}", "#D55E00 solid")]

@@ -14,7 +14,10 @@ except ImportError as error:
     raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
 
 __all__ = [
+    "COLORS",
+    "FEW",
     "MOST_GLYPHS",
+    "NOISE_COLOR",
     "cloud",
     "framed",
     "histogram",
@@ -35,6 +38,11 @@ COLORS = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC
 
 MOST_GLYPHS = 100_000
 """A picture of more points than this is rasterized."""
+
+FEW = 10_000
+"""In a rasterized picture, kinds of no more points than this are still drawn as markers."""
+
+NOISE_COLOR = "#C4C4C4"
 
 _MPL_MARKER = {"circle": "o", "square": "s", "star": "*"}
 _BY_LABEL = {
@@ -188,25 +196,52 @@ def line(start: tuple[float, float], stop: tuple[float, float], kdims: list[Any]
     return with_options(curve, each, both={"color": color})
 
 
-def histogram(values: Array, edges: Array, kdim: Any, *, log: bool) -> Any:
-    """Return how many of the values are in each bin."""
+def histogram(
+    values: Array,
+    edges: Array,
+    kdim: Any,
+    *,
+    log: bool,
+    logy: bool = False,
+    what: str = "clusters",
+    note: str = "",
+    per: tuple[float, str] | None = None,
+) -> Any:
+    """Return how many of the values are in each bin; `what` they are and `note` are in the title.
+
+    With `per`, a width and what to call it, bars are as high as there are values in bins of that width.
+    """
     number, _ = np.histogram(values, edges)
-    bars = hv.Histogram((edges, number), kdims=[kdim], vdims=[hv.Dimension("clusters")])
+    vdim, height = hv.Dimension(what), number
+    if per is not None:
+        vdim, height = hv.Dimension(what, label=f"{what} per {per[1]}"), number * per[0] / np.diff(edges)
+    bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
     each: dict[str, dict[str, Any]] = {
         "bokeh": {"fill_color": COLORS[1], "line_color": "#FFFFFF", "frame_width": 480, "frame_height": 300},
-        "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": (5.5, 3.4), "aspect": "auto"},
+        "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": 5.5, "aspect": 1.6},
     }
-    return with_options(bars, each, both={"logx": log, "title": f"{int(number.sum()):,} clusters"})
+    both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
+    if logy:  # bars of one are seen, and those of none, whose height has no logarithm, are not
+        seen = height[height > 0]
+        both |= {"logy": True, "ylim": (0.5 * float(seen.min(initial=1.0)), 2.0 * float(seen.max(initial=1.0)))}
+    return with_options(bars, each, both=both)
 
 
-def framed(elements: list[Any], kdims: list[Any], title: str, *, equal: bool = False, **both: Any) -> Any:
-    """Return an overlay with the size, labels and legend that all pictures have."""
+def framed(elements: list[Any], kdims: list[Any], title: str, *, aspect: float | None = None, **both: Any) -> Any:
+    """Return an overlay with the size, labels and legend that all pictures have.
+
+    With `aspect`, height by width of what is drawn, a unit is as long on both axes, and the longer one has a fixed
+    size.
+    """
     each: dict[str, dict[str, Any]] = {
         "bokeh": {"frame_width": 520, "frame_height": 400},
         "matplotlib": {"fig_inches": (6, 4.4), "aspect": "auto"},
     }
-    if equal:
-        each = {"bokeh": {"frame_width": 520, "data_aspect": 1}, "matplotlib": {"fig_inches": 6, "aspect": "equal"}}
+    if aspect is not None:
+        each = {
+            "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1},
+            "matplotlib": {"fig_inches": 6, "aspect": "equal"},
+        }
     words = {"title": title, "xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
     return with_options(hv.Overlay(elements), each, both={"legend_position": "right"} | words | both)
 

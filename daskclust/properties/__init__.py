@@ -1,9 +1,10 @@
-"""What clusters look like: one row per cluster with its size, weight, position, extent and seed."""
+"""What clusters look like: one row per cluster with its size, weight, position, extent and seed; choosing of rows."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,23 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 
+from . import _lazy, _pixels
+from ._columns import check_array, label_values, row_count, variable
 from ._moments import Partial, merge, summarise
-from ._select import select
+from ._select import select, select_hits, where
 
-__all__ = ["cluster_table", "select"]
+__all__ = ["cluster_table", "select", "select_hits", "where"]
 
 Array = npt.NDArray[Any]
 
 _COORDS = ("x", "y", "z")
-
-# More rows than this for each hit means that the labels are no cluster numbers, but some other ids.
-_MOST_ROWS_PER_HIT = 100
 
 
 def cluster_table(
     ds: xr.Dataset,
     labels: str | xr.DataArray | npt.ArrayLike = "label",
     *,
-    weight: str | None = "energy",
+    weight: str | EllipsisType | None = ...,
     coords: Sequence[str] | None = None,
     n_clusters: int | None = None,
 ) -> xr.Dataset:
@@ -39,14 +39,17 @@ def cluster_table(
     ----------
     ds : xarray.Dataset
         Points along one dimension, numpy or dask. Variables ``layer`` (integer) and ``is_seed`` (boolean) are used
-        where they are present.
+        where they are present. Timepix hits (``attrs["field"]`` is "timepix", or there are ``x``, ``y``, ``toa`` and
+        ``tot``) have a table of their own; ``energy``, ``chip`` and ``tof`` are used where they are present. Hits may
+        be cupy arrays: the table is, too, then.
     labels : str or array_like of int, shape (n,), default "label"
         Cluster numbers, 0 or larger, and -1 for noise: a variable of `ds`, or an array.
-    weight : str or None, default "energy"
-        Variable that weighs the points, finite and not negative; None weighs all by 1.
+    weight : str or None, optional
+        Variable that weighs the points, finite and not negative; None weighs all by 1. By default "energy"; of Timepix
+        hits without energy "tot".
     coords : sequence of str, optional
         Variables with positions, finite. By default those of ``x``, ``y`` and ``z`` that `ds` has. Do not give an angle
-        such as ``phi``: means of angles that wrap are wrong.
+        such as ``phi``: means of angles that wrap are wrong. Not for Timepix hits.
     n_clusters : int, optional
         Number of rows, at least the largest label plus 1. It is the default, and must be given for a lazy result.
 
@@ -65,14 +68,30 @@ def cluster_table(
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
           a cluster has several; only with ``layer``.
 
+        Of Timepix hits:
+
+        - ``size`` (int64): number of hits;
+        - ``tot`` (float64, ns), ``energy`` (float64, keV): sums; ``energy`` only where `ds` has it;
+        - ``x``, ``y`` (float32, pixel): centroid weighted by `weight`; not weighted where weights are all 0;
+          ``x_plain``, ``y_plain``: centroid that is not weighted;
+        - ``length``, ``width`` (float32, pixel): along the principal axes, 1 of a single pixel; ``angle`` (float32,
+          rad): of the long axis from x towards y, above -pi/2 and up to pi/2, 0 where no axis is longer;
+        - ``toa``, ``toa_last`` (float64, ns): of the first and of the last hit;
+        - ``tof`` (float64, ns), ``chip``: of the first hit (in `ds`, if there are several); only where `ds` has them;
+        - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
+        - ``seed`` (int64): index in `ds` of the hit with the largest ToT (the smallest, if there are several), -1
+          without one; ``x_seed``, ``y_seed``, ``tot_max``: its pixel and ToT.
+
+        In the row of a number without hits sums, pixels and chips are 0, the others NaN.
+
         Units are those of the variables. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_weight``.
 
     Raises
     ------
     ValueError
         For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
-        unknown chunk sizes, and values that are not finite or weights that are negative (of dask arrays: when they are
-        computed).
+        unknown chunk sizes, pixels that are no integers or not from 0 to 65535, and values that are not finite or
+        weights that are negative (of dask arrays: when they are computed).
 
     Notes
     -----
@@ -85,10 +104,23 @@ def cluster_table(
     equal to rounding only, and repeat exactly for the same chunks. Squares are taken around each cluster's own mean
     (Chan et al.), so that they do not cancel far from the origin.
 
+    Of Timepix hits all but ``energy`` and the centroid weighted by it are the same for any chunking, threads and
+    device, as long as ToT is a whole number of ticks: their sums are exact, in integers or float64. Hits in time order
+    are fastest; any order is allowed.
+
+    ``length`` and ``width`` are sqrt(12 v + 1), where v is the larger and the smaller eigenvalue of the covariance
+    (divided by n, not weighted) of the pixels' centres: the sides of the rectangle with the second moments of the
+    cluster's pixels, each a unit square with the moment 1/12. A row of n pixels has length n and width 1. Axes of the
+    ellipse with these moments, as image analysis gives them, are 2 / sqrt(3) times as long; a disc of diameter d has
+    length and width sqrt(3) / 2 d.
+
     References
     ----------
     Chan, Golub and LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983),
     doi:10.1080/00031305.1983.10483115.
+
+    Hu, "Visual pattern recognition by moment invariants", IRE Transactions on Information Theory 8 (1962),
+    doi:10.1109/TIT.1962.1057692: principal axes of an image by its moments.
 
     Examples
     --------
@@ -96,21 +128,31 @@ def cluster_table(
     >>> table = cluster_table(ds, np.array([0, 0, -1]))
     >>> float(table["x"][0]), float(table["energy"][0]), table.attrs["noise_weight"]
     (1.0, 4.0, 5.0)
+
+    Three pixels of a Timepix detector in a row:
+
+    >>> hits = {"x": [7, 8, 9], "y": [5, 5, 5], "toa": [0.0, 25.0, 50.0], "tot": [100.0, 300.0, 100.0]}
+    >>> table = cluster_table(xr.Dataset({name: ("hit", values) for name, values in hits.items()}), [0, 0, 0])
+    >>> float(table["x"][0]), float(table["length"][0]), float(table["toa_last"][0]), int(table["seed"][0])
+    (8.0, 3.0, 50.0, 1)
     """
     if n_clusters is not None and (isinstance(n_clusters, bool) or n_clusters < 0):
         raise ValueError(f"n_clusters must be a number of clusters or None, got {n_clusters!r}")
+    if _pixels.are_pixels(ds):
+        return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
+    weight = "energy" if weight is ... else weight
     names = _coordinate_names(ds, coords)
     arrays, attrs = _inputs(ds, labels, weight, names)
     outputs = _output_names(arrays, weight, names)
-    lazy = any(hasattr(array, "__dask_graph__") for array in arrays.values())
-    if not lazy:
-        partial = summarise(arrays, names, 0)
+    of_chunk = functools.partial(summarise, names=names)
+    if not _lazy.is_lazy(arrays):
+        partial = of_chunk(arrays, 0)
+    elif n_clusters is not None:
+        finish = functools.partial(_finish, outputs=outputs)
+        return _dataset(_lazy.columns(arrays, of_chunk, merge, finish, n_clusters), n_clusters, attrs)
     else:
-        blocks = _lazy_partials(arrays, names)
-        if n_clusters is not None:
-            return _lazy_dataset(blocks, outputs, n_clusters, attrs)
-        partial = _merged(blocks, _combine).compute()[0]
-    columns = _finish(partial, outputs, n_clusters)
+        partial = _lazy.summary(arrays, of_chunk, merge)
+    columns = _finish(partial, n_clusters, outputs=outputs)
     noise = {"noise_size": int(columns.pop("noise_size")), "noise_weight": float(columns.pop("noise_weight"))}
     return _dataset(columns, len(columns["size"]), attrs).assign_attrs(noise)
 
@@ -129,43 +171,20 @@ def _inputs(
     ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, ...]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return checked arrays by role (a coordinate's role is its name in brackets), and attributes by variable."""
-    first = _variable(ds, names[0], "coords")
-    if isinstance(labels, str):
-        labels = _variable(ds, labels, "labels")
-    values = labels.data if isinstance(labels, xr.DataArray) else labels
-    arrays = {"labels": values if hasattr(values, "__dask_graph__") else np.asarray(values)}
+    first = variable(ds, names[0], "coords")
+    arrays = {"labels": label_values(ds, labels)}
     if weight is not None:
-        arrays["weight"] = _variable(ds, weight, "weight").data
+        arrays["weight"] = variable(ds, weight, "weight").data
     for role in ("layer", "is_seed"):
         if role in ds:
             arrays[role] = ds[role].data
-    arrays |= {f"[{name}]": _variable(ds, name, "coords").data for name in names}
+    arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
     for role, array in arrays.items():
-        _check_array(array, role, first.shape)
+        check_array(array, role, first.shape)
     attrs = {name: {k: v for k, v in ds[name].attrs.items() if k == "units"} for name in names}
     if weight is not None:
         attrs[weight] = {k: v for k, v in ds[weight].attrs.items() if k == "units"}
     return arrays, attrs
-
-
-def _variable(ds: xr.Dataset, name: str, argument: str) -> xr.DataArray:
-    """Return a variable of the Dataset, or say which it has."""
-    if name not in ds:
-        remedy = "; use weight=None for equal weights" if argument == "weight" else ""
-        raise ValueError(f"{argument}: the Dataset has no variable {name!r}; it has {', '.join(map(str, ds))}{remedy}")
-    return ds[name]
-
-
-def _check_array(array: Any, role: str, shape: tuple[int, ...]) -> None:
-    """Raise for arrays of another shape or kind than their role has."""
-    if any(np.isnan(size) for size in array.shape):
-        raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
-    if array.shape != shape or array.ndim != 1:
-        raise ValueError(f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}")
-    wanted = {"labels": "iu", "layer": "iu", "is_seed": "b"}.get(role, "fiub")
-    if array.dtype.kind not in wanted and array.shape[0]:
-        kind = {"iu": "integers", "b": "boolean"}.get(wanted, "numeric")
-        raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
 
 
 def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
@@ -190,18 +209,10 @@ def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[st
     return dict(outputs)
 
 
-def _finish(partial: Partial, outputs: Mapping[str, tuple[str, str]], n_clusters: int | None) -> dict[str, Array]:
+def _finish(partial: Partial, n_clusters: int | None, *, outputs: Mapping[str, tuple[str, str]]) -> dict[str, Array]:
     """Return the columns of the table, and the two numbers of noise."""
     largest = int(partial.ids.max(initial=-1))
-    n_points = int(partial.size.sum()) + partial.noise_size
-    rows = largest + 1 if n_clusters is None else int(n_clusters)
-    if largest >= rows:
-        raise ValueError(f"labels go up to {largest}, but n_clusters is {rows}; give at least {largest + 1}")
-    if n_clusters is None and rows > max(1_000_000, _MOST_ROWS_PER_HIT * n_points):
-        raise ValueError(
-            f"labels go up to {largest} for {n_points} points; number clusters from 0 first, "
-            "with np.unique(labels, return_inverse=True)"
-        )
+    rows = row_count(largest, int(partial.size.sum()) + partial.noise_size, n_clusters)
     noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     columns: dict[str, Array] = {}
     for name, (kind, coordinate) in outputs.items():
@@ -225,109 +236,3 @@ def _dataset(columns: Mapping[str, Any], rows: int, attrs: Mapping[str, dict[str
         for name, v in columns.items()
     }
     return xr.Dataset(variables, coords={"cluster": np.arange(rows)})
-
-
-# Dask. Blocks are summarised to one object each; objects travel in arrays of length 1, which are public API.
-
-
-def _lazy_partials(arrays: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    """Return a dask array of objects: the `Partial` of every chunk."""
-    import dask.array as da
-
-    chunks = next(array.chunks for array in arrays.values() if hasattr(array, "__dask_graph__"))
-    same = [
-        array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
-        for array in arrays.values()
-    ]
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _summarise_block,
-        *same,
-        roles=tuple(arrays),
-        names=names,
-        dtype=object,
-        chunks=((1,) * len(chunks[0]),),
-        meta=np.empty(0, dtype=object),
-        token="daskclust-properties-summary",
-    )
-
-
-def _summarise_block(
-    *blocks: Array,
-    roles: tuple[str, ...],
-    names: tuple[str, ...],
-    block_info: Mapping[Any, Any] | None = None,
-) -> Array:
-    """Return the `Partial` of one chunk in an array of length 1; dask tells where the chunk begins."""
-    if block_info is None:
-        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
-    start = block_info[0]["array-location"][0][0]
-    return _boxed(summarise(dict(zip(roles, blocks, strict=True)), names, start))
-
-
-def _boxed(value: Any) -> Array:
-    """Return an array of length 1 that holds any object."""
-    box = np.empty(1, dtype=object)
-    box[0] = value
-    return box
-
-
-def _merged(blocks: Any, aggregate: Callable[..., Array]) -> Any:
-    """Return a lazy array of length 1: all summaries merged as a tree, and what `aggregate` makes of them."""
-    import dask.array as da
-
-    return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
-        blocks,
-        chunk=_unchanged,
-        combine=_combine,
-        aggregate=aggregate,
-        axis=0,
-        keepdims=True,
-        concatenate=False,
-        dtype=object,
-        meta=np.empty(0, dtype=object),
-        name="daskclust-properties-merge",
-    )
-
-
-def _combine(parts: Any, axis: Any, keepdims: Any) -> Array:
-    """Return one summary of several, each in an array of length 1."""
-    return _boxed(merge([part[0] for part in (parts if isinstance(parts, list) else [parts])]))
-
-
-def _finish_block(parts: Any, axis: Any, keepdims: Any, *, outputs: Mapping[str, tuple[str, str]], rows: int) -> Array:
-    """Return the columns of the table of several summaries, in an array of length 1."""
-    return _boxed(_finish(_combine(parts, axis, keepdims)[0], outputs, rows))
-
-
-def _lazy_dataset(
-    blocks: Any, outputs: Mapping[str, tuple[str, str]], rows: int, attrs: Mapping[str, dict[str, Any]]
-) -> xr.Dataset:
-    """Return the lazy table: merge summaries as a tree, then take its columns out."""
-    import dask.array as da
-
-    total = _merged(blocks, functools.partial(_finish_block, outputs=outputs, rows=rows))
-    # The types of the columns are those of a table of nothing.
-    nothing = _finish(Partial.nothing(tuple(c for kind, c in outputs.values() if kind == "mean")), outputs, 0)
-    columns = {}
-    for name, like in nothing.items():
-        box = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _take,
-            total,
-            column=name,
-            chunks=((rows if like.ndim else 1,),),
-            dtype=like.dtype,
-            meta=np.empty(0, dtype=like.dtype),
-            token="daskclust-properties-column",
-        )
-        columns[name] = box if like.ndim else box[0]
-    return _dataset(columns, rows, attrs)
-
-
-def _unchanged(part: Array, axis: Any, keepdims: Any) -> Array:
-    """Return a block as it is."""
-    return part
-
-
-def _take(box: Array, column: str) -> Array:
-    """Return one column of the finished table."""
-    return np.atleast_1d(box[0][column])

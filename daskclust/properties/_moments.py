@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from daskclust.core.labels import NOISE
 
+from ._columns import check, finite
+
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
 
@@ -65,23 +67,6 @@ class Partial:
     noise_weight: float
     has_seeds: bool
 
-    @classmethod
-    def nothing(cls, names: tuple[str, ...]) -> Partial:
-        """Return the summary of no points.
-
-        Parameters
-        ----------
-        names : tuple of str
-            The coordinates.
-
-        Returns
-        -------
-        Partial
-            With m = 0.
-        """
-        arrays = {f"[{name}]": np.empty(0) for name in names}
-        return summarise({"labels": np.empty(0, dtype=np.int64), **arrays}, names, 0)
-
     def column(self, kind: str, coordinate: str) -> npt.NDArray[Any]:
         """Return one property of the m clusters.
 
@@ -114,17 +99,17 @@ class Partial:
         return values[self.names.index(coordinate)] if coordinate else values
 
 
-def summarise(arrays: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...], start: int) -> Partial:
+def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[str, ...]) -> Partial:
     """Return the summary of one chunk of n points.
 
     Parameters
     ----------
     arrays : mapping of str to numpy.ndarray, each of shape (n,)
         By role: "labels", "weight", "layer" and "is_seed" (optional but for labels), and "[name]" for coordinates.
-    names : tuple of str
-        The coordinates.
     start : int
         Index of the first point in the data set.
+    names : tuple of str
+        The coordinates.
 
     Returns
     -------
@@ -137,12 +122,12 @@ def summarise(arrays: Mapping[str, npt.NDArray[Any]], names: tuple[str, ...], st
         For labels below -1, coordinates that are not finite, and weights that are negative or not finite.
     """
     labels = arrays["labels"].astype(np.int64, copy=False)
-    _check(labels >= NOISE, labels, "labels", f"must be {NOISE} (noise) or larger", start)
-    weight = _finite(arrays["weight"], "weight", start) if "weight" in arrays else np.ones(len(labels))
-    _check(weight >= 0, weight, "weight", "must not be negative", start)
-    points = {name: _finite(arrays[f"[{name}]"], name, start) for name in names}
+    check(labels >= NOISE, labels, "labels", f"must be {NOISE} (noise) or larger", start)
+    weight = finite(arrays["weight"], "weight", start) if "weight" in arrays else np.ones(len(labels))
+    check(weight >= 0, weight, "weight", "must not be negative", start)
+    points = {name: finite(arrays[f"[{name}]"], name, start) for name in names}
     inside = labels != NOISE
-    ids, group = _groups(labels[inside])
+    ids, group = groups(labels[inside])
     m, w = len(ids), weight[inside]
     seeds = np.full(len(group), _NONE)
     if "is_seed" in arrays:
@@ -192,7 +177,7 @@ def merge(parts: Sequence[Partial]) -> Partial:
         for f in fields(Partial)
         if isinstance(getattr(parts[0], f.name), np.ndarray)
     }
-    ids, group = _groups(joined["ids"])
+    ids, group = groups(joined["ids"])
     m = len(ids)
     moments = [
         _moments(group, m, joined["weight"], mean, square)
@@ -222,8 +207,21 @@ def merge(parts: Sequence[Partial]) -> Partial:
     )
 
 
-def _groups(labels: Int) -> tuple[Int, Int]:
-    """Return the distinct labels, ascending, and for each point the position of its label among them."""
+def groups(labels: Int) -> tuple[Int, Int]:
+    """Return the distinct labels, ascending, and for each point the position of its label among them.
+
+    Parameters
+    ----------
+    labels : numpy.ndarray of int64, shape (n,)
+        Cluster numbers.
+
+    Returns
+    -------
+    ids : numpy.ndarray of int64, shape (m,)
+        The distinct ones.
+    group : numpy.ndarray of int64, shape (n,)
+        Positions in `ids`.
+    """
     if not len(labels):
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     first, last = int(labels.min()), int(labels.max())
@@ -281,19 +279,3 @@ def _of_winner(
 def _stack(rows: Sequence[npt.NDArray[Any]], m: int) -> Float:
     """Return rows as one array of shape (c, m)."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), m)
-
-
-def _finite(values: npt.NDArray[Any], name: str, start: int) -> Float:
-    """Return values as float64, if they are finite."""
-    array = values.astype(np.float64, copy=False)
-    _check(np.isfinite(array), array, name, "must be finite", start)
-    return array
-
-
-def _check(good: npt.NDArray[np.bool_], values: npt.NDArray[Any], name: str, rule: str, start: int) -> None:
-    """Raise for the first point that breaks a rule."""
-    if not good.all():
-        index = int(np.argmin(good))
-        raise ValueError(
-            f"{name} {rule}, got {values[index]} at index {start + index}; correct or leave out such points"
-        )
