@@ -63,25 +63,32 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 # --------------------------------------------------------------------------------------------------------------- bench
 def bench(
-    system: Annotated[str, typer.Argument(help="clue")] = "clue",
+    system: Annotated[str, typer.Argument(help="clue or events")] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
-    sizes: Annotated[str, typer.Option(help="Numbers of points.")] = "1e5,3e5,1e6,3e6,1e7",
-    threads: Annotated[int, typer.Option(help="Threads of kernels; 0: all.")] = 0,
+    sizes: Annotated[str | None, typer.Option(help="Numbers of points.  [default: the paper's]")] = None,
+    threads: Annotated[str, typer.Option(help="Threads of kernels; for events several, e.g. 1,2,4; 0: all.")] = "0",
     repeats: Annotated[int, typer.Option(help="Runs of each size, after a warm-up; the median counts.")] = 7,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures as JSON.")] = None,
 ) -> None:
     """Time a system on this machine, step by step, on its paper's own points, and print a table in Markdown."""
-    from daskclust.bench import bench_clue, markdown
+    from daskclust.bench import bench_clue, bench_events, clue_markdown, events_markdown
     from daskclust.core.files import replacing
 
-    if system != "clue":
-        raise ValueError(f"there is a benchmark for 'clue', got {system!r}")
+    if system not in ("clue", "events"):
+        raise ValueError(f"there are benchmarks for 'clue' and 'events', got {system!r}")
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
-    numbers = [round(float(size)) for size in sizes.split(",")]
-    with progress("timing CLUE"):
-        report = bench_clue(numbers, device=device, threads=threads, repeats=repeats)
-    print(markdown(report))
+    counts = [int(number) for number in threads.split(",")]
+    with progress(f"timing {system}"):
+        if system == "clue":
+            numbers = [round(float(size)) for size in (sizes or "1e5,3e5,1e6,3e6,1e7").split(",")]
+            report = bench_clue(numbers, device=device, threads=counts[0], repeats=repeats)
+            table = clue_markdown(report)
+        else:
+            lanes = None if counts == [0] else counts
+            report = bench_events(round(float(sizes or "4e6")), device=device, lanes=lanes, repeats=repeats)
+            table = events_markdown(report)
+    print(table)
     if output is not None:
         with replacing(output) as stream:
             stream.write(f"{json.dumps(report, indent=1)}\n".encode())

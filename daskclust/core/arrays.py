@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -127,7 +129,7 @@ class Cuda:
         return kept
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
-        kernel.launch(n, *args)
+        kernel.launch(n, *args, stream=current_stream())
 
     def running_sum(self, values: Any, sums: Any) -> None:
         from daskclust.core.scan import running_sum
@@ -135,13 +137,19 @@ class Cuda:
         running_sum(self, values, sums)
 
     def to_host(self, array: Any) -> Any:
-        return array.copy_to_host() if hasattr(array, "copy_to_host") else array.get()
+        if not hasattr(array, "copy_to_host"):
+            return array.get()
+        stream = current_stream()
+        host = array.copy_to_host(stream=stream)
+        if stream:
+            stream.synchronize()
+        return host
 
     def from_host(self, array: Any) -> Any:
         from numba import cuda
 
         array = np.ascontiguousarray(array)
-        return cuda.to_device(array) if array.size else self.empty(array.shape, array.dtype)
+        return cuda.to_device(array, stream=current_stream()) if array.size else self.empty(array.shape, array.dtype)
 
     def argument(self, array: Any) -> Any:
         from numba import cuda
@@ -174,6 +182,24 @@ class Cuda:
 
 HOST = Host()
 _local = threading.local()
+
+
+def current_stream() -> Any:
+    """Return the CUDA stream of this thread's launches and copies, 0 for the default one."""
+    return _local.__dict__.get("stream", 0)
+
+
+@contextmanager
+def own_stream() -> Iterator[Any]:
+    """Let this thread's launches and copies go to a CUDA stream of their own, beside those of other threads."""
+    from numba import cuda
+
+    before, _local.stream = current_stream(), cuda.stream()
+    try:
+        yield _local.stream
+        _local.stream.synchronize()
+    finally:
+        _local.stream = before
 
 
 def is_cuda(array: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
+from daskclust.core.arrays import current_stream
 from daskclust.core.jit import SIMULATED
 
 WIDTH = 8 if SIMULATED else 512  # threads a block, each with one element; the sums of the blocks are summed likewise
@@ -50,8 +51,9 @@ def running_sum(device: Any, values: Any, sums: Any, level: int = 0) -> None:
     blocks = -(-n // WIDTH)
     if blocks == 0:
         return
+    stream = current_stream()
     totals = device.scratch(f"scan {level}", blocks, np.int32)
-    _scan_blocks[blocks, WIDTH](values, sums, totals, n)
+    _scan_blocks[blocks, WIDTH, stream](values, sums, totals, n)
     if blocks > 1:
         running_sum(device, totals, totals, level + 1)
-        _add_before[blocks, WIDTH](sums, totals, n)
+        _add_before[blocks, WIDTH, stream](sums, totals, n)

@@ -6,8 +6,6 @@ stretch of memory.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +16,7 @@ DIGIT = 11
 
 
 @body
-def digits_of(bits: Any) -> Any:
+def digits_of(bits):
     """Return how many digits cover `bits`, and the bits of each."""
     count = (bits + np.int64(DIGIT - 1)) // np.int64(DIGIT)
     width = np.int64(1)
@@ -28,7 +26,7 @@ def digits_of(bits: Any) -> Any:
 
 
 @body
-def sort_records(records: Any, other: Any, n: Any, shift: Any, bits: Any, counts: Any) -> Any:
+def sort_records(records, other, n, shift, bits, counts):
     """Sort `n` unsigned records by their `bits` above `shift`, stably; return whether the result is in `other`.
 
     `counts` holds at least ``1 << DIGIT`` int32.
@@ -59,9 +57,7 @@ def sort_records(records: Any, other: Any, n: Any, shift: Any, bits: Any, counts
 
 
 @kernel
-def _sort_piece(
-    i: Any, ticks: Any, least: Any, bits: Any, shift: Any, records: Any, other: Any, counts: Any, order: Any
-) -> None:
+def _sort_piece(i, ticks, least, bits, shift, records, other, counts, order):
     """Write the stable order of all ticks."""
     n = len(ticks)
     for k in range(n):

@@ -218,7 +218,7 @@ def histogram(
     bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
     each: dict[str, dict[str, Any]] = {
         "bokeh": {"fill_color": COLORS[1], "line_color": "#FFFFFF", "frame_width": 480, "frame_height": 300},
-        "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": 5.5, "aspect": 1.6},
+        "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": (5.5, 3.4), "aspect": "auto"},
     }
     both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
     if logy:  # bars of one are seen, and those of none, whose height has no logarithm, are not

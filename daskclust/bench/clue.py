@@ -1,19 +1,15 @@
-"""Time systems on their papers' own points, step by step."""
+"""Time CLUE on its paper's own points, step by step."""
 
 from __future__ import annotations
 
 import statistics
-import time
-import tracemalloc
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, cupy_module
-from daskclust.core.jit import Kernel
+from daskclust.bench._timing import kernel_times, median_ms, nothing_to_wait_for, peak_bytes
+from daskclust.core.arrays import cupy_module
 
 # kernels by the step of the paper's table 2 that they do
 _CLUE_STEPS = {
@@ -70,7 +66,7 @@ def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
     host = [X, points["layer"].values.astype(np.int32), points["energy"].values]
     clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
     run: dict[str, Any] = {"points": len(X)}
-    arrays, finish = host, _nothing_to_wait_for
+    arrays, finish = host, nothing_to_wait_for
     if device == "cuda":
         cupy = cupy_module()
         finish = cupy.cuda.get_current_stream().synchronize
@@ -81,82 +77,30 @@ def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
             clue.fit(X, layer=layer, sample_weight=weight)
             cupy.asnumpy(clue.labels_)
 
-        run["host_to_host_ms"] = _median_ms(host_to_host, finish, repeats)
+        run["host_to_host_ms"] = median_ms(host_to_host, finish, repeats)
 
     def fit() -> None:
         clue.fit(arrays[0], layer=arrays[1], sample_weight=arrays[2])
 
-    run["total_ms"] = _median_ms(fit, finish, repeats)
+    run["total_ms"] = median_ms(fit, finish, repeats)
     run["steps_ms"] = _steps_ms(fit, finish, repeats)
     run["clusters"] = clue.n_clusters_
     if device == "cpu":
-        run["peak_bytes_per_point"] = _peak_bytes(fit) / len(X)
+        run["peak_bytes_per_point"] = peak_bytes(fit) / len(X)
     return run
-
-
-def _nothing_to_wait_for() -> None:
-    """CPU kernels are done when their call returns."""
-
-
-def _median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> float:
-    call()
-    times = []
-    for _ in range(repeats):
-        finish()
-        begin = time.perf_counter()
-        call()
-        finish()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times) * 1e3
 
 
 def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> dict[str, float]:
     """Return the median time of each step; the device waits after each kernel: on CUDA their sum is no total."""
     runs = []
     for _ in range(repeats):
-        with _kernel_times(finish) as seconds:
+        with kernel_times(finish) as seconds:
             call()
         runs.append(seconds)
     return {
         step: statistics.median(sum(run[name] for name in kernels) for run in runs) * 1e3
         for step, kernels in _CLUE_STEPS.items()
     }
-
-
-@contextmanager
-def _kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
-    """Collect how long each kernel runs while this is open."""
-    seconds: dict[str, float] = defaultdict(float)
-    originals: dict[str, Callable[..., None]] = {"run": Kernel.run, "launch": Kernel.launch}
-
-    def timed(original: Callable[..., None]) -> Callable[..., None]:
-        def call(self: Kernel, *args: Any, **options: Any) -> None:
-            finish()
-            begin = time.perf_counter()
-            original(self, *args, **options)
-            finish()
-            seconds[self.function.__name__] += time.perf_counter() - begin
-
-        return call
-
-    try:
-        for name, original in originals.items():
-            setattr(Kernel, name, timed(original))
-        yield seconds
-    finally:
-        for name, original in originals.items():
-            setattr(Kernel, name, original)
-
-
-def _peak_bytes(call: Callable[[], None]) -> int:
-    """Return the memory that a call takes at its peak, results and scratch included; numpy's arrays are counted."""
-    HOST.forget_scratch()
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def markdown(report: dict[str, Any]) -> str:

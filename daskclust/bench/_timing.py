@@ -1,0 +1,66 @@
+"""How long calls and their kernels take, and how much memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from daskclust.core.arrays import HOST
+from daskclust.core.jit import Kernel
+
+
+def nothing_to_wait_for() -> None:
+    """CPU kernels are done when their call returns."""
+
+
+def median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> float:
+    call()
+    times = []
+    for _ in range(repeats):
+        finish()
+        begin = time.perf_counter()
+        call()
+        finish()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times) * 1e3
+
+
+@contextmanager
+def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
+    """Collect how long each kernel runs while this is open."""
+    seconds: dict[str, float] = defaultdict(float)
+    originals: dict[str, Callable[..., None]] = {"run": Kernel.run, "launch": Kernel.launch}
+
+    def timed(original: Callable[..., None]) -> Callable[..., None]:
+        def call(self: Kernel, *args: Any, **options: Any) -> None:
+            finish()
+            begin = time.perf_counter()
+            original(self, *args, **options)
+            finish()
+            seconds[self.function.__name__] += time.perf_counter() - begin
+
+        return call
+
+    try:
+        for name, original in originals.items():
+            setattr(Kernel, name, timed(original))
+        yield seconds
+    finally:
+        for name, original in originals.items():
+            setattr(Kernel, name, original)
+
+
+def peak_bytes(call: Callable[[], None]) -> int:
+    """Return the memory that a call takes at its peak, results and scratch included; numpy's arrays are counted."""
+    HOST.forget_scratch()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

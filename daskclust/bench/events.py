@@ -1,0 +1,136 @@
+"""Time event building as the paper's figures 4 and 5 do: hits a second against data lanes."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from daskclust.bench._timing import kernel_times, median_ms, nothing_to_wait_for, peak_bytes
+from daskclust.core.arrays import cupy_module
+
+KINDS = ("gamma", "pion0", "pion45", "lead")
+
+
+def bench_events(
+    hits: int = 4_000_000,
+    *,
+    device: str = "cpu",
+    lanes: list[int] | None = None,
+    kinds: tuple[str, ...] = KINDS,
+    repeats: int = 5,
+) -> dict[str, Any]:
+    """Time event building on generated streams like the paper's data sets, dt_max 200 ns.
+
+    Parameters
+    ----------
+    hits : int, default 4_000_000
+        Hits of each stream; the paper's number.
+    device : {"cpu", "cuda"}
+        Where the hits are clustered.
+    lanes : list of int, optional
+        Numbers of threads, on the CPU; by default 1, 2, 4 and so on up to all.
+    kinds : tuple of str
+        Streams, see `daskclust.datasets.timepix`.
+    repeats : int, default 5
+        Runs after a warm-up; medians are reported.
+
+    Returns
+    -------
+    dict
+        ``machine`` facts, ``parameters`` and ``runs``: for each stream and number of lanes million hits a second, of
+        reading a raw file, of clustering sorted hits (``cluster``), of the table, and of all (``total``).
+    """
+    from daskclust.machine import describe
+
+    runs = []
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in kinds:
+            runs += (_on_cpu if device == "cpu" else _on_cuda)(Path(folder, f"{kind}.tpx3"), kind, hits, lanes, repeats)
+    parameters = {"hits": hits, "dt_max": 200.0, "rate": 10e6, "disorder": 20e3}
+    return {"system": "events", "device": device, "parameters": parameters, "machine": describe(), "runs": runs}
+
+
+def _on_cpu(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
+    import numba
+
+    from daskclust import EventBuilder
+    from daskclust.datasets import readout_order, timepix
+    from daskclust.io import open_tpx3, write_tpx3
+    from daskclust.properties import cluster_table
+
+    made = timepix(hits, kind=kind, rng=0)
+    write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=1)), path)
+    builder, before, runs = EventBuilder(200.0), numba.get_num_threads(), []
+    for threads in lanes or _doubling(before):
+        numba.set_num_threads(threads)
+        data = open_tpx3(path)
+        labels = builder.fit(data).labels_
+
+        def all_of_it() -> None:
+            data = open_tpx3(path)
+            cluster_table(data, builder.fit(data).labels_)
+
+        calls: dict[str, Callable[[], Any]] = {
+            "read": lambda: open_tpx3(path),
+            "cluster": lambda data=data: builder.fit(data),
+            "table": lambda data=data, labels=labels: cluster_table(data, labels),
+            "total": all_of_it,
+        }
+        speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
+        with kernel_times(nothing_to_wait_for) as seconds:
+            builder.fit(data)
+        clusters = int(builder.n_clusters_)
+        runs.append(
+            {
+                "kind": kind,
+                "lanes": threads,
+                "clusters": clusters,
+                "mean_size": hits / max(clusters, 1),
+                "mhits_per_second": speeds,
+                "kernels_ms": {name: time * 1e3 for name, time in seconds.items()},
+                "peak_bytes_per_hit": peak_bytes(lambda data=data: builder.fit(data)) / hits,
+            }
+        )
+    numba.set_num_threads(before)
+    return runs
+
+
+def _doubling(most: int) -> list[int]:
+    """Return 1, 2, 4 and so on, and `most`."""
+    return sorted({*(2**k for k in range(most.bit_length())), most})
+
+
+def _on_cuda(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
+    from daskclust import EventBuilder
+    from daskclust.datasets import timepix
+
+    cupy = cupy_module()
+    finish = cupy.cuda.get_current_stream().synchronize
+    made = timepix(hits, kind=kind, rng=0)
+    host = {name: np.ascontiguousarray(made[name].values) for name in ("x", "y", "toa")}
+    on_device = {name: cupy.asarray(values) for name, values in host.items()}
+    builder = EventBuilder(200.0)
+
+    def host_to_host() -> None:
+        cupy.asnumpy(builder.fit({name: cupy.asarray(values) for name, values in host.items()}).labels_)
+
+    calls = {"cluster": lambda: builder.fit(on_device), "host to host": host_to_host}
+    speeds = {name: hits / median_ms(call, finish, repeats) / 1e3 for name, call in calls.items()}
+    clusters = int(builder.n_clusters_)
+    run = {"kind": kind, "lanes": 1, "clusters": clusters, "mean_size": hits / max(clusters, 1)}
+    return [{**run, "mhits_per_second": speeds}]
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """Return a report's figures as a Markdown table, in million hits a second."""
+    steps = list(report["runs"][0]["mhits_per_second"])
+    head = ["hits", "clusters", "mean size", "lanes", *[f"{step} (Mhit/s)" for step in steps]]
+    rows = [head, ["---", "---:", "---:", "---:", *["---:"] * len(steps)]]
+    for run in report["runs"]:
+        row = [run["kind"], f"{run['clusters']:,}", f"{run['mean_size']:.1f}", str(run["lanes"])]
+        rows.append(row + [f"{run['mhits_per_second'][step]:.1f}" for step in steps])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

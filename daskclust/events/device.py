@@ -1,0 +1,123 @@
+"""Event building on a GPU for hits in host memory: windows in lanes, so that copies and kernels overlap.
+
+Each lane is a thread with a CUDA stream and pinned buffers of its own; while one lane's hits are clustered, another's
+are copied (Celko et al. 2025, section 5.1). Windows end at quiet gaps, so that no cluster is in two of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import own_stream
+from daskclust.core.engine import run_in_memory
+from daskclust.core.jit import SIMULATED
+from daskclust.events.estimator import EventBuilder
+
+_buffers = threading.local()
+
+
+def cluster_on_gpu(
+    hits: Mapping[str, Any], builder: EventBuilder, *, window: int = 1 << 22, lanes: int = 2
+) -> tuple[NDArray[np.int64], int]:
+    """Cluster hits in host memory on the current CUDA device, window after window.
+
+    Parameters
+    ----------
+    hits : mapping of arrays, or xarray.Dataset
+        ``x``, ``y``, ``toa`` and perhaps ``chip``, of shape (n,), on the host, in the order of time.
+    builder : EventBuilder
+        What a cluster is.
+    window : int, default 4_194_304
+        Hits that are on the device at once in each lane, about: a window goes on up to a quiet gap of more than
+        ``dt_max``, to the end if there is none.
+    lanes : int, default 2
+        Windows that are under way at once.
+
+    Returns
+    -------
+    labels : numpy.ndarray of int64, shape (n,)
+        As `EventBuilder` gives them.
+    n_clusters : int
+        Number of clusters.
+
+    Raises
+    ------
+    ValueError
+        For hits that are not in the order of time.
+    """
+    columns = {name: np.asarray(hits[name]) for name in ("toa", "x", "y", "chip") if name in hits}
+    columns["toa"] = columns["toa"].astype(np.float64, copy=False)
+    if getattr(hits, "attrs", {}).get("layout") == "quad":
+        columns.pop("chip", None)
+    toa, plan = columns["toa"], builder._plan()
+    descents = np.flatnonzero(~(toa[1:] >= toa[:-1]))
+    if len(descents):
+        raise ValueError(f"hits must be in the order of time; toa[{descents[0] + 1}] is before the hit before it")
+    begin = quiet_windows(toa, plan.dt_max, window)
+    labels, counts = np.empty(len(toa), np.int64), np.zeros(len(begin) - 1, np.int64)
+
+    def work(k: int) -> None:
+        part = {name: values[begin[k] : begin[k + 1]] for name, values in columns.items()}
+        with own_stream():
+            counts[k] = _in_lane(plan, part, labels[begin[k] : begin[k + 1]])
+
+    if SIMULATED:  # the simulator runs one kernel at a time
+        for k in range(len(counts)):
+            work(k)
+    else:
+        with ThreadPoolExecutor(lanes, thread_name_prefix="daskclust-lane") as threads:
+            list(threads.map(work, range(len(counts))))
+    for k, before in enumerate(np.cumsum(counts) - counts):
+        mine = labels[begin[k] : begin[k + 1]]
+        np.add(mine, before, out=mine, where=mine >= 0)
+    return labels, int(counts.sum())
+
+
+def quiet_windows(toa: NDArray[np.float64], dt_max: float, window: int) -> NDArray[np.int64]:
+    """Return where windows of about `window` hits begin, each after a gap of more than `dt_max`, and n."""
+    begin = [0]
+    while begin[-1] + window < len(toa):
+        low, found = begin[-1] + window, -1
+        while found < 0 and low < len(toa):
+            gaps = np.flatnonzero(np.diff(toa[low - 1 : low + window]) > dt_max)
+            found = low + int(gaps[0]) if len(gaps) else -1
+            low += window
+        if found < 0:
+            break
+        begin.append(found)
+    return np.array([*begin, len(toa)] if len(toa) else [0], np.int64)
+
+
+def _in_lane(plan: Any, part: Mapping[str, NDArray[Any]], labels: NDArray[np.int64]) -> int:
+    """Copy hits to the device by way of pinned memory, cluster them, copy labels back; return how many clusters."""
+    from numba import cuda
+
+    from daskclust.core.arrays import current_stream
+
+    stream = current_stream()
+    on_device = {name: cuda.to_device(_pinned(name, values), stream=stream) for name, values in part.items()}
+    results = run_in_memory(plan, on_device)
+    back = _pinned("labels", labels, copy=False)
+    results["labels"].copy_to_host(back, stream=stream)
+    stream.synchronize()
+    labels[:] = back
+    return int(results["n_clusters"])
+
+
+def _pinned(name: str, values: NDArray[Any], *, copy: bool = True) -> NDArray[Any]:
+    """Return this thread's pinned buffer of that name, of the size and type of `values` and with them if `copy`."""
+    from numba import cuda
+
+    kept = _buffers.__dict__.get(name)
+    if kept is None or kept.nbytes < values.nbytes:
+        kept = _buffers.__dict__[name] = cuda.pinned_array(max(values.nbytes, 1), np.uint8)
+    buffer: NDArray[Any] = kept[: values.nbytes].view(values.dtype)
+    if copy:
+        buffer[:] = values
+    return buffer

@@ -1,0 +1,209 @@
+"""Columns of HDF5 files: datasets of one length in one group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ._attrs import plain_attrs
+from ._binary import reading, same_length
+from ._blocks import Block
+from ._lazy import lazy_column
+from .fields import Variable
+from .schema import Naming, Table, conform
+
+# The filters of HDF5 make less than this out of one byte; what claims more was never written.
+_MOST_EXPANSION = 2000
+
+
+def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) -> Table:
+    """Read the columns of an HDF5 file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    group : str or None
+        The group that has the columns; None where only one has any.
+    naming : Naming
+        Which datasets become which variables.
+    chunks : int or None
+        Rows per chunk of lazy columns; None reads at once.
+
+    Returns
+    -------
+    Table
+        Columns, the ``units`` attributes of the datasets, and the attributes of the group and of the file.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    ValueError
+        For damaged files, no or several groups with columns, datasets that are no columns of numbers, that claim more
+        data than the file holds or that keep them in other files, and unequal lengths.
+    """
+    h5py = _h5py()
+    with reading(path, "HDF5"):
+        file = h5py.File(path, "r")
+    with file:
+        with reading(path, "HDF5"):
+            groups = _groups(h5py, file)
+        where = _group_name(groups, group, path)
+        with reading(path, "HDF5"):
+            found = _members(h5py, file[where])
+            attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
+        naming = naming.settle(found, attrs.get("field"))
+        chosen = naming.choose(found, named=True)
+        members = {ours: f"{where.rstrip('/')}/{name}" for name, ours in chosen.items()}
+        dtypes, rows, units = {}, {}, {}
+        for ours, member in members.items():
+            with reading(path, "HDF5"):
+                dataset = file[member]
+                unit = plain_attrs(dataset.attrs).get("units")
+            dtypes[ours], rows[ours] = _check_column(dataset, member, path)
+            if unit is not None:
+                units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"the columns of {path} have unequal lengths: {rows}; leave some out with columns=")
+    columns = {
+        ours: _column(path, member, naming.known.find(ours), dtypes[ours], rows[ours], chunks)
+        for ours, member in members.items()
+    }
+    return Table(same_length(columns, path) if chunks is None else columns, naming, units, attrs)
+
+
+def _h5py() -> ModuleType:
+    """Import h5py, or say what to install."""
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+    except ImportError as error:
+        raise ImportError('HDF5 files need h5py: pip install "daskclust[io]"') from error
+    return h5py  # type: ignore[no-any-return,unused-ignore]
+
+
+def _column(
+    path: str, member: str, variable: Variable | None, dtype: np.dtype[Any], rows: int, chunks: int | None
+) -> Any:
+    """Return one column, read or lazy."""
+    if chunks is None:
+        return _read_rows(path, member, variable, 0, rows)
+    return lazy_column(_read_rows, path, member, variable, dtype, rows, chunks)
+
+
+def _groups(h5py: ModuleType, file: Any) -> list[str]:
+    """Return the names of all groups that have datasets of one dimension."""
+    with_columns: list[str] = []
+
+    def visit(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset) and entry.ndim == 1 and entry.dtype.kind in "fiub":
+            parent = "/" + name.rpartition("/")[0]
+            if parent not in with_columns:
+                with_columns.append(parent)
+
+    file.visititems(visit)  # follows no links out of the file, and nothing twice
+    return with_columns
+
+
+def _group_name(groups: list[str], group: str | None, path: str) -> str:
+    """Return the name of the group to read."""
+    known = ", ".join(name.strip("/") or "/" for name in groups)
+    if group is not None:
+        name = "/" + group.strip("/")
+        if name not in groups:
+            raise ValueError(f"{path} has no group {group!r} with columns; it has {known or 'none'}")
+        return name
+    if "/" in groups:
+        return "/"
+    if len(groups) != 1:
+        raise ValueError(
+            f"{path} has {len(groups)} groups with columns ({known}); choose one with {path}:name"
+            if groups
+            else f"{path} has no dataset of one dimension with numbers"
+        )
+    return groups[0]
+
+
+def _members(h5py: ModuleType, group: Any) -> list[str]:
+    """Return the names of the datasets of a group, without links to other files."""
+    inside = (h5py.HardLink, h5py.SoftLink)
+    names = [name for name in group if isinstance(group.get(name, getlink=True), inside)]
+    return [name for name in names if isinstance(group.get(name), h5py.Dataset)]
+
+
+def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:
+    """Return type and length of a dataset, if it is a column whose numbers are in the file."""
+    short = name.rpartition("/")[2]
+    remedy = f"leave it out with columns={{{short!r}: None}}"
+    with reading(path, "HDF5"):
+        shape, dtype = dataset.shape, dataset.dtype
+    if shape is None or len(shape) != 1 or dtype.kind not in "fiub":
+        raise ValueError(f"dataset {name} of {path} has shape {shape} and dtype {dtype}, which is no column; {remedy}")
+    with reading(path, "HDF5"):
+        elsewhere = dataset.is_virtual or bool(dataset.external)
+        stored, claimed = dataset.id.get_storage_size(), shape[0] * dtype.itemsize
+        largest = max(claimed, dataset.chunks[0] * dtype.itemsize if dataset.chunks else 0)
+        blocks = -(-shape[0] // dataset.chunks[0]) if dataset.chunks else 0
+        complete = dataset.id.get_num_chunks() >= blocks if blocks else stored >= claimed
+    if elsewhere:
+        raise ValueError(f"dataset {name} of {path} keeps its numbers in other files; copy them into one, or {remedy}")
+    if claimed and (not complete or largest > stored * _MOST_EXPANSION):
+        raise ValueError(
+            f"dataset {name} of {path} claims {largest} bytes of data, and the file holds {stored} of it: it was not "
+            f"written completely; write it again, or {remedy}"
+        )
+    return dtype, shape[0]
+
+
+def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
+    """Read rows start to stop of one dataset."""
+    with reading(path, "HDF5"), _h5py().File(path, "r") as file:
+        array: npt.NDArray[Any] = file[column][start:stop]
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return array if variable is None else conform(array, variable, first_row=start, source=path)
+
+
+def write_hdf5(
+    stream: BinaryIO,
+    blocks: Iterable[Block],
+    dtypes: Mapping[str, np.dtype[Any]],
+    rows: int,
+    units: Mapping[str, str],
+    attrs: Mapping[str, Any],
+) -> None:
+    """Write blocks of columns as datasets in the root of a file.
+
+    Parameters
+    ----------
+    stream : binary file
+        An open file with a name; it is written through its name, as HDF5 must read while it writes.
+    blocks : iterable of mapping of str to numpy.ndarray
+        Taken one at a time.
+    dtypes : mapping of str to numpy.dtype
+        Types of the columns.
+    rows : int
+        Length of the columns.
+    units : mapping of str to str
+        Become attributes of the datasets.
+    attrs : mapping of str to object
+        Become attributes of the file.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    """
+    with _h5py().File(stream.name, "w", track_order=True) as file:
+        file.attrs.update(attrs)
+        columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
+        for name, unit in units.items():
+            columns[name].attrs["units"] = unit
+        stop = 0
+        for block in blocks:
+            start, stop = stop, stop + len(next(iter(block.values())))
+            for name, values in block.items():
+                columns[name][start:stop] = values

@@ -1,0 +1,80 @@
+"""Columns of a file as dask arrays, whose blocks read their own rows when they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .fields import Variable
+from .schema import target_dtype
+
+ReadRows = Callable[[str, str, Variable | None, int, int], npt.NDArray[Any]]
+"""Reads rows start to stop of one column: (path, column, variable, start, stop)."""
+
+
+def lazy_column(
+    read: ReadRows, path: str, column: str, variable: Variable | None, dtype: np.dtype[Any], rows: int, chunks: int
+) -> Any:
+    """Return one column of a file as a dask array.
+
+    Parameters
+    ----------
+    read : callable
+        A function of a module, so that workers find it.
+    path : str
+        The file, which every worker must see.
+    column : str
+        Its name in the file.
+    variable : Variable or None
+        What it becomes.
+    dtype : numpy.dtype
+        Type in the file.
+    rows : int
+        Rows of the file.
+    chunks : int
+        Rows of a block.
+
+    Returns
+    -------
+    dask.array.Array, shape (rows,)
+        Named ``daskclust-io-read-``.
+    """
+    import dask.array as da
+    from dask.base import tokenize
+
+    sizes = (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())
+    where = os.path.abspath(path)
+    state = os.stat(where)
+    target = target_dtype(dtype, variable)
+    # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
+    token = tokenize(where, state.st_mtime_ns, state.st_size, column, variable, sizes)
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _read_block,
+        read=read,
+        path=where,
+        column=column,
+        variable=variable,
+        chunks=(sizes,),
+        dtype=target,
+        meta=np.empty(0, dtype=target),
+        name=f"daskclust-io-read-{token}",
+    )
+
+
+def _read_block(
+    *,
+    read: ReadRows,
+    path: str,
+    column: str,
+    variable: Variable | None,
+    block_info: Mapping[Any, Any] | None = None,
+) -> npt.NDArray[Any]:
+    """Read the rows of one block; dask tells which ones."""
+    if block_info is None:
+        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
+    start, stop = block_info[None]["array-location"][0]
+    return read(path, column, variable, start, stop)

@@ -1,0 +1,230 @@
+"""A Timepix3 file in pieces: which windows of time belong to a chunk, and how a worker reads one."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.jit import one_thread
+
+from ._tpx3_decode import DTYPES, Setup, read_columns
+from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, divide, index_file
+from ._tpx3_words import TICK
+
+WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
+AUTO_HITS = 2_000_000
+LAYOUTS = ("chips", "quad")
+QUAD_CHIPS = 4
+_QUAD_LARGEST_GAP = 65535 - 511
+_CACHED_PIECES = 3
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a worker needs to read one chunk: the file, windows of time, and the cells that they need."""
+
+    file: FileState
+    cells: Ints
+    windows: Windows
+    setup: Setup
+
+    def read(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Return the columns of the chunk, by name."""
+        if self.file.size == 0 or not len(self.windows):
+            return {name: np.empty(0, dtype=dtype) for name, dtype in DTYPES.items()}
+        with self.file.mapped() as (data, _):
+            columns = read_columns(data, self.cells, self.windows, self.setup)
+            del data
+        return columns
+
+
+def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
+    """Read a chunk on one thread: there is a task on every other."""
+    with one_thread():
+        return piece.read()
+
+
+@dataclass(frozen=True)
+class HitFile:
+    """An indexed file, divided into chunks.
+
+    Parameters
+    ----------
+    index : Index
+        What one pass over the file tells.
+    windows : Windows
+        All of them.
+    cuts : numpy.ndarray of int64, shape (chunks + 1,)
+        The windows with which chunks begin, and the number of windows.
+    setup : Setup
+        How fields become columns.
+    """
+
+    index: Index
+    windows: Windows
+    cuts: Ints
+    setup: Setup
+
+    @functools.cached_property
+    def starts(self) -> Ints:
+        """The rows with which chunks begin, and the number of hits."""
+        return self.windows.starts[self.cuts]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Hits of each chunk."""
+        return tuple(int(size) for size in np.diff(self.starts))
+
+    @property
+    def token(self) -> tuple[Any, ...]:
+        """What tells this data set from any other."""
+        return (*self.index.file, *self.setup, self.index.phase, self.index.cell_words, self.sizes)
+
+    def piece(self, number: int) -> Piece:
+        """Return what is needed to read a chunk."""
+        windows, cells = self.windows.cut(int(self.cuts[number]), int(self.cuts[number + 1]), self.index.cells)
+        return Piece(self.index.file, cells, windows, self.setup)
+
+    def whole(self) -> Piece:
+        """Return what is needed to read all hits."""
+        return Piece(self.index.file, self.index.cells, self.windows, self.setup)
+
+    def attrs(self, path: str) -> dict[str, Any]:
+        """Return the attributes of the data set."""
+        layout = LAYOUTS[int(self.setup.is_quad)]
+        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
+        if self.setup.is_quad:
+            told["gap"] = self.setup.gap
+        return told | self.index.counts | {"disorder": self.index.delay * TICK}
+
+
+def open_hits(
+    path: str,
+    *,
+    layout: str,
+    gap: int,
+    disorder: float,
+    chunks: int | None,
+    phase_correction: bool,
+    cell_words: int | None = None,
+    window_hits: int | None = None,
+) -> HitFile:
+    """Index a file and divide it into chunks of about `chunks` hits, None for one.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    layout, gap, disorder, phase_correction
+        See `daskclust.io.open_tpx3`.
+    chunks : int or None
+        Hits per chunk, about.
+    cell_words, window_hits : int, optional
+        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
+
+    Returns
+    -------
+    HitFile
+        Nothing is decoded yet.
+
+    Raises
+    ------
+    ValueError
+        For wrong parameters, for files without chunks, and for chips that the layout does not have.
+    """
+    check_layout(layout, gap)
+    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
+        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
+    wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
+    # Windows begin where cells do: smaller chunks need smaller cells.
+    words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
+    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=words)
+    if layout == "quad" and index.chips[QUAD_CHIPS:].any():
+        chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
+        raise ValueError(
+            f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
+        )
+    with index.file.mapped() as (data, _):
+        windows = divide(index, data, wanted)
+        del data
+    groups = windows.starts[:-1] // (chunks or max(index.n_hits, 1))
+    cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)
+    setup = Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase)
+    return HitFile(index, windows, np.append(cuts, len(windows)), setup)
+
+
+def check_layout(layout: str, gap: int) -> None:
+    """Raise a ValueError for a layout that is not known, and for a gap that is no number of pixels."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
+    if isinstance(gap, bool) or not isinstance(gap, int | np.integer) or not 0 <= gap <= _QUAD_LARGEST_GAP:
+        raise ValueError(f"gap must be a number of pixels from 0 to {_QUAD_LARGEST_GAP}, got {gap!r}")
+
+
+def check_chunks(chunks: Any) -> int | None:
+    """Return the number of hits per chunk, None for all at once."""
+    if chunks is None:
+        return None
+    if isinstance(chunks, str) and chunks == "auto":
+        return AUTO_HITS
+    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
+        raise ValueError(f"chunks must be a positive number of hits, 'auto' or None, got {chunks!r}")
+    return int(chunks)
+
+
+def lazy_columns(hits: HitFile) -> dict[str, Any]:
+    """Return the columns as dask arrays: one task a chunk reads all of them."""
+    import dask
+    import dask.array as da
+    from dask.base import tokenize
+
+    token = tokenize(hits.token)
+    read = dask.delayed(read_piece, pure=True)
+    blocks = []
+    for number, size in enumerate(hits.sizes):
+        key = f"daskclust-io-tpx3-{token}-{number}"
+        blocks.append((read(hits.piece(number), dask_key_name=key), size))
+    columns = {}
+    for name, dtype in DTYPES.items():
+        meta = np.empty(0, dtype=dtype)
+        parts = [da.from_delayed(block[name], (size,), meta=meta) for block, size in blocks]
+        columns[name] = da.concatenate(parts)
+    return columns
+
+
+# ------------------------------------------------------------------------------------------------------- rows on demand
+_kept: OrderedDict[tuple[Any, ...], Mapping[str, npt.NDArray[Any]]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def kept_piece(hits: HitFile, number: int) -> Mapping[str, npt.NDArray[Any]]:
+    """Read a chunk, or take it from the last few: variables of a chunk are asked for one after the other."""
+    key = (hits.token, number)
+    with _lock:
+        if key in _kept:
+            _kept.move_to_end(key)
+            return _kept[key]
+    columns = read_piece(hits.piece(number))
+    with _lock:
+        _kept[key] = columns
+        while len(_kept) > _CACHED_PIECES:
+            _kept.popitem(last=False)
+    return columns
+
+
+def read_rows(hits: HitFile, name: str, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows `start` to `stop` - 1 of a column; only the chunks that have them are read."""
+    starts = hits.starts
+    first, last = np.searchsorted(starts, [start, max(stop - 1, start)], side="right") - 1
+    parts = []
+    for number in range(int(first), min(int(last) + 1, len(starts) - 1)):
+        begin = int(starts[number])
+        parts.append(kept_piece(hits, number)[name][max(start - begin, 0) : max(stop - begin, 0)])
+    return np.concatenate([np.empty(0, dtype=DTYPES[name]), *parts])

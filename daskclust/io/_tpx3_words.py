@@ -1,0 +1,101 @@
+"""Words of Timepix3 readout files: what their bits say, and how times that wrap become times that do not.
+
+All times are in ticks of 1.5625 ns. A time of arrival in a word wraps after 2**34 ticks (26.84 s), a TDC or global time
+after 2**36 (107.4 s). A time is extended by the shortest way from the last one in the stream: by less than half of its
+range, forward or back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from daskclust.core.jit import body
+
+TICK = 1.5625
+"""One tick in ns: exact in binary, so that ticks in ns are, too."""
+TOT_TICK = 25.0
+"""One count of time over threshold in ns."""
+WORD = 8
+MAGIC = 0x33585054
+"""The first four bytes of a chunk header, ``TPX3``."""
+
+PIXEL_BITS = 34
+PIXEL_RANGE = 1 << PIXEL_BITS
+TDC_BITS = 36
+TDC_RANGE = 1 << TDC_BITS
+
+# What a word is. The numbers are places in a table of counts.
+PIXEL, TDC, TIME_LOW, TIME_HIGH, CONTROL, COUNT_FB, UNKNOWN = range(7)
+KINDS = 7
+
+
+@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
+def word_at(typingctx: Any, data: Any, place: Any) -> Any:
+    """Return the little-endian 64-bit word that begins at byte `place`, at any alignment."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        view = context.make_array(signature.args[0])(context, builder, args[0])
+        start = builder.gep(builder.bitcast(view.data, ir.IntType(8).as_pointer()), [args[1]])
+        pointer = builder.bitcast(start, ir.IntType(64).as_pointer())
+        loaded = builder.load(pointer)
+        loaded.align = 1
+        return loaded
+
+    return types.uint64(data, types.int64), code
+
+
+@body
+def kind_of(word):
+    """Say what a word is."""
+    top = word >> np.uint64(56)
+    half = word >> np.uint64(60)
+    kind = UNKNOWN
+    if half == np.uint64(0xB):
+        kind = PIXEL
+    elif half == np.uint64(0x6):
+        if top == np.uint64(0x6F) or top == np.uint64(0x6A) or top == np.uint64(0x6E) or top == np.uint64(0x6B):
+            kind = TDC
+    elif top == np.uint64(0x44):
+        kind = TIME_LOW
+    elif top == np.uint64(0x45):
+        kind = TIME_HIGH
+    elif half == np.uint64(0x5) or half == np.uint64(0x7):
+        kind = CONTROL
+    elif half == np.uint64(0xA):
+        kind = COUNT_FB
+    return kind
+
+
+@body
+def pixel_ticks(word, phase):
+    """Return the time of arrival within its range; negative where the fine time borrows from the range before.
+
+    `phase` is 15 where the time is to be put later by the phase of the column's clock, 0 where not.
+    """
+    coarse = (word & np.uint64(0xFFFF)) << np.uint64(18) | (word >> np.uint64(30) & np.uint64(0x3FFF)) << np.uint64(4)
+    column = np.int64(word >> np.uint64(53)) & phase
+    return np.int64(coarse) - np.int64((word >> np.uint64(16)) & np.uint64(0xF)) + column
+
+
+@body
+def tdc_ticks(word):
+    """Return the coarse time of a TDC word, whose unit is 2 ticks."""
+    return np.int64((word >> np.uint64(9)) & np.uint64((1 << 35) - 1)) << np.int64(1)
+
+
+@body
+def low_ticks(word):
+    """Return the time of a low word of global time, whose unit is 16 ticks."""
+    return np.int64((word >> np.uint64(16)) & np.uint64(0xFFFFFFFF)) << np.int64(4)
+
+
+@body
+def shortest(difference, bits):
+    """Return a difference of times that wrap after 2**bits as the shortest way, in [-2**(bits - 1), 2**(bits - 1))."""
+    spare = np.int64(64 - bits)
+    return (difference << spare) >> spare

@@ -1,0 +1,384 @@
+"""Calibration of pixel detectors: time over threshold to energy, and time of arrival corrected for timewalk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
+from .fields import TIMEPIX
+
+Floats = npt.NDArray[np.float64]
+
+# The clock that counts ToT has 40 MHz.
+_TICK = 25.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Energy calibration of the pixels of one chip: ToT = a*E + b - c/(E - t).
+
+    Parameters
+    ----------
+    a, b, c, t : array_like, shape (256, 256)
+        By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
+        fitted them, ns or ticks of 25 ns.
+
+    Raises
+    ------
+    ValueError
+        For other shapes.
+    """
+
+    a: npt.ArrayLike
+    b: npt.ArrayLike
+    c: npt.ArrayLike
+    t: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        for name in "abct":
+            object.__setattr__(self, name, check_matrix(getattr(self, name), f"matrix {name}"))
+
+    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits.
+
+        Parameters
+        ----------
+        x, y : array_like of int, shape (n,)
+            Pixels of the chip.
+        tot : array_like, shape (n,)
+            Time over threshold in the unit of the matrices.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (n,)
+            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
+        """
+        pixel = np.asarray(y, np.intp) * PIXELS + np.asarray(x, np.intp)
+        a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
+        tot = np.asarray(tot, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            root = np.sqrt((b + a * t - tot) ** 2 + 4 * a * c)
+            energy: Floats = (a * t + tot - b + root) / (2 * a)
+        energy[~np.isfinite(energy)] = np.nan
+        return energy
+
+
+def read_calibration(
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str] | None = None,
+    c: str | os.PathLike[str] | None = None,
+    t: str | os.PathLike[str] | None = None,
+) -> Calibration:
+    """Read the energy calibration of one chip.
+
+    Parameters
+    ----------
+    a, b, c, t : str or path
+        Text files of 256 lines of 256 numbers with white space between them, a line for each row of pixels (y). Or `a`
+        alone is a folder that has ``a.txt``, ``b.txt``, ``c.txt`` and ``t.txt``, or ``caliba.txt`` and so on.
+
+    Returns
+    -------
+    Calibration
+        To be given to `calibrate`, with the unit of ToT that it was made for.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where a file does not exist, or the folder lacks one.
+    TypeError
+        Where only some of the four files are given.
+    ValueError
+        For files of another shape (with the shape), or with what is no number (with the line).
+    """
+    others = (b, c, t)
+    if all(path is None for path in others):
+        paths = find_matrices(Path(a))
+    elif any(path is None for path in others):
+        raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
+    else:
+        paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
+    return Calibration(**{name: read_matrix(path) for name, path in paths.items()})
+
+
+def calibrate(
+    ds: xr.Dataset,
+    calibration: Calibration | Mapping[int, Calibration],
+    *,
+    tot_unit: Literal["ns", "tick"] = "ns",
+) -> xr.Dataset:
+    """Add the energy of hits to a Timepix data set.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        With ``x``, ``y`` (pixel) and ``tot`` (ns) along one dimension, numpy or dask; ``chip`` where there are several;
+        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, 0 where it is missing) for ``"quad"``.
+    calibration : Calibration, or mapping of int to Calibration
+        One for all chips, or by chip.
+    tot_unit : {"ns", "tick"}, default "ns"
+        Unit of ToT that the calibration was made for: some tools count ticks of 25 ns. ``ds["tot"]`` is in ns always.
+
+    Returns
+    -------
+    xarray.Dataset
+        `ds` with ``energy`` (keV, float32), lazy where `ds` is. In memory, ``attrs["n_uncalibrated"]`` counts hits
+        without an energy (NaN: the calibration of their pixel is NaN, its a is 0, or no energy has their ToT), and
+        ``attrs["n_negative_energy"]`` those below 0.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, chips without a calibration, pixels that no chip has, and another `tot_unit` or layout.
+        On dask, chips and pixels are checked when they are computed.
+
+    Notes
+    -----
+    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel. In ``layout="quad"`` with gap g, the
+    pixel (x, y) of a chip lies at (x+256+g, y) for chip 0, (511+g-x, 511+g-y) for 1, (255-x, 511+g-y) for 2 and (x, y)
+    for 3.
+
+    References
+    ----------
+    J. Jakubek, "Precise energy calibration of pixel detector working in time-over-threshold mode", NIM A 633 (2011)
+    S262. DOI: 10.1016/j.nima.2010.06.183
+
+    Examples
+    --------
+    >>> ones = np.ones((256, 256))
+    >>> linear = Calibration(a=2 * ones, b=10 * ones, c=0 * ones, t=0 * ones)
+    >>> ds = xr.Dataset({"x": ("hit", [3]), "y": ("hit", [4]), "tot": ("hit", [50.0])}, attrs={"layout": "chips"})
+    >>> calibrate(ds, linear)["energy"].values
+    array([20.], dtype=float32)
+    """
+    if tot_unit not in ("ns", "tick"):
+        raise ValueError(f"tot_unit must be 'ns' or 'tick', got {tot_unit!r}")
+    layout = ds.attrs.get("layout", "chips")
+    if layout not in ("chips", "quad"):
+        raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
+    names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
+    if layout == "quad" and "chip" not in ds:
+        raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + _listed(ds))
+    options = {
+        "calibration": calibration,
+        "ticks": tot_unit == "tick",
+        "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
+    }
+    energy = _over_blocks(ds, names, _energy_of, np.dtype(np.float32), "calibrate", options)
+    result = ds.assign(energy=energy)
+    variable = TIMEPIX.find("energy")
+    if variable is not None:
+        result["energy"].attrs = {"units": variable.unit, "long_name": variable.doc}
+    if not hasattr(energy.data, "__dask_graph__"):
+        result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
+        result.attrs["n_negative_energy"] = int((energy.values < 0).sum())
+    return result
+
+
+def _listed(ds: xr.Dataset) -> str:
+    """Return names of variables for a message."""
+    return ", ".join(map(repr, ds)) or "none"
+
+
+def _over_blocks(
+    ds: xr.Dataset,
+    names: list[str],
+    function: Callable[..., npt.NDArray[Any]],
+    dtype: np.dtype[Any],
+    step: str,
+    options: Mapping[str, Any],
+) -> xr.DataArray:
+    """Return a function of some variables, hit by hit, at once or block by block."""
+    missing = [name for name in names if name not in ds]
+    if missing:
+        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
+    if not any(hasattr(ds[name].data, "__dask_graph__") for name in names):
+        values = function(*(ds[name].values for name in names), **options)
+        return xr.DataArray(values, dims=ds[names[0]].dims)
+    import dask.array as da
+    from dask.base import tokenize
+    from dask.delayed import delayed
+
+    parts = ds[names].unify_chunks()
+    arrays = [da.asarray(parts[name].data) for name in names]  # type: ignore[no-untyped-call,unused-ignore]
+    chunks = next(array.chunks for array, name in zip(arrays, names, strict=True) if parts[name].chunks)
+    arrays = [array.rechunk(chunks) for array in arrays]
+    token = tokenize(names, options, *(array.name for array in arrays))
+    # One object in the graph, rather than one in each task: a calibration has 2 MB.
+    shared = delayed(dict(options), name=f"daskclust-io-options-{token}", traverse=False)
+    result = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _with_options,
+        *arrays,
+        function=function,
+        options=shared,
+        dtype=dtype,
+        meta=np.empty(0, dtype),
+        name=f"daskclust-io-{step}-{token}",
+    )
+    return xr.DataArray(result, dims=ds[names[0]].dims)
+
+
+def _with_options(*arrays: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
+    """Call a function on the arrays of a block."""
+    return function(*arrays, **options)
+
+
+def _energy_of(
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    tot: npt.NDArray[Any],
+    chip: npt.NDArray[Any] | None = None,
+    *,
+    calibration: Calibration | Mapping[int, Calibration],
+    ticks: bool,
+    gap: int | None,
+) -> npt.NDArray[np.float32]:
+    """Return energies of hits, float32."""
+    chips = np.zeros(len(x), np.uint8) if chip is None else chip
+    columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+    if gap is not None:
+        columns, rows = _pixels_of_quad(columns, rows, chips, gap)
+    _check_pixels(columns, rows, chips, gap)
+    counts = np.asarray(tot, np.float64) / (_TICK if ticks else 1.0)
+    if isinstance(calibration, Calibration):
+        return calibration.energy(columns, rows, counts).astype(np.float32)
+    energy = np.empty(len(x), np.float32)
+    for number in np.unique(chips).tolist():
+        if number not in calibration:
+            raise ValueError(
+                f"no calibration for chip {number}; there are some for {sorted(calibration)}: give one for each chip, "
+                "or leave out its hits"
+            )
+        of_chip = chips == number
+        energy[of_chip] = calibration[number].energy(columns[of_chip], rows[of_chip], counts[of_chip])
+    return energy
+
+
+def _pixels_of_quad(
+    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return pixels of the chips of a quad from common coordinates."""
+    turned = (chip == 1) | (chip == 2)
+    far = 2 * PIXELS - 1 + gap
+    columns = np.where(chip == 0, x - PIXELS - gap, np.where(chip == 1, far - x, np.where(chip == 2, 255 - x, x)))
+    return columns, np.where(turned, far - y, y)
+
+
+def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
+    """Refuse pixels that no chip has."""
+    wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    if gap is not None:
+        wrong |= chip > 3
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"a hit of chip {int(chip[k])} lies at pixel ({int(x[k])}, {int(y[k])}) of it, but a chip has pixels 0 to "
+            f"{PIXELS - 1}, and a quad chips 0 to 3; check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']"
+        )
+
+
+def correct_timewalk(
+    ds: xr.Dataset,
+    correction: npt.ArrayLike | Mapping[str, float],
+    *,
+    by: Literal["energy", "tot"] = "energy",
+) -> xr.Dataset:
+    """Subtract from the time of arrival the delay that small signals have.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        With ``toa`` (ns) and the variable that `by` names, numpy or dask.
+    correction : array_like of shape (k, 2), or mapping of str to float
+        A table of energy (keV) or ToT (ns), ascending, and delay (ns): interpolated linearly, and held constant beyond
+        its ends. Or the parameters ``a``, ``e0``, ``b`` (default 1) and ``c`` (default 0) of
+        delay = a / (E - e0)^b + c.
+    by : {"energy", "tot"}, default "energy"
+        What the delay depends on.
+
+    Returns
+    -------
+    xarray.Dataset
+        `ds` with ``toa`` corrected. In memory all variables are sorted anew by (toa, order before), and
+        ``attrs["n_uncorrected"]`` counts hits that have no delay (NaN, or not above e0): their time is kept. On dask
+        the hits stay where they are, so that they are out of order by up to the difference of delays: EventBuilder
+        sorts them.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, and for a table or parameters that are not as above.
+
+    Notes
+    -----
+    Times are no multiples of 1.5625 ns any more.
+
+    References
+    ----------
+    F. Pitters et al., "Time resolution studies of Timepix3 assemblies with thin silicon pixel sensors", JINST 14 (2019)
+    P05022, where b = 1. DOI: 10.1088/1748-0221/14/05/P05022
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({"toa": ("hit", [100.0, 110.0]), "energy": ("hit", [50.0, 5.0])})
+    >>> correct_timewalk(ds, [[5.0, 20.0], [50.0, 1.0]])["toa"].values
+    array([90., 99.])
+    """
+    if by not in ("energy", "tot"):
+        raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
+    options = {"correction": _check_correction(correction)}
+    toa = _over_blocks(ds, ["toa", by], _corrected, np.dtype(np.float64), "correct_timewalk", options)
+    result = ds.assign(toa=toa)
+    result["toa"].attrs = dict(ds["toa"].attrs)
+    if hasattr(toa.data, "__dask_graph__"):
+        return result
+    result.attrs["n_uncorrected"] = int(np.isnan(_delay(ds[by].values, options["correction"])).sum())
+    order = np.argsort(toa.values, kind="stable")
+    return result.isel({toa.dims[0]: order})
+
+
+def _check_correction(correction: Any) -> Floats | dict[str, float]:
+    """Return a table of float64, or all parameters."""
+    if isinstance(correction, Mapping):
+        parameters = {"b": 1.0, "c": 0.0, **correction}
+        if set(parameters) != {"a", "e0", "b", "c"} or not all(np.isfinite(v) for v in parameters.values()):
+            raise ValueError(
+                "correction must have finite numbers a and e0, and b and c where they are not 1 and 0, got "
+                f"{correction!r}"
+            )
+        return {name: float(value) for name, value in parameters.items()}
+    table = np.asarray(correction, np.float64)
+    if table.ndim != 2 or table.shape[1] != 2 or not len(table):
+        raise ValueError(f"correction must be a table of shape (k, 2), or a mapping of a, e0, b, c; got {table.shape}")
+    if not np.isfinite(table).all() or (np.diff(table[:, 0]) <= 0).any():
+        raise ValueError("the first column of correction must ascend and all be finite; sort it, and join equal rows")
+    return table
+
+
+def _delay(values: npt.NDArray[Any], correction: Floats | dict[str, float]) -> Floats:
+    """Return delays in ns, NaN where there is none."""
+    value = np.asarray(values, np.float64)
+    if isinstance(correction, dict):
+        above = value - correction["e0"]
+        above = np.where(above > 0, above, np.nan)
+        with np.errstate(over="ignore", divide="ignore"):
+            delay = correction["a"] / above ** correction["b"] + correction["c"]
+        delay[~np.isfinite(delay)] = np.nan
+        return delay
+    return np.where(np.isnan(value), np.nan, np.interp(value, correction[:, 0], correction[:, 1]))
+
+
+def _corrected(
+    toa: npt.NDArray[Any], values: npt.NDArray[Any], *, correction: Floats | dict[str, float]
+) -> npt.NDArray[np.float64]:
+    """Return times without delays."""
+    delay = _delay(values, correction)
+    return np.asarray(toa, np.float64) - np.where(np.isnan(delay), 0.0, delay)

@@ -1,0 +1,169 @@
+"""The fields of science: what the variables of their data sets are called, and which kind and unit they have.
+
+A field is one `Field`: a point dimension and a tuple of `Variable`. Readers name and check the columns of a file by it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["float", "int", "bool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable of a data set.
+
+    Parameters
+    ----------
+    name : str
+        Name in the Dataset.
+    kind : {"float", "int", "bool"}
+        What the values are.
+    dtype : str
+        Type that values of another kind are converted to, when nothing is lost by it.
+    unit : str
+        Goes to ``attrs["units"]``; "1" when there is none.
+    doc : str
+        Goes to ``attrs["long_name"]``.
+    aliases : tuple of str
+        Other names for it in files, in lower case; upper and lower case are not told apart.
+    fixed : bool, default False
+        Whether values always get `dtype` and `unit`. Otherwise a float variable keeps float32 and float64, an int
+        variable every integer type, and a unit that cannot be converted stays.
+    """
+
+    name: str
+    kind: Kind
+    dtype: str
+    unit: str
+    doc: str
+    aliases: tuple[str, ...] = ()
+    fixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """The variables that data sets of one field of science have.
+
+    Parameters
+    ----------
+    name : str
+        Name of the field; goes to ``attrs["field"]``.
+    dim : str
+        The point dimension.
+    variables : tuple of Variable
+        All that are known. A data set may have others.
+    required : tuple of str
+        Those that every data set must have.
+    headerless : mapping of int to tuple of str
+        Column names of a file without names, by the number of its columns.
+    marks : tuple of str
+        Names of columns, in lower case, that tell this field from the others.
+    """
+
+    name: str
+    dim: str
+    variables: tuple[Variable, ...]
+    required: tuple[str, ...]
+    headerless: Mapping[int, tuple[str, ...]]
+    marks: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Variable | None:
+        """Return the variable with exactly this name, or None."""
+        return next((v for v in self.variables if v.name == name), None)
+
+
+CALORIMETER = Field(
+    name="calorimeter",
+    dim="hit",
+    variables=(
+        Variable("x", "float", "float64", "cm", "position across the beam", ("pos_x", "posx", "hit_x")),
+        Variable("y", "float", "float64", "cm", "position across the beam", ("pos_y", "posy", "hit_y")),
+        Variable("z", "float", "float64", "cm", "position along the beam", ("pos_z", "posz", "hit_z")),
+        Variable("eta", "float", "float64", "1", "pseudorapidity"),
+        Variable("phi", "float", "float64", "rad", "azimuth"),
+        Variable("layer", "int", "int32", "1", "layer number", ("layerid", "layer_id", "lay")),
+        Variable("energy", "float", "float64", "GeV", "deposited energy, the weight", ("e", "weight", "w", "edep")),
+        Variable("event", "int", "int64", "1", "event number", ("event_id", "eventid", "evt")),
+        Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
+        Variable("label", "int", "int64", "1", "cluster number, noise -1"),
+        Variable("density", "float", "float64", "GeV", "local density"),
+        Variable("delta", "float", "float64", "cm", "distance to the nearest higher hit"),
+        Variable("nearest_higher", "int", "int64", "1", "index of the nearest higher hit, none -1"),
+        Variable("is_seed", "bool", "bool", "1", "whether the hit is a seed"),
+    ),
+    required=("x", "y"),
+    headerless={2: ("x", "y"), 3: ("x", "y", "layer"), 4: ("x", "y", "layer", "energy")},
+)
+
+TIMEPIX = Field(
+    name="timepix",
+    dim="hit",
+    variables=(
+        Variable("x", "int", "uint16", "pixel", "column of the pixel", ("col", "column", "pixel_x", "x_pixel"), True),
+        Variable("y", "int", "uint16", "pixel", "row of the pixel", ("row", "pixel_y", "y_pixel"), True),
+        Variable("toa", "float", "float64", "ns", "time of arrival", ("toa_ns", "t", "timestamp"), True),
+        Variable("tot", "float", "float32", "ns", "time over threshold", ("tot_ns", "time_over_threshold"), True),
+        Variable("chip", "int", "uint8", "1", "chip number", ("chip_id", "chipid", "chip_nr"), True),
+        Variable("ftoa", "int", "uint8", "1", "fine time of arrival of the file, not applied", ("f_toa",)),
+        Variable("energy", "float", "float32", "keV", "deposited energy", ("e", "energy_kev"), True),
+        Variable("tof", "float", "float64", "ns", "time since the last trigger", ("tof_ns", "time_of_flight"), True),
+        Variable("event", "int", "int64", "1", "event number", ("event_id", "eventid", "evt")),
+        Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
+        Variable("label", "int", "int64", "1", "cluster number, noise -1", ("cluster_id", "clusterid")),
+    ),
+    required=("x", "y", "toa"),
+    headerless={3: ("x", "y", "toa"), 4: ("x", "y", "toa", "tot")},
+    marks=("toa", "toa_ns"),
+)
+
+FIELDS: dict[str, Field] = {field.name: field for field in (CALORIMETER, TIMEPIX)}
+"""Every field by its name. A new one is added here."""
+
+# Sizes of units in one unit of their quantity; the first spelling is the one that data sets carry.
+_UNITS: dict[str, dict[str, float]] = {
+    "time": {"ns": 1, "ps": 1e-3, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
+    "length": {"cm": 1, "um": 1e-4, "µm": 1e-4, "μm": 1e-4, "mm": 0.1, "m": 100},
+    "energy": {"keV": 1, "eV": 1e-3, "MeV": 1e3, "GeV": 1e6},
+    "angle": {"rad": 1, "radian": 1, "radians": 1, "deg": 0.017453292519943295, "degree": 0.017453292519943295},
+    "place": {"pixel": 1, "pixels": 1, "px": 1, "1": 1, "": 1},
+    "number": {"1": 1, "": 1, "dimensionless": 1},
+}
+
+_MULTIPLE = re.compile(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s+(\S+)\s*", re.IGNORECASE)
+
+
+def conversion(unit: str, wanted: str) -> float | None:
+    """Return the factor that turns values in one unit into values in another.
+
+    Parameters
+    ----------
+    unit : str
+        Unit of the values, such as ``"us"`` or ``"25 ns"``.
+    wanted : str
+        Unit they shall have.
+
+    Returns
+    -------
+    float or None
+        None where the units are not known, or not of the same quantity.
+
+    Examples
+    --------
+    >>> conversion("us", "ns"), conversion("25 ns", "ns"), conversion("MeV", "GeV"), conversion("cm", "ns")
+    (1000.0, 25.0, 0.001, None)
+    """
+    multiple = _MULTIPLE.fullmatch(unit)
+    count, bare = (multiple[1], multiple[2]) if multiple else ("1", unit.strip())
+    try:
+        many = float(count)
+    except ValueError:
+        return None
+    for sizes in _UNITS.values():
+        if bare in sizes and wanted in sizes and 0 < many < float("inf"):
+            return many * float(sizes[bare]) / float(sizes[wanted])
+    return 1.0 if unit.strip() == wanted else None

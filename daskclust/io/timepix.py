@@ -1,0 +1,110 @@
+"""Raw files of Timepix3 detectors, as SERVAL and SPIDR readouts write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import xarray as xr
+
+import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+
+from ._tpx3_read import check_chunks, lazy_columns, open_hits
+from ._tpx3_triggers import open_tpx3_triggers, time_of_flight
+from ._tpx3_write import write_tpx3
+from .fields import TIMEPIX
+
+__all__ = ["open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"]
+
+
+def open_tpx3(
+    path: str | os.PathLike[str],
+    *,
+    layout: Literal["chips", "quad"] = "chips",
+    gap: int = 0,
+    disorder: float = 600_000.0,
+    chunks: int | Literal["auto"] | None = None,
+    phase_correction: bool = False,
+) -> xr.Dataset:
+    """Read the hits of a raw Timepix3 file (``.tpx3``), sorted by time.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: chunks of 64-bit words under headers ``TPX3``. It may begin and end within a chunk.
+    layout : {"chips", "quad"}, default "chips"
+        ``"chips"``: `x` and `y` count the pixels of each chip, and chips are independent. ``"quad"``: `x` and `y` are
+        common to the four chips of a quad detector; with g = `gap`, chip 0 is at (x + 256 + g, y), chip 1 at
+        (511 + g - x, 511 + g - y), chip 2 at (255 - x, 511 + g - y), chip 3 at (x, y).
+    gap : int, default 0
+        Pixels that the space between the chips of a quad takes.
+    disorder : float, default 600000.0
+        Bound in ns on how late the readout delivers hits. Hits that come later are counted in ``attrs["n_late"]`` and
+        logged. The result does not depend on it: late hits are put in order, too.
+    chunks : int or "auto", optional
+        Hits per chunk, about, of a Dataset of dask arrays; ``"auto"`` means 2 million. By default everything is read
+        into memory.
+    phase_correction : bool, default False
+        Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
+
+    Returns
+    -------
+    xarray.Dataset
+        Variables of shape (n,) along ``hit``, sorted by ``toa``, and by place in the file where these are equal: ``x``,
+        ``y`` (uint16, pixel), ``toa`` (float64, ns, exact multiples of 1.5625), ``tot`` (float32, ns, multiples of 25),
+        ``chip`` (uint8). ``attrs`` hold ``layout``, ``gap`` of a quad, ``disorder`` (ns, the largest time by which a
+        hit comes after a later one) and counts: of words ``n_pixel`` (hits), ``n_tdc``, ``n_tdc_errors`` among them,
+        ``n_global_time``, ``n_control``, ``n_count_fb`` (counts without times: no hits), ``n_unknown``; of chunks
+        ``n_chunks``, ``n_chunks_cut``; of bytes that are no part of a chunk, ``n_bytes_skipped``, or of a word,
+        ``n_bytes_truncated``; and of late hits, ``n_late``.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ValueError
+        For an empty file, one without a chunk of Timepix3 words, wrong parameters, and chips that are no quad's.
+
+    Notes
+    -----
+    Times of arrival wrap after 26.84 s, TDC times after 107.4 s. Every time is taken as the one nearest to the time of
+    the word before it, of any chip. Multiples of 26.84 s are added to all times so that they agree with global time
+    words, or with TDC words where there are none, and so that no time is negative.
+
+    A chunk is taken as its header says where the next header, or the end of the file, stands at its end. If not, its
+    words are taken up to the next header for which this holds; the chunk counts in ``n_chunks_cut``, and bytes in
+    between in ``n_bytes_skipped``. 8 bytes for each chunk and each word, and the bytes counted, make up the file.
+
+    The file is passed over once, in linear time, when it is opened; with `chunks`, hits are decoded and sorted when a
+    chunk is computed, on whichever worker, which must see the file. A chunk holds all hits of its window of time.
+
+    With `phase_correction` times are corrected for the clock, which reaches double column after double column one
+    tick later, in groups of 16: the counter that a column copies is behind by that much, so it is added. It is right
+    where the chip ran with 16 clock phases, and where the readout has not corrected already. Some programs add 16 ticks
+    rather than 0 to double columns 0, 16, 32 ...
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "run.tpx3")
+    >>> hits = {"x": [7, 8], "y": [0, 255], "toa": [25.0, 12.5], "tot": [100.0, 50.0], "chip": [0, 0]}
+    >>> write_tpx3(xr.Dataset({name: ("hit", values) for name, values in hits.items()}), file)
+    >>> ds = open_tpx3(file)
+    >>> ds["toa"].values, ds["x"].values, ds.attrs["n_pixel"], ds.attrs["disorder"]
+    (array([12.5, 25. ]), array([8, 7], dtype=uint16), 2, 12.5)
+    >>> folder.cleanup()
+    """
+    name = os.fspath(path)
+    wanted = check_chunks(chunks)
+    hits = open_hits(name, layout=layout, gap=gap, disorder=disorder, chunks=wanted, phase_correction=phase_correction)
+    columns: Mapping[str, Any] = hits.whole().read() if wanted is None else lazy_columns(hits)
+    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=hits.attrs(name))
+
+
+def about(name: str) -> dict[str, str]:
+    """Return the attributes of a variable of hits."""
+    variable = TIMEPIX.find(name)
+    return {} if variable is None else {"units": variable.unit, "long_name": variable.doc}

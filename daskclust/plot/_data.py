@@ -1,0 +1,62 @@
+"""What pictures draw: variables in memory, and dimensions with their units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.plot._elements import hv
+
+_TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
+
+
+def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None] = ()) -> xr.Dataset:
+    """Return the variables of a Dataset, those that are `wanted` where they are there, on the host."""
+    missing = [name for name in needed if name not in ds.variables]
+    if missing:
+        known = ", ".join(map(str, ds.variables)) or "none"
+        raise ValueError(f"the Dataset has no variable {missing[0]!r}, which the picture needs; it has {known}")
+    names = [*needed, *(name for name in wanted if name is not None and name in ds.variables and name not in needed)]
+    chosen = ds[list(dict.fromkeys(names))].compute()
+    # arrays on a GPU
+    return chosen.map(lambda array: array.copy(data=array.data.get()) if hasattr(array.data, "get") else array)
+
+
+def dimension(array: xr.DataArray, words: str) -> hv.Dimension:
+    """Return the dimension for a variable, with its unit in the label."""
+    unit = str(array.attrs.get("units", "1"))
+    return hv.Dimension(str(array.name), label=words, unit=None if unit == "1" else unit)
+
+
+def in_time_units(times: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], str]:
+    """Return times in a unit that suits the longest one, and that unit.
+
+    Parameters
+    ----------
+    times : numpy.ndarray
+        In ns.
+
+    Returns
+    -------
+    times : numpy.ndarray
+        In the unit.
+    unit : str
+        ns, µs, ms or s.
+    """
+    longest = float(np.abs(times).max(initial=0.0))
+    size, unit = next(((size, unit) for size, unit in _TIME_UNITS if longest >= 2 * size), (1.0, "ns"))
+    return times / size, unit
+
+
+def check_bins(bins: int) -> None:
+    """Raise for what is no number of bins."""
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins must be a whole number of at least 1, got {bins!r}")
+
+
+def counted(array: xr.DataArray) -> str:
+    """Return what the values are of: "hits", "clusters", or as the dimension is called."""
+    return f"{array.dims[0]}s" if array.ndim else "values"

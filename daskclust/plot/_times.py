@@ -1,0 +1,75 @@
+"""What happens over time."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.plot._data import check_bins, counted, in_memory, in_time_units
+from daskclust.plot._elements import framed, hv, with_options
+
+Float = npt.NDArray[np.float64]
+
+_CURVES = ("#332288", "#CC6677", "#117733")
+
+
+def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
+    """Draw how many hits, clusters, or both come per second, over time.
+
+    Parameters
+    ----------
+    *data : xarray.Dataset
+        Hits, the table of their clusters, or both: what has ``toa`` in ns.
+    bins : int, default 100
+        Number of intervals of equal length, from the first time to the last.
+    logy : bool, default False
+        Rates on a logarithmic axis. Intervals without any are left out.
+
+    Returns
+    -------
+    holoviews.Overlay
+        A `holoviews.Curve` of steps for each, labelled by what it counts.
+
+    Raises
+    ------
+    ValueError
+        For no Dataset, missing variables, and no bins.
+
+    Examples
+    --------
+    >>> from daskclust.datasets import timepix
+    >>> picture = rate(timepix(10_000, rate=2e6, rng=0), bins=5)
+    >>> picture.get(0).label, [round(float(r) * 1e-6, 1) for r in picture.get(0).dimension_values("rate")]
+    ('hits', [2.0, 2.0, 2.1, 1.9, 2.1])
+    """
+    if not data:
+        raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
+    check_bins(bins)
+    times = [np.asarray(in_memory(ds, ("toa",))["toa"].values, dtype=np.float64) for ds in data]
+    times = [each[np.isfinite(each)] for each in times]
+    low = min((float(each.min()) for each in times if each.size), default=0.0)
+    high = max((float(each.max()) for each in times if each.size), default=low)
+    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+    shown, unit = in_time_units(edges)
+    kdims = [hv.Dimension("time", unit=unit), hv.Dimension("rate", unit="1/s")]
+    words = [counted(ds["toa"]) for ds in data]
+    curves = [
+        _steps(shown, np.histogram(each, edges)[0] / (np.diff(edges) * 1e-9), kdims, what, color, logy=logy)
+        for each, what, color in zip(times, words, itertools.cycle(_CURVES), strict=False)
+    ]
+    title = ", ".join(f"{each.size:,} {what}" for each, what in zip(times, words, strict=True))
+    limits: dict[str, Any] = {"ylim": (0.0, 1.1 * max(float(curve.range("rate")[1]) or 1.0 for curve in curves))}
+    return framed(curves, kdims, title, logy=logy, **({} if logy else limits))
+
+
+def _steps(edges: Float, number: Float, kdims: list[hv.Dimension], label: str, color: str, *, logy: bool) -> hv.Curve:
+    """Return a line that is level in each interval."""
+    number = np.where(number > 0, number, np.nan) if logy else number
+    middle = (edges[1:] + edges[:-1]) / 2
+    curve = hv.Curve((middle, number), kdims[0], kdims[1], label=label)
+    each = {"bokeh": {"line_width": 1.8}, "matplotlib": {"linewidth": 1.5}}
+    return with_options(curve, each, both={"color": color, "interpolation": "steps-mid"})

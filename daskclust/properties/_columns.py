@@ -1,0 +1,179 @@
+"""What a table is made of: variables of a data set by role, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.arrays import is_cuda
+
+Array = npt.NDArray[Any]
+
+# More rows than this for each hit means that the labels are no cluster numbers, but some other ids.
+_MOST_ROWS_PER_HIT = 100
+
+
+def variable(ds: xr.Dataset, name: str, argument: str) -> xr.DataArray:
+    """Return a variable of the Dataset, or say which it has.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points.
+    name : str
+        The variable.
+    argument : str
+        What of `cluster_table` names it.
+
+    Returns
+    -------
+    xarray.DataArray
+        The variable.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    if name not in ds:
+        remedy = "; use weight=None for equal weights" if argument == "weight" else ""
+        raise ValueError(f"{argument}: the Dataset has no variable {name!r}; it has {', '.join(map(str, ds))}{remedy}")
+    return ds[name]
+
+
+def label_values(ds: xr.Dataset, labels: Any) -> Any:
+    """Return the array of labels, of whatever class it is.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points.
+    labels : str or array_like, shape (n,)
+        A variable of `ds`, or values.
+
+    Returns
+    -------
+    numpy, cupy or dask array, shape (n,)
+        Not checked.
+    """
+    if isinstance(labels, str):
+        labels = variable(ds, labels, "labels")
+    values = labels.data if isinstance(labels, xr.DataArray) else labels
+    return values if hasattr(values, "__dask_graph__") or is_cuda(values) else np.asarray(values)
+
+
+def check_array(array: Any, role: str, shape: tuple[int, ...]) -> None:
+    """Raise for arrays of another shape or kind than their role has.
+
+    Parameters
+    ----------
+    array : numpy, cupy or dask array
+        Values.
+    role : str
+        "labels", "layer", "is_seed", "pixel x" and so on.
+    shape : tuple of int
+        The shape that it must have, (n,).
+
+    Raises
+    ------
+    ValueError
+        For unknown chunk sizes, another shape, another kind of values.
+    """
+    if any(np.isnan(size) for size in array.shape):
+        raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
+    if array.shape != shape or array.ndim != 1:
+        raise ValueError(f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}")
+    wanted = {"labels": "iu", "layer": "iu", "is_seed": "b", "x of pixels": "iu", "y of pixels": "iu", "chip": "iu"}
+    kinds = wanted.get(role, "fiub")
+    if array.dtype.kind not in kinds and array.shape[0]:
+        kind = {"iu": "integers", "b": "boolean"}.get(kinds, "numeric")
+        raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
+
+
+def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
+    """Return the number of rows of the table.
+
+    Parameters
+    ----------
+    largest : int
+        The largest label, -1 if there is none.
+    n_points : int
+        Number of points.
+    n_clusters : int or None
+        Number of rows, if given.
+
+    Returns
+    -------
+    int
+        `n_clusters`, or the largest label plus 1.
+
+    Raises
+    ------
+    ValueError
+        For a label that is not below `n_clusters`, and labels that cannot be numbers of clusters.
+    """
+    rows = largest + 1 if n_clusters is None else int(n_clusters)
+    if largest >= rows:
+        raise ValueError(f"labels go up to {largest}, but n_clusters is {rows}; give at least {largest + 1}")
+    if n_clusters is None and rows > max(1_000_000, _MOST_ROWS_PER_HIT * n_points):
+        raise ValueError(
+            f"labels go up to {largest} for {n_points} points; number clusters from 0 first, "
+            "with np.unique(labels, return_inverse=True)"
+        )
+    return rows
+
+
+def finite(values: Array, name: str, start: int) -> npt.NDArray[np.float64]:
+    """Return values as float64, if they are finite.
+
+    Parameters
+    ----------
+    values : numpy.ndarray, shape (n,)
+        Numbers.
+    name : str
+        What they are.
+    start : int
+        Index of the first in the data set.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (n,)
+        The values.
+
+    Raises
+    ------
+    ValueError
+        For the first that is not finite.
+    """
+    array = values.astype(np.float64, copy=False)
+    check(np.isfinite(array), array, name, "must be finite", start)
+    return array
+
+
+def check(good: npt.NDArray[np.bool_], values: Array, name: str, rule: str, start: int) -> None:
+    """Raise for the first point that breaks a rule.
+
+    Parameters
+    ----------
+    good : numpy.ndarray of bool, shape (n,)
+        Whether each value is right.
+    values : numpy.ndarray, shape (n,)
+        The values.
+    name, rule : str
+        For the message.
+    start : int
+        Index of the first in the data set.
+
+    Raises
+    ------
+    ValueError
+        If any is wrong.
+    """
+    if not good.all():
+        index = int(np.argmin(good))
+        raise ValueError(
+            f"{name} {rule}, got {values[index]} at index {start + index}; correct or leave out such points"
+        )

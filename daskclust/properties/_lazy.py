@@ -1,0 +1,167 @@
+"""Tables of dask arrays: a summary of every chunk, summaries merged as a tree, columns of what they make.
+
+Summaries are objects of any kind; they travel in arrays of length 1, which are public API of dask.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary
+Merge = Callable[[Sequence[Any]], Any]
+Finish = Callable[[Any, int], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+
+
+def is_lazy(arrays: Mapping[str, Any]) -> bool:
+    """Return whether any of the arrays is dask's.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array_like
+        By role.
+
+    Returns
+    -------
+    bool
+        True if one is lazy.
+    """
+    return any(hasattr(array, "__dask_graph__") for array in arrays.values())
+
+
+def summary(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge) -> Any:
+    """Return the summary of all chunks, computed.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array_like, each of shape (n,)
+        By role; at least one is a dask array.
+    summarise, merge : callable
+        What makes a summary of a chunk, and one of several in the order of the chunks.
+
+    Returns
+    -------
+    object
+        What `merge` returns.
+    """
+    blocks = _partials(arrays, summarise)
+    return _merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0]
+
+
+def columns(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finish: Finish, rows: int) -> dict[str, Any]:
+    """Return the lazy columns of the table.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array_like, each of shape (n,)
+        By role; at least one is a dask array.
+    summarise, merge, finish : callable
+        What makes a summary of a chunk, one of several, and the columns of the last.
+    rows : int
+        Length of the columns.
+
+    Returns
+    -------
+    dict of str to dask.array.Array
+        Of shape (rows,), or () where `finish` returns scalars.
+    """
+    import dask.array as da
+
+    blocks = _partials(arrays, summarise)
+    total = _merged(blocks, merge, functools.partial(_finish_block, merge=merge, finish=finish, rows=rows))
+    # The types of the columns are those of a table of nothing.
+    nothing = finish(summarise({role: np.empty(0, array.dtype) for role, array in arrays.items()}, 0), 0)
+    result = {}
+    for name, like in nothing.items():
+        box = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _take,
+            total,
+            column=name,
+            chunks=((rows if like.ndim else 1,),),
+            dtype=like.dtype,
+            meta=np.empty(0, dtype=like.dtype),
+            token="daskclust-properties-column",
+        )
+        result[name] = box if like.ndim else box[0]
+    return result
+
+
+def _partials(arrays: Mapping[str, Any], summarise: Summarise) -> Any:
+    """Return a dask array of objects: the summary of every chunk."""
+    import dask.array as da
+
+    chunks = next(array.chunks for array in arrays.values() if hasattr(array, "__dask_graph__"))
+    same = [
+        array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
+        for array in arrays.values()
+    ]
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _summarise_block,
+        *same,
+        roles=tuple(arrays),
+        summarise=summarise,
+        dtype=object,
+        chunks=((1,) * len(chunks[0]),),
+        meta=np.empty(0, dtype=object),
+        token="daskclust-properties-summary",
+    )
+
+
+def _summarise_block(
+    *blocks: Array, roles: tuple[str, ...], summarise: Summarise, block_info: Mapping[Any, Any] | None = None
+) -> Array:
+    """Return the summary of one chunk in an array of length 1; dask tells where the chunk begins."""
+    if block_info is None:
+        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
+    start = block_info[0]["array-location"][0][0]
+    return _boxed(summarise(dict(zip(roles, blocks, strict=True)), start))
+
+
+def _boxed(value: Any) -> Array:
+    """Return an array of length 1 that holds any object."""
+    box = np.empty(1, dtype=object)
+    box[0] = value
+    return box
+
+
+def _merged(blocks: Any, merge: Merge, aggregate: Callable[..., Array]) -> Any:
+    """Return a lazy array of length 1: all summaries merged as a tree, and what `aggregate` makes of them."""
+    import dask.array as da
+
+    return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
+        blocks,
+        chunk=_unchanged,
+        combine=functools.partial(_combine, merge=merge),
+        aggregate=aggregate,
+        axis=0,
+        keepdims=True,
+        concatenate=False,
+        dtype=object,
+        meta=np.empty(0, dtype=object),
+        name="daskclust-properties-merge",
+    )
+
+
+def _combine(parts: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
+    """Return one summary of several, each in an array of length 1."""
+    return _boxed(merge([part[0] for part in (parts if isinstance(parts, list) else [parts])]))
+
+
+def _finish_block(parts: Any, axis: Any, keepdims: Any, *, merge: Merge, finish: Finish, rows: int) -> Array:
+    """Return the columns of the table of several summaries, in an array of length 1."""
+    return _boxed(finish(_combine(parts, axis, keepdims, merge=merge)[0], rows))
+
+
+def _unchanged(part: Array, axis: Any, keepdims: Any) -> Array:
+    """Return a block as it is."""
+    return part
+
+
+def _take(box: Array, column: str) -> Array:
+    """Return one column of the finished table."""
+    return np.atleast_1d(box[0][column])

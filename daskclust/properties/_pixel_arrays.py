@@ -1,0 +1,325 @@
+"""The table of pixel clusters of hits in memory, on the CPU or a CUDA device. Formulas are in `kernels`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.core.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.jit import in_threads, thread_count
+from daskclust.core.labels import NOISE
+
+from . import chain_kernels
+from ._columns import Array, check, finite, row_count
+from .kernels import Columns, Hits, Totals
+
+OPTIONAL = ("energy", "chip", "tof")
+BLOCK = 4096  # hits of which the range of labels is known
+_CUDA_BLOCK = 256  # there each block is one thread's
+_PIECE = 1 << 15  # hits and rows of a piece, about: both fit the second-level cache
+
+# Columns are float32 where nothing else is said. Centroids and axes are good to 1e-4 of a pixel then, and writing fresh
+# memory is half the time of a table of small clusters.
+FLOATS = ("tot", "energy", "toa", "toa_last", "tof")
+_TYPES: dict[str, Any] = {"size": np.int64, "seed": np.int64, **dict.fromkeys(FLOATS, np.float64)}
+
+
+class Blocks(NamedTuple):
+    """What is known of every `width` hits: arrays of shape (blocks,)."""
+
+    width: int
+    lowest: Any  # int64: range of the cluster numbers
+    highest: Any
+    noise_size: Any  # int64
+    noise_weight: Any  # float64
+
+
+def prepared(device: Host | Cuda, arrays: Mapping[str, Any], start: int = 0) -> dict[str, Any]:
+    """Return the arrays in the types that kernels are compiled for, on the device.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where to compute.
+    arrays : mapping of str to array, each of shape (n,)
+        By role.
+    start : int, default 0
+        Index of the first hit in the data set.
+
+    Returns
+    -------
+    dict of str to array
+        As kernels take them.
+
+    Raises
+    ------
+    ValueError
+        For pixels and chips that are not from 0 to 65535.
+    """
+    result = {}
+    for role, array in arrays.items():
+        if is_cuda(array) and device is HOST:
+            array = device_of(array).to_host(array)
+        elif not is_cuda(array) and device is not HOST:
+            array = device.from_host(array)
+        if role in ("x", "y", "chip"):
+            if array.dtype not in (np.uint8, np.uint16):
+                array = device.from_host(_as_pixels(device.to_host(array), role, start))
+        elif role == "labels":
+            array = device.cast(array, np.int64)
+        elif array.dtype != np.float32 or role in ("toa", "tof"):
+            array = device.cast(array, np.float64)
+        result[role] = device.argument(np.ascontiguousarray(array) if device is HOST else array)
+    return result
+
+
+def _as_pixels(values: Array, role: str, start: int) -> Array:
+    """Return numbers of pixels or chips as uint16."""
+    check((values >= 0) & (values <= 65535), values, role, "must be from 0 to 65535", start)
+    return values.astype(np.uint16)
+
+
+def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
+    """Return the columns of hits; one that is not there is empty.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where they are.
+    arrays : mapping of str to array, each of shape (n,)
+        By role, prepared.
+
+    Returns
+    -------
+    Hits
+        Of shape (n,) or (0,).
+    """
+    empty = {name: device.empty(0, np.uint8 if name == "chip" else np.float64) for name in OPTIONAL}
+    return Hits(**{name: arrays.get(name, empty.get(name)) for name in Hits._fields})
+
+
+def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters: int | None) -> dict[str, Any]:
+    """Return the columns of the table of hits in memory.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where to compute.
+    arrays : mapping of str to array, each of shape (n,)
+        By role: "labels", those of `Hits`.
+    by : int
+        What weighs the centroid.
+    n_clusters : int or None
+        Number of rows; the largest label plus 1 by default.
+
+    Returns
+    -------
+    dict of str to array
+        Of shape (k,), on the device, and the numbers "noise_size" and "noise_weight".
+
+    Raises
+    ------
+    ValueError
+        For labels and values that cannot be.
+    """
+    given, arrays = arrays, prepared(device, arrays)
+    hits, labels, n = hits_of(device, arrays), arrays["labels"], len(arrays["labels"])
+    bad = device.full(1, 0, np.int64)
+    blocks = survey(device, labels, hits, by, bad)
+    rows = row_count(int(device.to_host(blocks.highest).max(initial=-1)), n, n_clusters)
+    columns = empty_columns(device, hits, rows, tuple(arrays))
+    if device is HOST:
+        first, span, following = pieces(rows, n, blocks)
+
+        def tabulate_some(begin: int, end: int) -> None:
+            mine = room(span)
+            chain_kernels.tabulate_piece.run(
+                end - begin, begin, first, labels, *blocks[:3], mine, following, hits, by, columns, bad,
+                grain=end - begin + 1,
+            )  # fmt: skip
+
+        _over_pieces(len(first) - 1, tabulate_some)
+    else:
+        ends, order, following = _chain_on_cuda(device, labels, rows)
+        device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
+    if device.to_host(bad)[0]:
+        explain({name: device_of(a).to_host(a) for name, a in given.items()}, 0)
+    result = {name: device.give(column) for name, column in columns._asdict().items() if is_there(name, arrays)}
+    size, total = device.to_host(blocks.noise_size).sum(), np.sum(device.to_host(blocks.noise_weight))
+    return result | {"noise_size": size, "noise_weight": total}
+
+
+def is_there(name: str, has: Collection[str]) -> bool:
+    """Return whether the table has a column.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    has : collection of str
+        Roles of the arrays that there are.
+
+    Returns
+    -------
+    bool
+        False for an optional column without its array.
+    """
+    return name not in OPTIONAL or name in has
+
+
+def survey(device: Host | Cuda, labels: Any, hits: Hits, by: int, bad: Any) -> Blocks:
+    """Return, of each block, the lowest and highest cluster number, and the size and weight of its noise.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where to compute.
+    labels : array of int64, shape (n,)
+        Cluster numbers.
+    hits : Hits
+        Columns of the hits.
+    by : int
+        What weighs.
+    bad : array of int64, shape (1,)
+        Becomes 1 for values that cannot be.
+
+    Returns
+    -------
+    Blocks
+        On the device.
+    """
+    width = BLOCK if device is HOST else _CUDA_BLOCK
+    blocks = -(-len(labels) // width)
+    found = [device.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.int64, np.float64)]
+    device.run(chain_kernels.survey_labels, blocks, width, labels, hits, by, *found, bad, grain=32)
+    return Blocks(width, *found)
+
+
+def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Collection[str]) -> Columns:
+    """Return columns to be filled, in the types of the table.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where to.
+    like : Hits or Totals
+        What gives the types of pixels, ToT and chips.
+    rows : int
+        Their length.
+    has : collection of str
+        Roles of the arrays that there are.
+
+    Returns
+    -------
+    Columns
+        Of shape (rows,) or (0,).
+    """
+    if isinstance(like, Hits):
+        pixel_x, pixel_y, tot = like.x.dtype, like.y.dtype, like.tot.dtype
+    else:
+        pixel_x, pixel_y, tot = like.x_seed.dtype, like.y_seed.dtype, like.tot_max.dtype
+    types = _TYPES | dict.fromkeys(("x_min", "x_max", "x_seed"), pixel_x) | {"tot_max": tot, "chip": like.chip.dtype}
+    types |= dict.fromkeys(("y_min", "y_max", "y_seed"), pixel_y)
+    columns = {
+        name: device.empty(rows if is_there(name, has) else 0, types.get(name, np.float32)) for name in Columns._fields
+    }
+    return Columns(**columns)
+
+
+def pieces(rows: int, n: int, blocks: Blocks) -> tuple[Array, int, Array]:
+    """Return the first rows of pieces, the most rows of one, and room for the chains of hits.
+
+    Parameters
+    ----------
+    rows, n : int
+        Numbers of clusters and of hits.
+    blocks : Blocks
+        With the range of labels of each.
+
+    Returns
+    -------
+    first : numpy.ndarray of int64, shape (pieces + 1,)
+        First row of each piece, and `rows`.
+    span : int
+        The most rows of a piece.
+    following : numpy.ndarray of int32, shape (n,)
+        Not filled.
+
+    Notes
+    -----
+    Hits in time order have the clusters of a piece in few blocks. Where labels are in no order every piece has to look
+    at all hits, so there are as many pieces as threads.
+    """
+    number = max(1, n // _PIECE, rows // _PIECE)
+    first = np.arange(number + 1) * rows // number
+    looks = np.count_nonzero((blocks.lowest < first[1:, None]) & (blocks.highest >= first[:-1, None]))
+    if looks > 2 * (len(blocks.lowest) + number):
+        number = max(1, min(thread_count(), rows))
+        first = np.arange(number + 1) * rows // number
+    return first, int(np.diff(first).max()), HOST.scratch("pixel chains", n, np.int32)
+
+
+def room(span: int) -> tuple[Array, Array, Array, Array]:
+    """Return this thread's room for a piece.
+
+    Parameters
+    ----------
+    span : int
+        The most rows of a piece.
+
+    Returns
+    -------
+    tuple of numpy.ndarray, each of shape (span,)
+        Heads of chains, and three numbers of each cluster's axes.
+    """
+    axes = [HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3)]
+    return HOST.scratch("pixel heads", span, np.int32), axes[0], axes[1], axes[2]
+
+
+def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:
+    """Call ``run(begin, end)`` for all pieces, in some runs for each thread."""
+    threads = thread_count()
+    tasks = 1 if threads == 1 else min(pieces, 8 * threads)
+    in_threads(lambda k: run(pieces * k // tasks, pieces * (k + 1) // tasks), tasks, threads)
+
+
+def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any, Any]:
+    """Return where each cluster's hits begin among those in order, the order, and the hit that follows each."""
+    n = len(labels)
+    first = device.scratch("pixel first", rows + 1, np.int32)
+    cursor = device.scratch("pixel cursor", rows + 1, np.int32)
+    slots, order, following = (device.scratch(f"pixel {name}", n, np.int32) for name in ("slots", "order", "following"))
+    device.run(chain_kernels.fill_counts, rows + 1, first)
+    device.run(chain_kernels.count_hits, n, labels, first)
+    device.running_sum(first, first)
+    device.run(chain_kernels.copy, rows + 1, first, cursor)
+    device.run(chain_kernels.take_slot, n, labels, cursor, slots)
+    inside = int(device.to_host(first)[-1])
+    device.run(chain_kernels.order_slots, inside, slots, labels, first, order)
+    device.run(chain_kernels.chain_hit, inside, order, labels, first, following)
+    return first, order, following
+
+
+def explain(arrays: Mapping[str, Array], start: int) -> None:
+    """Raise for the first value that cannot be.
+
+    Parameters
+    ----------
+    arrays : mapping of str to numpy.ndarray, each of shape (n,)
+        By role.
+    start : int
+        Index of the first hit in the data set.
+
+    Raises
+    ------
+    ValueError
+        For labels below -1, times and weights that are not finite, weights that are negative.
+    """
+    check(arrays["labels"] >= NOISE, arrays["labels"], "labels", f"must be {NOISE} (noise) or larger", start)
+    for name in ("toa", "tot", "energy"):
+        if name in arrays:
+            values = finite(arrays[name], name, start)
+            if name != "toa":
+                check(values >= 0, arrays[name], name, "must not be negative", start)

@@ -1,0 +1,171 @@
+"""The table of pixel clusters of hits in chunks: a summary of each, and how summaries of several become one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.arrays import HOST
+from daskclust.core.jit import one_thread
+from daskclust.core.labels import NOISE
+
+from . import chain_kernels, kernels
+from ._columns import Array, row_count
+from ._moments import groups
+from ._pixel_arrays import FLOATS, empty_columns, explain, hits_of, is_there, pieces, prepared, room, survey
+from .kernels import Totals
+
+_OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What is known of the clusters that have hits in some chunks.
+
+    Parameters
+    ----------
+    ids : numpy.ndarray of int64, shape (m,)
+        Numbers of the clusters, ascending.
+    totals : Totals
+        Arrays of shape (m,).
+    noise_size : int
+        Number of noise hits.
+    noise_weight : float
+        Sum of their weights.
+    """
+
+    ids: npt.NDArray[np.int64]
+    totals: Totals
+    noise_size: int
+    noise_weight: float
+
+
+def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
+    """Return the summary of one chunk of n hits.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array, each of shape (n,)
+        By role: "labels", those of `Hits`.
+    start : int
+        Index of the first hit in the data set.
+    by : int
+        What weighs the centroid.
+
+    Returns
+    -------
+    Partial
+        Of the clusters that have a hit in the chunk.
+
+    Raises
+    ------
+    ValueError
+        For labels below -1, and values that are negative or not finite.
+    """
+    arrays = prepared(HOST, arrays, start)
+    labels, hits, bad = arrays["labels"], hits_of(HOST, arrays), np.zeros(1, np.int64)
+    inside = labels >= 0
+    ids, group = groups(labels[inside])
+    local = np.full(len(labels), NOISE, np.int64)
+    local[inside] = group
+    types: dict[str, Any] = dict.fromkeys((*FLOATS, "wx", "wy"), np.float64)
+    types |= {"chip": hits.chip.dtype, "tot_max": hits.tot.dtype, "x_seed": hits.x.dtype, "y_seed": hits.y.dtype}
+    totals = Totals(*(np.empty(len(ids), types.get(name, np.int64)) for name in Totals._fields))
+    with one_thread():
+        blocks = survey(HOST, local, hits, by, bad)
+        first, span, following = pieces(len(ids), len(local), blocks)
+        chain_kernels.total_piece.run(
+            len(first) - 1, 0, first, local, *blocks[:3], room(span), following, hits, start, by, totals, bad
+        )
+    if bad[0] or labels.min(initial=NOISE) < NOISE:
+        explain(arrays, start)
+    return Partial(ids, totals, int(blocks.noise_size.sum()), float(np.sum(blocks.noise_weight)))
+
+
+def merge(parts: Sequence[Partial]) -> Partial:
+    """Return the summary of all chunks of which some summaries are.
+
+    Parameters
+    ----------
+    parts : sequence of Partial
+        At least one, in the order of the chunks.
+
+    Returns
+    -------
+    Partial
+        Of all clusters in them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ids, group = groups(np.concatenate([part.ids for part in parts]))
+    t = Totals(*(np.concatenate(columns) for columns in zip(*(part.totals for part in parts), strict=True)))
+    head = np.empty(len(ids), np.int64)
+    head[group[::-1]] = np.arange(len(group))[::-1]  # the last that is written stays: the first place of each cluster
+    rest = np.flatnonzero(head[group] != np.arange(len(group)))  # few: clusters that cross a border
+    first = _winner(group, head, rest, -t.toa)
+    seed = _winner(group, head, rest, t.tot_max)
+    result = {}
+    for name, values in t._asdict().items():
+        if name in ("toa", "tof", "chip"):
+            result[name] = values[first]
+        elif name in ("seed", "tot_max", "x_seed", "y_seed"):
+            result[name] = values[seed]
+        else:
+            result[name] = _reduced(_OPERATIONS.get(name, np.add), group, head, rest, values)
+    noise_weight = float(np.sum([part.noise_weight for part in parts]))
+    return Partial(ids, Totals(**result), sum(part.noise_size for part in parts), noise_weight)
+
+
+def _reduced(operation: np.ufunc, group: Array, head: Array, rest: Array, values: Array) -> Array:
+    """Return an operation's result for the values of each group: that at its `head`, then those of `rest`."""
+    result: Array = values[head]
+    operation.at(result, group[rest], values[rest])
+    return result
+
+
+def _winner(group: Array, head: Array, rest: Array, values: Array) -> Array:
+    """Return the place of each group's largest value, the first of several."""
+    largest = _reduced(np.maximum, group, head, rest, values)
+    places = rest[values[rest] == largest[group[rest]]][::-1]
+    result = head.copy()
+    result[group[places]] = places  # the last that is written stays: the first place
+    return np.where(values[head] == largest, head, result)
+
+
+def finish(partial: Partial, n_clusters: int | None, *, by: int, has: tuple[str, ...]) -> dict[str, Any]:
+    """Return the columns of the table, and the two numbers of noise.
+
+    Parameters
+    ----------
+    partial : Partial
+        Of all chunks.
+    n_clusters : int or None
+        Number of rows; the largest label plus 1 by default.
+    by : int
+        What weighs the centroid.
+    has : tuple of str
+        Roles of the arrays that there are.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Of shape (k,), or () of "noise_size" and "noise_weight".
+
+    Raises
+    ------
+    ValueError
+        For a label that is not below `n_clusters`.
+    """
+    largest = int(partial.ids.max(initial=-1))
+    rows = row_count(largest, int(partial.totals.size.sum()) + partial.noise_size, n_clusters)
+    columns = empty_columns(HOST, partial.totals, rows, has)
+    with one_thread():
+        kernels.empty_row.run(rows, columns)
+        kernels.finish_row.run(len(partial.ids), partial.totals, partial.ids, by, columns)
+    result = {name: column for name, column in columns._asdict().items() if is_there(name, has)}
+    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
+    return result | noise

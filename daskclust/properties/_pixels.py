@@ -1,0 +1,128 @@
+"""The table of pixel clusters: its inputs, its columns with their units, in memory or lazy."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.arrays import device_of
+
+from . import _lazy
+from ._columns import check_array, label_values, variable
+from ._pixel_arrays import OPTIONAL, tabulate
+from ._pixel_chunks import finish, merge, summarise
+from .kernels import BY_ENERGY, BY_NOTHING, BY_TOT
+
+_NEEDED = ("x", "y", "toa", "tot")
+
+# Of which variable a column has its units.
+_SOURCES = {
+    "toa": "toa", "toa_last": "toa", "tof": "tof", "tot": "tot", "tot_max": "tot", "energy": "energy", "chip": "chip",
+    "x": "x", "x_plain": "x", "x_min": "x", "x_max": "x", "x_seed": "x", "length": "x", "width": "x",
+    "y": "y", "y_plain": "y", "y_min": "y", "y_max": "y", "y_seed": "y",
+}  # fmt: skip
+
+
+def are_pixels(ds: xr.Dataset) -> bool:
+    """Return whether a data set is Timepix hits.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points.
+
+    Returns
+    -------
+    bool
+        True if ``attrs["field"]`` says so, or it has ``x``, ``y``, ``toa`` and ``tot``.
+    """
+    return ds.attrs.get("field") == "timepix" or all(name in ds for name in _NEEDED)
+
+
+def pixel_table(
+    ds: xr.Dataset,
+    labels: Any,
+    weight: str | EllipsisType | None,
+    coords: Sequence[str] | None,
+    n_clusters: int | None,
+) -> xr.Dataset:
+    """Return the table of pixel clusters: `cluster_table` of a Timepix data set.
+
+    Parameters
+    ----------
+    ds, labels, weight, coords, n_clusters
+        As of `cluster_table`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along ``cluster``.
+
+    Raises
+    ------
+    ValueError
+        As `cluster_table`.
+    """
+    if coords is not None:
+        raise ValueError(f"coords={coords!r}: positions of pixels are x and y; leave it out, or drop tot for points")
+    by = _weighing(ds, weight)
+    arrays = _inputs(ds, labels)
+    attrs = {
+        name: {"units": ds[source].attrs["units"]}
+        for name, source in _SOURCES.items()
+        if source in ds and "units" in ds[source].attrs
+    }
+    of_chunk = functools.partial(summarise, by=by)
+    if not _lazy.is_lazy(arrays):
+        columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    else:
+        finish_all = functools.partial(finish, by=by, has=tuple(arrays))
+        if n_clusters is not None:
+            return _dataset(_lazy.columns(arrays, of_chunk, merge, finish_all, n_clusters), n_clusters, attrs)
+        columns = finish_all(_lazy.summary(arrays, of_chunk, merge), None)
+    noise = {"noise_size": int(columns.pop("noise_size")), "noise_weight": float(columns.pop("noise_weight"))}
+    return _dataset(columns, len(columns["size"]), attrs).assign_attrs(noise)
+
+
+def _weighing(ds: xr.Dataset, weight: str | EllipsisType | None) -> int:
+    """Return what weighs the centroid."""
+    if weight is ...:
+        weight = "energy" if "energy" in ds else "tot"
+    if weight not in (None, "tot", "energy"):
+        raise ValueError(f"weight of pixels must be 'tot', 'energy' or None, got {weight!r}")
+    if weight is not None:
+        variable(ds, str(weight), "weight")
+    return {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}[weight]
+
+
+def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
+    """Return checked arrays by role."""
+    missing = [name for name in _NEEDED if name not in ds]
+    if missing:
+        raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
+    arrays = {"labels": label_values(ds, labels)}
+    arrays |= {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
+    for role, array in arrays.items():
+        check_array(array, f"{role} of pixels" if role in ("x", "y") else role, ds["x"].shape)
+    return arrays
+
+
+def _dataset(columns: Mapping[str, Any], rows: int, attrs: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+    """Return columns along ``cluster`` with their units."""
+    units = {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
+    order = ("size", "tot", "energy", *(name for name in columns if name not in ("size", "tot", "energy")))
+    variables = {
+        name: (
+            "cluster" if columns[name].ndim else (),
+            columns[name],
+            {"units": units[name]} if name in units else dict(attrs.get(name, {})),
+        )
+        for name in order
+        if name in columns
+    }
+    return xr.Dataset(variables, coords={"cluster": np.arange(rows)})

@@ -1,0 +1,68 @@
+"""The table of pixel clusters in the simulator, thread by thread: the CPU's answer to the last bit."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from daskclust.core.arrays import HOST, device_of, is_cuda
+from daskclust.properties import _pixel_arrays
+from daskclust.properties.kernels import BY_ENERGY, BY_NOTHING, BY_TOT
+
+pytestmark = pytest.mark.cudasim
+
+
+@pytest.fixture(autouse=True, scope="module")
+def simulator():
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
+        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
+    yield
+    sys.setswitchinterval(before)
+
+
+def columns(n, k, optional=True):
+    rng = np.random.default_rng(n + k)
+    arrays = {
+        "labels": rng.integers(-1, k, n),
+        "x": rng.integers(0, 256, n).astype(np.uint16),
+        "y": rng.integers(0, 256, n).astype(np.uint16),
+        "toa": np.sort(rng.integers(0, n, n)) * 1.5625,
+        "tot": (25 * rng.integers(0, 5, n)).astype(np.float32),
+    }
+    if optional:
+        arrays["energy"] = rng.exponential(3.0, n).astype(np.float32)
+        arrays["chip"] = rng.integers(0, 4, n).astype(np.uint8)
+        arrays["tof"] = rng.uniform(0, 1e6, n)
+    return arrays
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "by", "optional"),
+    [(60, 20, BY_ENERGY, True), (60, 3, BY_TOT, False), (40, 50, BY_NOTHING, True), (1, 1, BY_TOT, False)],
+)
+def test_table_equals(n, k, by, optional):
+    arrays = columns(n, k, optional)
+    on_device = {name: cuda.to_device(values) for name, values in arrays.items()}
+    device = device_of(on_device["x"])
+    got = _pixel_arrays.tabulate(device, on_device, by, k + 1)
+    want = _pixel_arrays.tabulate(HOST, arrays, by, k + 1)
+    assert got.keys() == want.keys()
+    for name in set(want) - {"noise_size", "noise_weight"}:
+        assert is_cuda(got[name]), name
+        np.testing.assert_array_equal(device.to_host(got[name]), want[name], err_msg=name)
+    assert got["noise_size"] == want["noise_size"]
+    assert got["noise_weight"] == pytest.approx(want["noise_weight"])
+
+
+def test_wrong_values_are_told():
+    arrays = columns(20, 3)
+    arrays["tot"][7] = np.nan
+    on_device = {name: cuda.to_device(values) for name, values in arrays.items()}
+    with pytest.raises(ValueError, match="tot must be finite, got nan at index 7"):
+        _pixel_arrays.tabulate(device_of(on_device["x"]), on_device, BY_TOT, None)

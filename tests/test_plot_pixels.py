@@ -1,0 +1,297 @@
+"""Pictures of Timepix: every hit is in them, in its pixel, its time and its bin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import holoviews as hv
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskclust import datasets, plot
+from daskclust.plot._elements import COLORS
+
+
+@pytest.fixture(scope="module")
+def hits() -> xr.Dataset:
+    """Return 30 000 hits of lead ions on a chip, labelled by their particle, some of them noise."""
+    ds = datasets.timepix(30_000, kind="lead", rng=1)
+    return ds.assign(label=ds["truth"].where(ds["truth"] % 5 > 0, -1).assign_attrs(ds["truth"].attrs))
+
+
+@pytest.fixture(scope="module")
+def table(hits: xr.Dataset) -> xr.Dataset:
+    """Return what the pictures need of a table of clusters."""
+    frame = hits.to_dataframe().groupby("truth")
+    return xr.Dataset(
+        {
+            "size": ("cluster", frame["x"].count().to_numpy()),
+            "tot": ("cluster", frame["tot"].sum().to_numpy(np.float64), {"units": "ns"}),
+            "toa": ("cluster", frame["toa"].min().to_numpy(), {"units": "ns"}),
+        }
+    )
+
+
+def layer(image: hv.Image, name: str) -> np.ndarray:
+    """Return a layer of a picture by row and column of the detector."""
+    return image.dimension_values(name, flat=False)
+
+
+def pixels(hits: xr.Dataset, values: Any = None) -> np.ndarray:
+    """Return sums in a matrix of 256 x 256, by row and column."""
+    x, y = hits["x"].values, hits["y"].values
+    return np.histogram2d(y, x, bins=256, range=[[-0.5, 255.5]] * 2, weights=values)[0]
+
+
+# -------------------------------------------------------------------------------------------------------- event display
+def test_event_display_has_every_hit(hits: xr.Dataset) -> None:
+    some = hits.isel(hit=slice(0, 3000))
+    image = plot.event_display(some)
+    assert image.bounds.lbrt() == (-0.5, -0.5, 255.5, 255.5)
+    np.testing.assert_array_equal(np.nan_to_num(layer(image, "hits")), pixels(some))
+    np.testing.assert_array_equal(np.nan_to_num(layer(image, "tot")), pixels(some, some["tot"].values))
+    assert (pixels(some) > 1).any()
+    last = np.full((2, 256, 256), np.nan)
+    for x, y, toa, label in zip(*(some[name].values for name in ("x", "y", "toa", "label")), strict=True):
+        last[:, y, x] = toa, label
+    np.testing.assert_array_equal(layer(image, "toa"), last[0])
+    np.testing.assert_array_equal(layer(image, "label"), last[1])
+    expected = np.where(last[1] == -1, len(COLORS), last[1] % len(COLORS))
+    np.testing.assert_array_equal(layer(image, "color"), expected)
+    assert image.vdims[0].name == "color", "noise is grey, clusters have nine colours"
+
+
+def test_event_display_by_tot(hits: xr.Dataset) -> None:
+    image = plot.event_display(hits, color="tot", window=(0.0, 50_000.0))
+    assert image.vdims[0].pprint_label == "ToT (ns)"
+    inside = hits.isel(hit=np.flatnonzero(hits["toa"].values <= 50_000.0))
+    np.testing.assert_array_equal(np.nan_to_num(layer(image, "tot")), pixels(inside, inside["tot"].values))
+    bare = plot.event_display(hits.drop_vars(["label", "truth"]), window=(0.0, 50_000.0))
+    assert bare.vdims[0].name == "tot"
+
+
+def test_windows_include_their_ends(hits: xr.Dataset) -> None:
+    times = hits["toa"].values
+    image = plot.event_display(hits, window=(times[10], times[20]))
+    assert np.nansum(layer(image, "hits")) == ((times >= times[10]) & (times <= times[20])).sum()
+
+
+def test_chosen_clusters_fill_the_picture(hits: xr.Dataset) -> None:
+    label = hits["label"].values
+    biggest = int(np.bincount(label[label >= 0]).argmax())
+    image = plot.event_display(hits, clusters=[biggest])
+    mine = hits.isel(hit=np.flatnonzero(label == biggest))
+    assert np.nansum(layer(image, "hits")) == mine.sizes["hit"]
+    left, low, right, high = image.bounds.lbrt()
+    assert (left, right) == (max(mine["x"].min() - 3, 0) - 0.5, mine["x"].max() + 3.5)
+    assert (low, high) == (max(mine["y"].min() - 3, 0) - 0.5, mine["y"].max() + 3.5)
+    row, column = np.argwhere(layer(image, "hits") > 0).T
+    found = {(int(x + left + 0.5), int(y + low + 0.5)) for x, y in zip(column, row, strict=True)}
+    assert found == set(zip(mine["x"].values.tolist(), mine["y"].values.tolist(), strict=True))
+
+
+def test_labels_may_be_an_array_or_another_variable(hits: xr.Dataset) -> None:
+    window = (0.0, 50_000.0)
+    named = plot.event_display(hits, "truth", window=window)
+    given = plot.event_display(hits.drop_vars("label"), hits["truth"].values, window=window)
+    np.testing.assert_array_equal(layer(named, "label"), layer(given, "label"))
+    lazy = plot.event_display(hits.chunk(hit=5000), "truth", window=window)
+    np.testing.assert_array_equal(layer(named, "label"), layer(lazy, "label"))
+
+
+def test_chips_have_a_picture_each() -> None:
+    ds = datasets.timepix(5_000, chips=3, rng=0)
+    for pictures in (plot.event_display(ds), plot.hit_map(ds)):
+        assert isinstance(pictures, hv.NdLayout)
+        assert pictures.keys() == [0, 1, 2]
+        for number, image in pictures.items():
+            expected = pixels(ds.isel(hit=np.flatnonzero(ds["chip"].values == number)))
+            np.testing.assert_array_equal(np.nan_to_num(layer(image, "hits")), expected)
+    for picture in (plot.event_display(ds, chip=1), plot.hit_map(ds, chip=1)):
+        assert isinstance(picture, hv.Image)
+        assert np.nansum(layer(picture, "hits")) == (ds["chip"] == 1).sum()
+
+
+def test_a_quad_is_one_picture() -> None:
+    ds = datasets.timepix(5_000, layout="quad", rng=0)
+    for picture in (plot.event_display(ds), plot.hit_map(ds)):
+        assert picture.bounds.lbrt() == (-0.5, -0.5, 511.5, 511.5)
+        assert np.nansum(layer(picture, "hits")) == 5_000
+
+
+def test_hit_map_counts(hits: xr.Dataset) -> None:
+    image = plot.hit_map(hits)
+    np.testing.assert_array_equal(np.nan_to_num(layer(image, "hits")), pixels(hits))
+    assert np.isnan(layer(image, "hits")[pixels(hits) == 0]).all()
+    without_chip = plot.hit_map(hits[["x", "y"]].chunk(hit=7000), log=False)
+    np.testing.assert_array_equal(layer(without_chip, "hits"), layer(image, "hits"))
+
+
+@pytest.mark.parametrize("n_hits", [0, 1])
+def test_hardly_any_hits(n_hits: int, tmp_path: Path) -> None:
+    ds = datasets.timepix(n_hits, rng=0)
+    clusters = xr.Dataset({"size": ("cluster", np.ones(n_hits, int)), "toa": ("cluster", ds["toa"].values)})
+    pictures = {
+        "label": plot.event_display(ds, "truth"),
+        "tot": plot.event_display(ds, color="tot"),
+        "clusters": plot.event_display(ds, "truth", clusters=[0]),
+        "map": plot.hit_map(ds),
+        "spectrum": plot.tot_spectrum(ds, logy=True),
+        "sizes": plot.size_spectrum(clusters),
+        "tof": plot.tof_spectrum(ds.assign(tof=ds["toa"])),
+        "rate": plot.rate(ds, clusters),
+        "logarithmic": plot.rate(ds, logy=True),
+    }
+    for name, picture in pictures.items():
+        plot.save(picture, tmp_path / f"{name}.png", dpi=40)
+        plot.save(picture, tmp_path / f"{name}.html")
+
+
+def test_wrong_event_displays(hits: xr.Dataset) -> None:
+    bare = hits.drop_vars(["label", "truth"])
+    with pytest.raises(ValueError, match=r"labels have shape \(3,\), the hits \(30000,\); give one for each hit"):
+        plot.event_display(bare, [1, 2, 3])
+    with pytest.raises(ValueError, match=r"window must be the first and the last time in ns, got \(5.0, 1.0\)"):
+        plot.event_display(hits, window=(5.0, 1.0))
+    with pytest.raises(ValueError, match="clusters= needs labels; give labels="):
+        plot.event_display(bare, clusters=[1])
+    with pytest.raises(ValueError, match="color='label' needs labels"):
+        plot.event_display(bare, color="label")
+    with pytest.raises(ValueError, match="color must be 'label', 'tot' or None, got 'red'"):
+        plot.event_display(hits, color="red")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no variable 'truth'"):
+        plot.event_display(bare, "truth")
+    with pytest.raises(ValueError, match="no variable 'chip'"):
+        plot.event_display(hits.drop_vars("chip"), chip=1)
+    with pytest.raises(ValueError, match="no variable 'y'"):
+        plot.hit_map(hits.drop_vars("y"))
+    far = hits.assign(x=hits["x"] * 0 + np.uint16(65535), y=hits["y"] * 0 + np.uint16(65535))
+    with pytest.raises(ValueError, match="a picture of 65536 x 65536 pixels is too large; are x and y pixel numbers"):
+        plot.hit_map(far)
+
+
+def test_pixel_pictures_are_saved(hits: xr.Dataset, tmp_path: Path) -> None:
+    window = (0.0, 50_000.0)
+    pictures = {"label": plot.event_display(hits, window=window), "map": plot.hit_map(hits)}
+    pictures["tot"] = plot.event_display(hits, window=window, color="tot")
+    pictures["chips"] = plot.event_display(datasets.timepix(1000, chips=2, rng=0))
+    for name, picture in pictures.items():
+        plot.save(picture, tmp_path / f"{name}.html")
+        plot.save(picture, tmp_path / f"{name}.png", dpi=40)
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+
+
+# -------------------------------------------------------------------------------------------------------------- spectra
+def contents(bars: hv.Histogram, width: float) -> np.ndarray:
+    """Return how many values are in each bin of a picture whose bars are per `width`."""
+    number = bars.dimension_values(1) * np.diff(bars.edges) / width
+    np.testing.assert_allclose(number, number.round(), atol=1e-6)
+    return number.round().astype(int)
+
+
+@pytest.mark.parametrize("log", [True, False])
+@pytest.mark.parametrize("bins", [1, 7, 60])
+def test_tot_spectrum_counts_every_hit(hits: xr.Dataset, table: xr.Dataset, bins: int, log: bool) -> None:
+    for ds, name in ((hits, "hits"), (table, "clusters")):
+        bars = plot.tot_spectrum(ds, bins=bins, log=log)
+        assert bars.kdims[0].pprint_label == f"ToT of a {name[:-1]} (ns)"
+        assert bars.vdims[0].name == name
+        assert len(bars.edges) <= bins + 3
+        np.testing.assert_array_equal(bars.edges % 25, 12.5)
+        values = ds["tot"].values.astype(float)
+        expected = [((values > a) & (values < b)).sum() for a, b in zip(bars.edges[:-1], bars.edges[1:], strict=True)]
+        np.testing.assert_array_equal(contents(bars, 25.0), expected)
+        assert sum(expected) == values.size
+
+
+def test_size_spectrum_counts_every_cluster(table: xr.Dataset) -> None:
+    bars = plot.size_spectrum(table, bins=20)
+    assert contents(bars, 1.0).sum() == table.sizes["cluster"]
+    assert contents(bars, 1.0)[0] == (table["size"] == 1).sum()
+    for backend in ("bokeh", "matplotlib"):
+        options = hv.Store.lookup_options(backend, bars, "plot").kwargs
+        assert options["logx"]
+        assert options["logy"]
+        assert options["ylim"][0] < bars.dimension_values(1)[bars.dimension_values(1) > 0].min()
+
+
+def test_values_that_are_missing_are_told() -> None:
+    values = np.array([25.0, 50.0, np.nan, np.inf])
+    ds = xr.Dataset({name: ("hit", values, {"units": "ns"}) for name in ("tot", "tof")})
+    ds = ds.assign(energy=("cluster", values, {"units": "keV"}))
+    for picture, what in (
+        (plot.tot_spectrum(ds), "2 hits, 2 without tot"),
+        (plot.tof_spectrum(ds), "2 hits, 2 without tof"),
+        (plot.energy_spectrum(ds), "2 clusters, 2 without energy"),
+        (plot.energy_spectrum(ds, log=False), "2 clusters, 2 without energy"),
+    ):
+        assert hv.Store.lookup_options("bokeh", picture, "plot").kwargs["title"] == what
+    assert plot.energy_spectrum(ds).kdims[0].pprint_label == "energy of a cluster (keV)"
+
+
+@pytest.mark.parametrize(
+    ("longest", "unit", "size"), [(1e2, "ns", 1), (5e3, "µs", 1e3), (1.6e7, "ms", 1e6), (9e9, "s", 1e9)]
+)
+def test_time_of_flight(longest: float, unit: str, size: float) -> None:
+    values = np.random.default_rng(0).uniform(0, longest, 1000)
+    ds = xr.Dataset({"tof": ("hit", values, {"units": "ns"})})
+    bars = plot.tof_spectrum(ds, bins=50)
+    assert bars.kdims[0].pprint_label == f"time of flight ({unit})"
+    np.testing.assert_array_equal(bars.dimension_values("hits"), np.histogram(values / size, 50)[0])
+
+
+def test_rates(hits: xr.Dataset, table: xr.Dataset) -> None:
+    picture = plot.rate(hits, table, bins=13)
+    curves = {curve.label: curve for curve in picture.values()}
+    assert list(curves) == ["hits", "clusters"]
+    times = {"hits": hits["toa"].values, "clusters": table["toa"].values}
+    low, high = times["hits"].min(), times["hits"].max()
+    for name, curve in curves.items():
+        number = np.histogram(times[name], 13, range=(low, high))[0]
+        np.testing.assert_allclose(curve.dimension_values("rate"), number / ((high - low) / 13 * 1e-9))
+        middle = low + (np.arange(13) + 0.5) * (high - low) / 13
+        np.testing.assert_allclose(curve.dimension_values("time"), middle / 1e6)
+    assert curves["hits"].kdims[0].pprint_label == "time (ms)"
+    assert curves["hits"].vdims[0].pprint_label == "rate (1/s)"
+    mean = np.mean(curves["hits"].dimension_values("rate"))
+    assert mean == pytest.approx(30_000 / (high - low) * 1e9)
+
+
+def test_intervals_without_hits_are_gaps_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    ds = xr.Dataset({"toa": ("hit", [0.0, 1.0, 100.0])})
+    curve = plot.rate(ds, bins=4, logy=True).get(0)
+    np.testing.assert_array_equal(np.isnan(curve.dimension_values("rate")), [False, True, True, False])
+    plot.save(plot.rate(ds, bins=4, logy=True), tmp_path / "gaps.png", dpi=40)
+
+
+@pytest.mark.parametrize("bins", [0, 2.5, True])
+def test_no_bins(hits: xr.Dataset, table: xr.Dataset, bins: Any) -> None:
+    for draw, ds in (
+        (plot.tot_spectrum, hits),
+        (plot.tof_spectrum, hits),
+        (plot.rate, hits),
+        (plot.size_spectrum, table),
+        (plot.cluster_sizes, table),
+        (plot.energy_spectrum, table),
+    ):
+        with pytest.raises(ValueError, match=f"bins must be a whole number of at least 1, got {bins}"):
+            draw(ds, bins=bins)
+    with pytest.raises(ValueError, match="nothing to draw; give hits"):
+        plot.rate()
+
+
+def test_tables_of_daskclust_are_drawn(hits: xr.Dataset) -> None:
+    from daskclust import properties
+
+    table = properties.cluster_table(hits, "truth")
+    assert contents(plot.size_spectrum(table), 1.0).sum() == hits["truth"].max() + 1
+    assert contents(plot.tot_spectrum(table), 25.0).sum() == table.sizes["cluster"]
+    assert plot.tot_spectrum(table).kdims[0].pprint_label == "ToT of a cluster (ns)"
+    rates = plot.rate(hits, table)
+    assert [curve.label for curve in rates.values()] == ["hits", "clusters"]
+    calibrated = properties.cluster_table(
+        hits.assign(energy=("hit", hits["tot"].data * 0.01, {"units": "keV"})), "truth"
+    )
+    assert plot.energy_spectrum(calibrated).kdims[0].pprint_label == "energy of a cluster (keV)"
