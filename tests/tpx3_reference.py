@@ -10,7 +10,7 @@ WRAP, LONG_WRAP = 2**34, 2**36
 
 @dataclass
 class Decoded:
-    """Hits (tick, chip, x, y, tot) and triggers (tick, fine, chip, channel, rising, number) in the order of the file."""
+    """Hits (tick, chip, x, y, tot), triggers (tick, fine, chip, channel, rising, number), as they stand in the file."""
 
     hits: list = field(default_factory=list)
     triggers: list = field(default_factory=list)

@@ -133,9 +133,9 @@ def _stream(
     """Return the stream of a file, or of a running readout."""
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.stream import EventStream
-    from daskclust.io import WordDecoder, read_calibration
+    from daskclust.io import read_calibration
+    from daskclust.io.readout import WordReader, receive
     from daskclust.io.readout import follow as follow_file
-    from daskclust.io.readout import receive
 
     builder = EventBuilder(**parameters)
     given = None if calibration is None else read_calibration(calibration)
@@ -143,15 +143,18 @@ def _stream(
     options: dict[str, Any] = {"chip": reading["layout"] != "quad", "prepare": prepare}
     if follow:
         items = receive(source, timeout=idle) if source.startswith("tcp://") else follow_file(source, idle=idle)
-        decoder = WordDecoder(layout=reading["layout"], gap=reading["gap"])
-        return EventStream(items, builder, disorder=reading["disorder"], decoder=decoder, **options)
+        reader = WordReader(layout=reading["layout"], gap=reading["gap"])
+        return EventStream(items, builder, disorder=reading["disorder"], reader=reader, **options)
     return EventStream(_windows(_open(source, reading, trigger)), builder, disorder=0.0, buffer=1, **options)
 
 
 def _with_energy(hits: xr.Dataset, *, calibration: Any, reading: dict[str, Any], tot_unit: Any) -> xr.Dataset:
     from daskclust.io import calibrate
 
-    return calibrate(hits.assign_attrs(layout=reading["layout"], gap=reading["gap"]), calibration, tot_unit=tot_unit)
+    """Return hits with energies; those that have none (masked pixels, say) add nothing to their cluster's."""
+    hits = hits.assign_attrs(layout=reading["layout"], gap=reading["gap"])
+    energy = calibrate(hits, calibration, tot_unit=tot_unit)["energy"]
+    return hits.assign(energy=energy.where(energy > 0, 0))
 
 
 def _windows(data: xr.Dataset) -> Iterator[xr.Dataset]:
@@ -176,7 +179,7 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
             batch = _selected(batch, where)
             kept += batch.clusters.sizes["cluster"]
             if output is not None:
-                sinks[output].write(batch.clusters.reset_coords("cluster"))
+                sinks[output].write(batch.clusters)
             if hits is not None:
                 sinks[hits].write(batch.hits)
             work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
@@ -210,7 +213,7 @@ def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, wher
         result = select_hits(result, table)
         summary["clusters_kept"] = table.sizes["cluster"]
     if output is not None:
-        write_hits(table.reset_coords("cluster"), output)
+        write_hits(table, output)
     if hits is not None:
         write_hits(result, hits)
     return summary

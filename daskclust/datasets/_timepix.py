@@ -138,6 +138,8 @@ def timepix(
     }
     attrs = {"field": "timepix", "layout": layout, "generator": "timepix", "n_hits": n_hits, "kind": kind, "rate": rate}
     attrs |= {"chips": chips, "drift": drift, "timewalk": timewalk, "start": start}
+    if layout == "quad":
+        attrs["gap"] = 0
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 

@@ -24,6 +24,7 @@ from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
 from daskclust.core.timesort import order_of_ticks
 from daskclust.events.estimator import EventBuilder
+from daskclust.io.readout import WordReader
 from daskclust.properties import cluster_table
 
 _log = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class EventStream:
         and counted: a pixel that fires without end makes a cluster without end.
     chip : bool, default True
         Whether chips are apart; False where coordinates are common to all.
-    decoder : WordDecoder, optional
+    reader : WordReader, optional
         What makes hits of bytes; by default one for chips that are apart.
     prepare : function, optional
         Takes and returns a Dataset of hits before they are clustered: calibration, correction of time walk.
@@ -107,6 +108,8 @@ class EventStream:
     ----------
     counters : Counters
         At any time, from any thread.
+    reader : WordReader
+        Its ``counts`` tell which words came.
 
     Notes
     -----
@@ -138,7 +141,7 @@ class EventStream:
         latency: float = 1.0,
         max_open: int | None = None,
         chip: bool = True,
-        decoder: Any = None,
+        reader: WordReader | None = None,
         prepare: Callable[[xr.Dataset], xr.Dataset] | None = None,
     ) -> None:
         if buffer < 1:
@@ -150,7 +153,7 @@ class EventStream:
         self._buffer, self._latency = buffer, latency
         self._max_open = max(16 * buffer, 1 << 22) if max_open is None else max_open
         self._chip = chip
-        self._decoder, self._prepare = decoder, prepare
+        self.reader, self._prepare = reader or WordReader(), prepare
         self.counters = Counters()
 
     def __iter__(self) -> Iterator[xr.Dataset]:
@@ -163,6 +166,8 @@ class EventStream:
         held, is_first = _Held(), True
         for items, is_last in self._rounds():
             fresh = [columns for columns in map(self._decoded, items) if len(columns["toa"])]
+            if is_last and len((rest := self.reader.close())["toa"]):
+                fresh.append(self._decoded(rest))
             self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
             batch = self._round(held, fresh, is_last)
             if batch is not None:
@@ -294,11 +299,7 @@ class EventStream:
     def _decoded(self, item: Any) -> Columns:
         """Return the hits of an item, by name."""
         if isinstance(item, bytes | bytearray | memoryview):
-            if self._decoder is None:
-                from daskclust.io import WordDecoder
-
-                self._decoder = WordDecoder()
-            item = self._decoder.feed(item)
+            item = self.reader.feed(item)
         if self._prepare is not None:
             item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
         columns = columns_of(item, _COLUMNS, _OPTIONAL)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
     from .hits import read_hits, write_hits
     from .katherine import open_katherine
+    from .readout import WordReader, follow, receive
     from .schema import to_dataset
     from .t3pa import open_t3pa
     from .timepix import open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
@@ -24,6 +25,7 @@ _NAMES = {
     "fields": ("CALORIMETER", "FIELDS", "TIMEPIX", "Field", "Variable"),
     "hits": ("read_hits", "write_hits"),
     "katherine": ("open_katherine",),
+    "readout": ("WordReader", "follow", "receive"),
     "schema": ("to_dataset",),
     "t3pa": ("open_t3pa",),
     "timepix": ("open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"),
@@ -38,14 +40,17 @@ __all__ = [
     "Field",
     "ParquetSink",
     "Variable",
+    "WordReader",
     "calibrate",
     "correct_timewalk",
+    "follow",
     "open_katherine",
     "open_t3pa",
     "open_tpx3",
     "open_tpx3_triggers",
     "read_calibration",
     "read_hits",
+    "receive",
     "time_of_flight",
     "to_dataset",
     "write_hits",

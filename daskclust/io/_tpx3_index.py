@@ -28,7 +28,9 @@ logger = logging.getLogger(__name__)
 CELL_WORDS = 4096
 _CELLS_AT_ONCE = 1 << 12
 _BYTES_AT_ONCE = 1 << 26
-_LONGEST = 1 << 29  # ticks (0.8 s) between the first times of a window's cells; its hits are within twice that
+# Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
+# hit's time in the window then takes one bit more, which a record has.
+_SPAN_AND_CHIP_BITS = 37
 
 Ints = npt.NDArray[np.int64]
 
@@ -295,7 +297,7 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
     order = np.argsort(held[:, table.FIRST], kind="stable")
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
-        borders = _borders(first, before, hits)
+        borders = _borders(first, before, hits, 1 << (_SPAN_AND_CHIP_BITS - index.chip_bits))
         low = np.searchsorted(borders, held[:, table.FIRST], side="right") - 1
         high = np.searchsorted(borders, held[:, table.LAST], side="right") - 1
         touched = high - low + 1
@@ -306,17 +308,17 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
     return _windows(index, data, numbers, borders, low, touched)
 
 
-def _borders(first: Ints, before: Ints, hits: int) -> Ints:
+def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
     """Return the times at which windows begin: first times of cells, one for every `hits`, none too far apart."""
     starts = np.concatenate([[True], np.diff(before // hits) > 0])
     borders = np.unique(first[starts])
     span = np.diff(first, append=first[-1])
-    if (np.diff(borders, append=first[-1]) > _LONGEST).any() or (span > _LONGEST).any():
+    if (np.diff(borders, append=first[-1]) > longest).any() or (span > longest).any():
         chosen, place = [], 0
         marks = np.flatnonzero(starts)
         while place < len(first):
             chosen.append(int(first[place]))
-            far = int(np.searchsorted(first, first[place] + _LONGEST, side="right"))
+            far = int(np.searchsorted(first, first[place] + longest, side="right"))
             following = int(np.searchsorted(marks, place, side="right"))
             place = min(far, int(marks[following]) if following < len(marks) else len(first))
         borders = np.unique(np.array(chosen, dtype=np.int64))

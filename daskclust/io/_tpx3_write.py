@@ -17,7 +17,9 @@ from ._tpx3_words import MAGIC, TICK, TOT_TICK
 
 _ROWS = 1 << 20
 _MOST_WORDS = 0xFFFF // 8
-_REMIND = round(40e9 / TICK)  # ticks: global time is written after gaps of this length, less than half of its range
+_GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
+_REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
+_LATEST = (1 << 52) - 16  # ticks (81 days): as far as global time goes
 _FINE = 12  # steps of the TDC's fine count in a coarse one of 3.125 ns
 
 Words = npt.NDArray[np.uint64]
@@ -46,8 +48,8 @@ def write_tpx3(
     words_per_chunk : int, default 1000
         Most words of a chunk, up to 8191. A chunk holds words of one chip.
     global_time : bool, default True
-        Write global time words at the start, and within gaps of 40 s and more: without them times later than 26.8 s,
-        or after such gaps, are read as earlier ones.
+        Write global time words at the start, and in gaps of 13 s and more: without them times later than 26.8 s, or
+        after such gaps, are read as earlier ones.
 
     Raises
     ------
@@ -123,7 +125,7 @@ def _whole(values: Any, name: str, largest: int, unit: float = 1.0) -> npt.NDArr
 def _pixel_words(block: xr.Dataset) -> tuple[Words, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the words of hits, their chips, and their times in ticks."""
     x, y = (_whole(block[name].values, name, 255).astype(np.uint64) for name in ("x", "y"))
-    ticks = _whole(block["toa"].values, "toa", 1 << 51, TICK)
+    ticks = _whole(block["toa"].values, "toa", _LATEST, TICK)
     tot = _whole(block["tot"].values, "tot", 1023, TOT_TICK).astype(np.uint64)
     chips = np.zeros(len(x), np.uint8)
     if "chip" in block.variables:
@@ -178,15 +180,15 @@ def _with_global_time(words: Words, chips: Any, ticks: Any, latest: int | None) 
         return words, chips, ticks
     before = ticks[:1] if latest is None else np.array([latest])
     steps = np.diff(ticks, prepend=before)
-    gaps = np.flatnonzero(np.abs(steps) >= _REMIND)
+    gaps = np.flatnonzero(np.abs(steps) >= _GAP)
     places, times = [], []
     if latest is None:
         places, times = [0], [int(ticks[0])]
     for gap in gaps:
         start, step = int(ticks[gap]) - int(steps[gap]), int(steps[gap])
-        parts = abs(step) // _REMIND
+        parts = abs(step) // _REMIND + 1
         places += [int(gap)] * parts
-        times += [start + step * (k + 1) // (parts + 1) for k in range(parts)]
+        times += [start + step * (k + 1) // parts for k in range(parts)]
     counts = np.repeat(np.array(times, dtype=np.int64) >> 4, 2)
     low = np.uint64(0x44) << np.uint64(56) | (counts & 0xFFFFFFFF).astype(np.uint64) << np.uint64(16)
     high = np.uint64(0x45) << np.uint64(56) | (counts >> 32).astype(np.uint64) << np.uint64(16)

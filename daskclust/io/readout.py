@@ -1,11 +1,21 @@
-"""Bytes of a running readout: from a file that grows, or through TCP."""
+"""A running readout: its bytes from a file that grows or through TCP, and the hits in them."""
 
 from __future__ import annotations
 
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.jit import kernel
+
+from ._tpx3_decode import on_quad
+from ._tpx3_stream import Hits, WordDecoder
+from ._tpx3_words import TICK
 
 _BLOCK = 1 << 22  # bytes that are read at once
 
@@ -147,3 +157,61 @@ def _connection(
                     raise ConnectionAbortedError(f"stopped while waiting for a connection at {host}:{port}") from None
                 if timeout is not None and time.monotonic() - since > timeout:
                     raise TimeoutError(f"nobody connected to {host}:{port} for {timeout:g} s") from None
+
+
+class WordReader:
+    """Hits of a running Timepix3 readout, from its bytes, cut anywhere.
+
+    Parameters
+    ----------
+    layout : {"chips", "quad"}, default "chips"
+        As of `daskclust.io.open_tpx3`.
+    gap : int, default 0
+        Pixels between the chips of a quad.
+
+    Raises
+    ------
+    ValueError
+        For another layout.
+
+    Notes
+    -----
+    Times are those of `daskclust.io.open_tpx3` if global time or TDC words come before the first hits, or if the clock
+    started less than 26.84 s before; else all are smaller by one and the same number of such periods.
+    """
+
+    def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0) -> None:
+        if layout not in ("chips", "quad"):
+            raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
+        self._layout, self._gap = layout, gap
+        self._decoder = WordDecoder()
+        self._base: int | None = None
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What came so far, by the names in the attributes of `daskclust.io.open_tpx3`."""
+        return self._decoder.counts
+
+    def feed(self, data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[Any]]:
+        """Return the hits in more bytes as columns ``x``, ``y``, ``toa``, ``tot``, ``chip``, in the order they came."""
+        return self._columns(self._decoder.feed(data))
+
+    def close(self) -> dict[str, npt.NDArray[Any]]:
+        """Say that no more bytes come; return hits that waited."""
+        return self._columns(self._decoder.close())
+
+    def _columns(self, hits: Hits) -> dict[str, npt.NDArray[Any]]:
+        if self._base is None and len(hits.tick):
+            self._base = self._decoder.base or 0
+        if self._layout == "quad" and len(hits.chip):
+            if hits.chip.max() > 3:
+                raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
+            _place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
+        toa = (hits.tick + (self._base or 0)) * TICK
+        return {"x": hits.x, "y": hits.y, "toa": toa, "tot": hits.tot, "chip": hits.chip}
+
+
+@kernel
+def _place_on_quad(i, x, y, chip, gap):  # type: ignore[no-untyped-def]
+    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))
+    x[i], y[i] = np.uint16(column), np.uint16(row)

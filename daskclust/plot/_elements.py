@@ -221,9 +221,9 @@ def histogram(
         "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": (5.5, 3.4), "aspect": "auto"},
     }
     both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
-    if logy:  # bars of one are seen, and those of none, whose height has no logarithm, are not
+    if logy and number.any():  # bars of one are seen, and those of none, whose height has no logarithm, are not
         seen = height[height > 0]
-        both |= {"logy": True, "ylim": (0.5 * float(seen.min(initial=1.0)), 2.0 * float(seen.max(initial=1.0)))}
+        both |= {"logy": True, "ylim": (0.5 * float(seen.min()), 2.0 * float(seen.max()))}
     return with_options(bars, each, both=both)
 
 

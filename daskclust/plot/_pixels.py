@@ -297,6 +297,9 @@ def _image(
 ) -> hv.Image:
     """Return layers as a picture whose pixels are those of the detector, the first row below."""
     left, low, width, height = frame
+    if not any(np.isfinite(layer).any() for layer in layers.values()):  # HoloViews warns of pictures of nothing
+        layers = {name: np.zeros(layer.shape) for name, layer in layers.items()}
+        options = {"cmap": ["#FFFFFF", "#FFFFFF"], "clim": (0.0, 1.0)}
     bounds = (left - 0.5, low - 0.5, left + width - 0.5, low + height - 0.5)
     stack = [layer.reshape(height, width)[::-1] for layer in layers.values()]
     kdims = [hv.Dimension("x", unit="pixel"), hv.Dimension("y", unit="pixel")]
