@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
@@ -174,15 +175,22 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
 
     kept = 0
     with ExitStack() as files:
-        sinks = {path: files.enter_context(ParquetSink(path)) for path in (output, hits) if path is not None}
-        for batch in stream.batches():
+        sinks = [None if path is None else files.enter_context(ParquetSink(path)) for path in (output, hits)]
+
+        def put(batch: Batch) -> int:
             batch = _selected(batch, where)
-            kept += batch.clusters.sizes["cluster"]
-            if output is not None:
-                sinks[output].write(batch.clusters)
-            if hits is not None:
-                sinks[hits].write(batch.hits)
-            work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
+            for sink, rows in zip(sinks, batch, strict=True):
+                if sink is not None:
+                    sink.write(rows)
+            return batch.clusters.sizes["cluster"]
+
+        with ThreadPoolExecutor(1) as writer:  # one batch is written while the next one is clustered
+            before: Future[int] | None = None
+            for batch in stream.batches():
+                kept += before.result() if before is not None else 0
+                before = writer.submit(put, batch)
+                work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
+            kept += before.result() if before is not None else 0
     counters = asdict(stream.counters)
     summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     summary |= {"clusters_kept": kept} if where is not None else {}

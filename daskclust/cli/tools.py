@@ -63,19 +63,21 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 # --------------------------------------------------------------------------------------------------------------- bench
 def bench(
-    system: Annotated[str, typer.Argument(help="clue or events")] = "clue",
+    system: Annotated[str, typer.Argument(help="clue, events, or stream: events online, through a socket.")] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
     sizes: Annotated[str | None, typer.Option(help="Numbers of points.  [default: the paper's]")] = None,
     threads: Annotated[str, typer.Option(help="Threads of kernels; for events several, e.g. 1,2,4; 0: all.")] = "0",
+    rate: Annotated[float, typer.Option(help="For stream: hits a second.")] = 10e6,
+    seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
     repeats: Annotated[int, typer.Option(help="Runs of each size, after a warm-up; the median counts.")] = 7,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures as JSON.")] = None,
 ) -> None:
     """Time a system on this machine, step by step, on its paper's own points, and print a table in Markdown."""
-    from daskclust.bench import bench_clue, bench_events, clue_markdown, events_markdown
+    from daskclust.bench import bench_clue, bench_events, bench_stream, clue_markdown, events_markdown
     from daskclust.core.files import replacing
 
-    if system not in ("clue", "events"):
-        raise ValueError(f"there are benchmarks for 'clue' and 'events', got {system!r}")
+    if system not in ("clue", "events", "stream"):
+        raise ValueError(f"there are benchmarks for 'clue', 'events' and 'stream', got {system!r}")
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     counts = [int(number) for number in threads.split(",")]
@@ -84,6 +86,9 @@ def bench(
             numbers = [round(float(size)) for size in (sizes or "1e5,3e5,1e6,3e6,1e7").split(",")]
             report = bench_clue(numbers, device=device, threads=counts[0], repeats=repeats)
             table = clue_markdown(report)
+        elif system == "stream":
+            report = bench_stream(rate, seconds)
+            table = "\n".join(f"{name}: {report[name]}" for name in list(report)[3:])
         else:
             lanes = None if counts == [0] else counts
             report = bench_events(round(float(sizes or "4e6")), device=device, lanes=lanes, repeats=repeats)

@@ -44,6 +44,8 @@ FEW = 10_000
 
 NOISE_COLOR = "#C4C4C4"
 
+_MOST_EDGED = 80  # bars; edges would hide more of them
+
 _MPL_MARKER = {"circle": "o", "square": "s", "star": "*"}
 _BY_LABEL = {
     "color": hv.dim("label") % len(COLORS),
@@ -216,9 +218,10 @@ def histogram(
     if per is not None:
         vdim, height = hv.Dimension(what, label=f"{what} per {per[1]}"), number * per[0] / np.diff(edges)
     bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
+    edge = "#FFFFFF" if len(number) <= _MOST_EDGED else COLORS[1]
     each: dict[str, dict[str, Any]] = {
-        "bokeh": {"fill_color": COLORS[1], "line_color": "#FFFFFF", "frame_width": 480, "frame_height": 300},
-        "matplotlib": {"facecolor": COLORS[1], "edgecolor": "#FFFFFF", "fig_inches": (5.5, 3.4), "aspect": "auto"},
+        "bokeh": {"fill_color": COLORS[1], "line_color": edge, "frame_width": 480, "frame_height": 300},
+        "matplotlib": {"facecolor": COLORS[1], "edgecolor": edge, "fig_inches": (5.5, 3.4), "aspect": "auto"},
     }
     both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
     if logy and number.any():  # bars of one are seen, and those of none, whose height has no logarithm, are not
