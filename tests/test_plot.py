@@ -296,10 +296,10 @@ def test_import_chooses_no_backend() -> None:
 def test_pictures_with_equal_scales_are_not_tall() -> None:
     n = 500
     rng = np.random.default_rng(0)
-    ds = xr.Dataset({"x": ("hit", rng.uniform(0, 10, n)), "y": ("hit", rng.uniform(0, 25, n))})
+    ds = xr.Dataset({"x": ("hit", rng.uniform(0, 10, n)), "y": ("hit", rng.uniform(0, 16, n))})
     ds = ds.assign(label=("hit", np.zeros(n, int)))
     options = hv.Store.lookup_options("bokeh", plot.clusters(ds, seeds=False), "plot").kwargs
     assert options["data_aspect"] == 1
-    assert options["frame_width"] == pytest.approx(520 * 10 / 25, abs=3)
+    assert options["frame_width"] == pytest.approx(520 * 10 / 16, abs=3)
     options = hv.Store.lookup_options("bokeh", plot.clusters(ds, "y", "x", seeds=False), "plot").kwargs
     assert options["frame_width"] == 520

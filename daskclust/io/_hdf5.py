@@ -12,9 +12,10 @@ import numpy.typing as npt
 from ._attrs import plain_attrs
 from ._binary import reading, same_length
 from ._blocks import Block
+from ._kinds import conform
 from ._lazy import lazy_column
 from .fields import Variable
-from .schema import Naming, Table, conform
+from .schema import Naming, Table
 
 # The filters of HDF5 make less than this out of one byte; what claims more was never written.
 _MOST_EXPANSION = 2000

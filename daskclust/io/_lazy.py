@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ._kinds import target_dtype
 from .fields import Variable
-from .schema import target_dtype
 
 ReadRows = Callable[[str, str, Variable | None, int, int], npt.NDArray[Any]]
 """Reads rows start to stop of one column: (path, column, variable, start, stop)."""

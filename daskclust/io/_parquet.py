@@ -18,9 +18,10 @@ from daskclust.core.files import replacing
 from ._attrs import KEY, pack, stored_attrs, stored_units, unpack
 from ._binary import reading
 from ._blocks import Block, column_dtypes, native_block, only_dim
+from ._kinds import conform
 from ._lazy import lazy_column
 from .fields import Variable
-from .schema import Naming, Table, conform
+from .schema import Naming, Table
 
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20

@@ -27,7 +27,8 @@ logger = logging.getLogger(__name__)
 
 CELL_WORDS = 4096
 _CELLS_AT_ONCE = 1 << 12
-_BYTES_AT_ONCE = 1 << 26
+_BYTES_AT_ONCE = 1 << 26  # pages of the file are given back after so many: they count as this process's memory
+_PARTS_AT_ONCE = 1 << 11
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
@@ -271,7 +272,7 @@ class Windows:
         return Windows(self.bounds[first:last], parts, renumbered.astype(np.int64), starts), cells[used]
 
 
-def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
+def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mmap | None = None) -> Windows:
     """Divide the hits into windows of about `hits`.
 
     Parameters
@@ -283,6 +284,8 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
     hits : int
         How many hits a window is to have. Windows are larger where the disorder is so large that they would need many
         more words than they have hits.
+    memory : mmap.mmap, optional
+        The map behind `data`, whose pages are given back.
 
     Returns
     -------
@@ -305,7 +308,7 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
         if len(borders) == 1 or work <= 2 * int(held[:, table.WORDS].sum()) or hits > index.n_hits:
             break
         hits *= 2
-    return _windows(index, data, numbers, borders, low, touched)
+    return _windows(index, data, numbers, borders, low, touched, memory)
 
 
 def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
@@ -326,7 +329,13 @@ def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
 
 
 def _windows(
-    index: Index, data: npt.NDArray[np.uint8], numbers: Ints, borders: Ints, low: Ints, touched: Ints
+    index: Index,
+    data: npt.NDArray[np.uint8],
+    numbers: Ints,
+    borders: Ints,
+    low: Ints,
+    touched: Ints,
+    memory: mmap.mmap | None,
 ) -> Windows:
     """List the cells of each window and count its hits."""
     members = np.repeat(numbers, touched)
@@ -335,7 +344,13 @@ def _windows(
     order = np.argsort(window, kind="stable")
     members, window = members[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
-    counts = count_hits(data, index.cells, members, borders[window], ends[window], index.phase)
+    counts = np.empty(len(members), dtype=np.int64)
+    for k in range(0, len(members), _PARTS_AT_ONCE):
+        part = slice(k, k + _PARTS_AT_ONCE)
+        inside = window[part]
+        counts[part] = count_hits(data, index.cells, members[part], borders[inside], ends[inside], index.phase)
+        if memory is not None and len(data) > 2 * _BYTES_AT_ONCE:
+            memory.madvise(mmap.MADV_DONTNEED)
     kept = counts > 0
     members, window, counts = members[kept], window[kept], counts[kept]
     full, parts = np.unique(window, return_index=True)

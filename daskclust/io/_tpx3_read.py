@@ -151,8 +151,8 @@ def open_hits(
         raise ValueError(
             f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
         )
-    with index.file.mapped() as (data, _):
-        windows = divide(index, data, wanted)
+    with index.file.mapped() as (data, memory):
+        windows = divide(index, data, wanted, memory)
         del data
     groups = windows.starts[:-1] // (chunks or max(index.n_hits, 1))
     cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)

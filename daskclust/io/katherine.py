@@ -60,7 +60,8 @@ def open_katherine(
     0-3. A time offset (5), 32 bits, counts windows of 2**14 ticks of 25 ns, and holds for the hits that follow in its
     frame: t = 25 * (2**14 * offset + ToA) - 1.5625 * fToA ns. A new frame (7) sets it to 0. Bits 0-43 of the end of
     a frame (C) and of lost pixels (D) are counts. E says that the acquisition was aborted. The layout is that of the
-    manufacturer's library libkatherine. Memory: about 60 bytes for each word.
+    manufacturer's library libkatherine. Times are exact for the first 6.5 days, and sorted before they are
+    rounded. Memory: about 60 bytes for each word.
 
     Examples
     --------

@@ -216,5 +216,5 @@ def _aspect(result: xr.Dataset, axes: tuple[str, str], values: tuple[Array, Arra
     """Return height by width where a unit should be as long on both axes: the same unit, and no strip; else None."""
     units = [result[name].attrs.get("units") for name in axes]
     width, height = (float(np.ptp(column)) if column.size else 0.0 for column in values)
-    is_equal = units[0] == units[1] and min(width, height) > 0 and max(width, height) < 3 * min(width, height)
+    is_equal = units[0] == units[1] and min(width, height) > 0 and max(width, height) < 2 * min(width, height)
     return height / width if is_equal else None
