@@ -20,6 +20,8 @@ from ._tpx3_words import PIXEL_BITS, TDC, TDC_BITS, TICK, TOT_TICK, kind_of, pix
 # as a whole, so nothing has to be looked up afterwards.
 TOT_BITS, ADDRESS_BITS = 10, 16
 
+_PIECES = 8  # a thread: windows are handed out in so many, as threads do not get on equally
+
 DTYPES: dict[str, type[np.generic]] = {
     "x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8,
 }  # fmt: skip
@@ -193,14 +195,15 @@ def read_columns(
         records, other = np.empty((2, int(sizes.max()) + 1), dtype=np.uint64)
         free.put((records, other, np.empty(1 << DIGIT, dtype=np.int32)))
     tables = (data, cells, windows.bounds, windows.parts, windows.members, windows.starts, setup)
-    loop = read_window.loop
+    pieces = min(len(sizes), _PIECES * threads)
+    borders = [len(sizes) * k // pieces for k in range(pieces + 1)]
 
-    def read(number: int) -> None:
+    def read(piece: int) -> None:
         scratch = free.get()
-        loop(number, number + 1, (*tables, scratch, tuple(columns.values())))
+        read_window.loop(borders[piece], borders[piece + 1], (*tables, scratch, tuple(columns.values())))
         free.put(scratch)
 
-    in_threads(read, len(sizes), threads)
+    in_threads(read, pieces, threads)
     return columns
 
 

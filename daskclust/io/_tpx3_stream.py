@@ -162,7 +162,7 @@ class WordDecoder:
         self._n_bytes += len(given)
         joined = given if not self._rest and len(given) else self._rest + bytes(given)
         bytes_ = np.frombuffer(joined, dtype=np.uint8)
-        bytes_.flags.writeable = False
+        bytes_.setflags(write=False)
         most = len(bytes_) // 8 + 1
         types = (np.int64, np.uint16, np.uint16, np.float32, np.uint8, np.int64, np.uint64, np.uint8)
         columns: list[npt.NDArray[Any]] = [np.empty(most, dtype=dtype) for dtype in types]

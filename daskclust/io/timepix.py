@@ -9,7 +9,10 @@ from typing import Any, Literal
 import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+from daskclust.core.arrays import device_of, is_cuda
 
+from ._tpx3_device import CELL_WORDS as DEVICE_CELL_WORDS
+from ._tpx3_device import read_on_device
 from ._tpx3_read import check_chunks, lazy_columns, open_hits
 from ._tpx3_triggers import open_tpx3_triggers, time_of_flight
 from ._tpx3_write import write_tpx3
@@ -26,6 +29,7 @@ def open_tpx3(
     disorder: float = 600_000.0,
     chunks: int | Literal["auto"] | None = None,
     phase_correction: bool = False,
+    like: Any = None,
 ) -> xr.Dataset:
     """Read the hits of a raw Timepix3 file (``.tpx3``), sorted by time.
 
@@ -47,6 +51,9 @@ def open_tpx3(
         into memory.
     phase_correction : bool, default False
         Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
+    like : array, optional
+        The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. Not with
+        `chunks`.
 
     Returns
     -------
@@ -99,8 +106,23 @@ def open_tpx3(
     """
     name = os.fspath(path)
     wanted = check_chunks(chunks)
-    hits = open_hits(name, layout=layout, gap=gap, disorder=disorder, chunks=wanted, phase_correction=phase_correction)
-    columns: Mapping[str, Any] = hits.whole().read() if wanted is None else lazy_columns(hits)
+    if like is not None and wanted is not None:
+        raise ValueError(f"like= reads all hits at once; leave chunks out, got chunks={chunks!r}")
+    on_device = like is not None and is_cuda(like)
+    hits = open_hits(
+        name,
+        layout=layout,
+        gap=gap,
+        disorder=disorder,
+        chunks=wanted,
+        phase_correction=phase_correction,
+        cell_words=DEVICE_CELL_WORDS if on_device else None,
+    )
+    columns: Mapping[str, Any]
+    if on_device:
+        columns = read_on_device(hits, device_of(like))
+    else:
+        columns = hits.whole().read() if wanted is None else lazy_columns(hits)
     return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=hits.attrs(name))
 
 
