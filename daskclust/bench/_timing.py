@@ -18,7 +18,7 @@ def nothing_to_wait_for() -> None:
     """CPU kernels are done when their call returns."""
 
 
-def median_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> float:
+def median_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> float:
     call()
     times = []
     for _ in range(repeats):
@@ -55,7 +55,7 @@ def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
             setattr(Kernel, name, original)
 
 
-def peak_bytes(call: Callable[[], None]) -> int:
+def peak_bytes(call: Callable[[], Any]) -> int:
     """Return the memory that a call takes at its peak, results and scratch included; numpy's arrays are counted."""
     HOST.forget_scratch()
     tracemalloc.start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def bench_events(
     return {"system": "events", "device": device, "parameters": parameters, "machine": describe(), "runs": runs}
 
 
-def _on_cpu(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
+def _on_cpu(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
     import numba
 
     from daskclust import EventBuilder
@@ -69,16 +70,11 @@ def _on_cpu(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: 
         numba.set_num_threads(threads)
         data = open_tpx3(path)
         labels = builder.fit(data).labels_
-
-        def all_of_it() -> None:
-            data = open_tpx3(path)
-            cluster_table(data, builder.fit(data).labels_)
-
         calls: dict[str, Callable[[], Any]] = {
-            "read": lambda: open_tpx3(path),
-            "cluster": lambda data=data: builder.fit(data),
-            "table": lambda data=data, labels=labels: cluster_table(data, labels),
-            "total": all_of_it,
+            "read": partial(open_tpx3, path),
+            "cluster": partial(builder.fit, data),
+            "table": partial(cluster_table, data, labels),
+            "total": partial(_all_of_it, path, builder),
         }
         speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
         with kernel_times(nothing_to_wait_for) as seconds:
@@ -92,11 +88,20 @@ def _on_cpu(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: 
                 "mean_size": hits / max(clusters, 1),
                 "mhits_per_second": speeds,
                 "kernels_ms": {name: time * 1e3 for name, time in seconds.items()},
-                "peak_bytes_per_hit": peak_bytes(lambda data=data: builder.fit(data)) / hits,
+                "peak_bytes_per_hit": peak_bytes(partial(builder.fit, data)) / hits,
             }
         )
     numba.set_num_threads(before)
     return runs
+
+
+def _all_of_it(path: Path, builder: Any) -> None:
+    """Go from a raw file to the table."""
+    from daskclust.io import open_tpx3
+    from daskclust.properties import cluster_table
+
+    data = open_tpx3(path)
+    cluster_table(data, builder.fit(data).labels_)
 
 
 def _doubling(most: int) -> list[int]:
@@ -104,9 +109,10 @@ def _doubling(most: int) -> list[int]:
     return sorted({*(2**k for k in range(most.bit_length())), most})
 
 
-def _on_cuda(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
+def _on_cuda(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
     from daskclust import EventBuilder
     from daskclust.datasets import timepix
+    from daskclust.events.device import cluster_on_gpu
 
     cupy = cupy_module()
     finish = cupy.cuda.get_current_stream().synchronize
@@ -115,10 +121,10 @@ def _on_cuda(path: Path, kind: str, hits: int, lanes: list[int] | None, repeats:
     on_device = {name: cupy.asarray(values) for name, values in host.items()}
     builder = EventBuilder(200.0)
 
-    def host_to_host() -> None:
-        cupy.asnumpy(builder.fit({name: cupy.asarray(values) for name, values in host.items()}).labels_)
-
-    calls = {"cluster": lambda: builder.fit(on_device), "host to host": host_to_host}
+    calls: dict[str, Callable[[], Any]] = {
+        "cluster": partial(builder.fit, on_device),
+        "host to host": partial(cluster_on_gpu, host, builder),
+    }
     speeds = {name: hits / median_ms(call, finish, repeats) / 1e3 for name, call in calls.items()}
     clusters = int(builder.n_clusters_)
     run = {"kind": kind, "lanes": 1, "clusters": clusters, "mean_size": hits / max(clusters, 1)}

@@ -17,7 +17,7 @@ from daskclust.core.jit import kernel
 _STEPS = 40  # pieces in which one template is sent
 
 
-def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: str = "gamma", rng: int = 0) -> dict[str, Any]:
+def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamma", rng: int = 0) -> dict[str, Any]:
     """Send raw hits through a socket for a while and compare what a stream puts out with the answer offline.
 
     Parameters
@@ -113,7 +113,7 @@ def _send(port: int, words: NDArray[np.uint64], period: int, repeats: int) -> No
                 wait = began + (repeat + step / _STEPS) * period * 25e-9 - time.perf_counter()
                 if wait > 0:
                     time.sleep(wait)
-                connection.sendall(out[part])
+                connection.sendall(out[part].tobytes())
 
 
 @kernel

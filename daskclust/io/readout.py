@@ -213,5 +213,5 @@ class WordReader:
 
 @kernel
 def _place_on_quad(i, x, y, chip, gap):  # type: ignore[no-untyped-def]
-    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))
+    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))  # type: ignore[operator]
     x[i], y[i] = np.uint16(column), np.uint16(row)

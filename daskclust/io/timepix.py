@@ -52,8 +52,8 @@ def open_tpx3(
     phase_correction : bool, default False
         Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
     like : array, optional
-        The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. Not with
-        `chunks`.
+        The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. It goes
+        without `chunks`.
 
     Returns
     -------
