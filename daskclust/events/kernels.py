@@ -136,16 +136,17 @@ def join_in_order(piece, begin, hits, dt_max, matrix, cells, last, latest, paren
 
 # --------------------------------------------------------------------------------------------- the local rule, for CPUs
 @kernel
-def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, parent):
+def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, parent, roots):
     """Join hits begin[piece] to begin[piece + 1] with those of them before, local rule.
 
     Hits are taken in blocks. First the last hits of all touching pixels are copied, without a branch: what is older
-    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at.
+    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at. roots[piece]
+    becomes the number of clusters.
     """
     first, toa = piece * cells, hits.toa
     for q in range(first, first + cells):
         last[q] = -1
-    start, recent = begin[piece], begin[piece]
+    start, recent, joined = begin[piece], begin[piece], 0
     while start < begin[piece + 1]:
         end = min(start + BLOCK, begin[piece + 1])
         while toa[start] - toa[recent] > dt_max:
@@ -170,16 +171,21 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
                 mask &= mask - np.int32(1)
                 if toa[i] - toa[j] <= dt_max and np.uint32(parent[j]) != root:
                     j = root_of(parent, j)
+                    joined += np.int64(j != root)
                     parent[max(j, root)] = min(j, root)
                     root = min(j, root)
             at += np.uint64(ROW)
             mask_at += np.uint64(1)
         start = end
+    roots[piece] = begin[piece + 1] - begin[piece] - joined
 
 
 @kernel
-def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent):
-    """Join each piece's first hits with the hits before the piece, local rule (algorithm 2, step 5)."""
+def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent, roots):
+    """Join each piece's first hits with the hits before the piece, local rule (algorithm 2, step 5).
+
+    Where any are joined, roots[0] becomes -1: roots are to be counted anew.
+    """
     for piece in range(1, len(begin) - 1):
         border = begin[piece]
         if border == 0 or border == begin[piece + 1] or hits.toa[border] - hits.toa[border - 1] > dt_max:
@@ -200,6 +206,7 @@ def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent):
                     j = last[place + ((bit >> 2) - 1) * matrix.stride + (bit & 3) - 1]
                     if j >= 0 and hits.toa[i] - hits.toa[j] <= dt_max:
                         unite(parent, i, j)
+                        roots[0] = -1
             i += 1
 
 

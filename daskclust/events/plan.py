@@ -205,8 +205,8 @@ class EventPlan:
         parent = device.scratch("parent", n, np.int32)
         if device is HOST:
             begin = self._windows(hits.toa)
-            self._join_on_host(begin, hits, matrix, cells, parent)
-            return _number_on_host(begin, parent, labels)
+            roots = self._join_on_host(begin, hits, matrix, cells, parent)
+            return _number_on_host(begin, roots, parent, labels)
         self._join_on_cuda(device, hits, matrix, parent)
         return _number_on_cuda(device, parent, labels)
 
@@ -222,19 +222,22 @@ class EventPlan:
                 begin[k] = begin[k - 1]  # one window: a rule that needs a chain
         return begin
 
-    def _join_on_host(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> None:
+    def _join_on_host(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> NDArray[np.int64]:
+        """Join hits; return the number of clusters that begin in each piece, -1 first where they are not counted."""
         pieces = len(begin) - 1
+        roots = np.full(pieces, -1, np.int64)
         last = HOST.scratch("last hit", pieces * cells, np.int32)
         if self.variant != "local":
             latest = HOST.scratch("latest", len(parent), np.int32)
             rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
             rule.run(pieces, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
-            return
+            return roots
         rows = HOST.scratch("rows", pieces * kernels.BLOCK * kernels.ROW, np.int32)
         masks = HOST.scratch("masks", pieces * kernels.BLOCK, np.int32)
         work = (begin, hits, self.dt_max, matrix, cells, last)
-        kernels.join_recent.run(pieces, *work, rows, masks, parent, grain=1)
-        kernels.join_borders.run(1, *work, parent)
+        kernels.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
+        kernels.join_borders.run(1, *work, parent, roots)
+        return roots
 
     def _join_on_cuda(self, device: Host | Cuda, hits: Hits, matrix: Matrix, parent: Any) -> None:
         n = len(parent)
@@ -329,10 +332,10 @@ def _pieces(n: int) -> NDArray[np.int64]:
     return np.arange(pieces + 1) * n // pieces
 
 
-def _number_on_host(begin: Any, parent: Any, labels: Any) -> int:
+def _number_on_host(begin: Any, roots: Any, parent: Any, labels: Any) -> int:
     pieces = len(begin) - 1
-    roots, ends, crossing = np.zeros(pieces, np.int64), np.empty(pieces, np.int64), begin[:-1].copy()
-    if pieces > 1:
+    ends, crossing = np.empty(pieces, np.int64), begin[:-1].copy()
+    if roots[0] < 0:
         kernels.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
     base = np.cumsum(roots) - roots
     kernels.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
