@@ -17,6 +17,7 @@ from daskclust.core.unionfind import unite
 
 BLOCK = 64  # hits that `join_recent` looks up before it joins any
 ROW = 12  # pixels kept for each: three rows of four
+ROWS, MASKS = BLOCK * ROW + 32, BLOCK + 32  # room of a piece: no two threads write to one cache line
 EIGHT, FOUR = 0x777, 0x272  # a bit for each of the pixels that touch one, three rows of four
 
 
@@ -152,7 +153,7 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
         while toa[start] - toa[recent] > dt_max:
             recent += 1
         least = np.int32(recent)
-        at, mask_at = np.uint64(piece * BLOCK * ROW), np.uint64(piece * BLOCK)  # unsigned: no place counts from the end
+        at, mask_at = np.uint64(piece * ROWS), np.uint64(piece * MASKS)  # unsigned: no place counts from the end
         for i in range(start, end):
             place = first + pixel(hits, i, matrix)
             above = copy_four(last, place - matrix.stride - 1, rows, at, least)
@@ -162,7 +163,7 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
             last[np.uint64(place)] = i
             at += np.uint64(ROW)
             mask_at += np.uint64(1)
-        at, mask_at = np.uint64(piece * BLOCK * ROW), np.uint64(piece * BLOCK)
+        at, mask_at = np.uint64(piece * ROWS), np.uint64(piece * MASKS)
         for i in range(start, end):
             mask, root = masks[mask_at], np.uint32(i)
             parent[root] = i

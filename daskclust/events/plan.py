@@ -232,8 +232,8 @@ class EventPlan:
             rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
             rule.run(pieces, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
             return roots
-        rows = HOST.scratch("rows", pieces * kernels.BLOCK * kernels.ROW, np.int32)
-        masks = HOST.scratch("masks", pieces * kernels.BLOCK, np.int32)
+        rows = HOST.scratch("rows", pieces * kernels.ROWS, np.int32)
+        masks = HOST.scratch("masks", pieces * kernels.MASKS, np.int32)
         work = (begin, hits, self.dt_max, matrix, cells, last)
         kernels.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
         kernels.join_borders.run(1, *work, parent, roots)
