@@ -50,7 +50,7 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamm
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.tpx3")
         made = timepix(hits, kind=kind, rate=rate, rng=rng)
-        write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=rng)), path)
+        write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=rng)), path, global_time=False)
         offline = open_tpx3(path)
         words = np.fromfile(path, np.uint64)
     table = cluster_table(offline, builder.fit(offline).labels_)

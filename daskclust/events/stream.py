@@ -8,9 +8,6 @@ others go into the next round. So the tables are those of all hits clustered at 
 from __future__ import annotations
 
 import logging
-import queue
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -22,7 +19,9 @@ from numpy.typing import NDArray
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
-from daskclust.core.timesort import order_of_ticks
+from daskclust.core.labels import NOISE
+from daskclust.core.timesort import order_of_times
+from daskclust.events.ahead import ReadAhead
 from daskclust.events.estimator import EventBuilder
 from daskclust.io.readout import WordReader
 from daskclust.properties import cluster_table
@@ -158,55 +157,60 @@ class EventStream:
 
     def __iter__(self) -> Iterator[xr.Dataset]:
         """Yield the tables of clusters."""
-        for batch in self.batches():
-            yield batch.clusters
+        for found in self._found():
+            yield self._table(found)[0]
 
     def batches(self) -> Iterator[Batch]:
         """Yield the tables of clusters with their hits."""
+        for found in self._found():
+            table, labels = self._table(found)
+            goes = np.ones(len(labels), np.bool_)
+            goes[found.stays] = False
+            yield Batch(table, _dataset(_part(found.hits, goes)).assign(label=("hit", labels[goes])))
+
+    def _found(self) -> Iterator[_Round]:
+        """Yield what each round completes, of a stream without hits one round without any."""
         held, is_first = _Held(), True
-        for items, is_last in self._rounds():
+        ahead = ReadAhead(self._source, _count_hits)
+        for items, is_last in ahead.rounds(self._buffer, self._latency):
+            self.counters = replace(self.counters, waiting=ahead.waiting)
             fresh = [columns for columns in map(self._decoded, items) if len(columns["toa"])]
             if is_last and len((rest := self.reader.close())["toa"]):
                 fresh.append(self._decoded(rest))
             self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
-            batch = self._round(held, fresh, is_last)
-            if batch is not None:
+            found = self._round(held, fresh, is_last)
+            if found is not None:
                 is_first = False
-                yield batch
-        if is_first:  # a stream without hits has an empty table
+                yield found
+        if is_first:
             nothing = {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
-            yield Batch(cluster_table(_dataset(nothing), np.empty(0, np.int64), n_clusters=0), _dataset(nothing))
+            yield _Round(nothing, np.empty(0, np.int64), np.empty(0, np.int64), 0)
 
     # ------------------------------------------------------------------------------------------------------- one round
-    def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> Batch | None:
+    def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
         """Cluster what is in order, and return what is complete."""
-        waiting = _concatenated([held.waiting, *fresh])
-        if waiting is None:
+        hits = _concatenated([held.hits, *fresh])
+        if hits is None or len(hits["toa"]) == 0:
             return None
-        toa = waiting["toa"]
-        late = int(np.count_nonzero(toa[held.n_waiting :] < held.horizon))
-        if len(toa):
-            held.latest = max(held.latest, float(toa.max()))
+        toa = hits["toa"]
+        late = int(np.count_nonzero(toa[held.n_hits :] < held.horizon))
+        held.latest = max(held.latest, float(toa.max()))
         held.horizon = np.inf if is_last else held.latest - self._disorder
         if not _ascend(toa):
-            waiting = _part(waiting, _order(toa))
-        ready = int(np.searchsorted(waiting["toa"], held.horizon))
-        hits = _concatenated([held.open, _part(waiting, slice(ready))])
-        held.waiting = _part(waiting, slice(ready, None))
-        if hits is None or len(hits["toa"]) == 0:
-            self._count(late_hits=late, backlog=held.n_waiting)
+            hits = _part(hits, order_of_times(toa))
+        ready = int(np.searchsorted(hits["toa"], held.horizon))
+        if ready == 0:
+            held.hits = hits
+            self._count(late_hits=late, backlog=held.n_hits)
             return None
-        if late and not _ascend(hits["toa"]):
-            hits = _part(hits, _order(hits["toa"]))
-        labels = self._labels(hits)
-        closed, split = self._closed(hits["toa"], labels, held.horizon)
+        labels = self._labels(_part(hits, slice(ready)))
+        closed, split = self._closed(hits["toa"][:ready], labels, held.horizon)
         begin = _first(labels, closed)  # from here on some are of open clusters
-        behind = labels[begin:] >= closed
-        held.open = _part(hits, begin + np.flatnonzero(behind))
-        goes = np.concatenate([np.arange(begin), begin + np.flatnonzero(~behind)])
-        out = _part(hits, slice(begin)) if behind.all() else _part(hits, goes)
-        self._count(late_hits=late, split_clusters=split, backlog=held.n_waiting + len(held.open["toa"]))
-        return self._batch(out, labels[:begin] if behind.all() else labels[goes], closed)
+        stays = begin + np.flatnonzero(labels[begin:] >= closed)
+        labels[stays] = NOISE
+        held.hits = _concatenated([_part(hits, stays), _part(hits, slice(ready, None))])
+        self._count(late_hits=late, split_clusters=split, backlog=held.n_hits)
+        return _Round(_part(hits, slice(ready)), labels, stays, closed) if len(stays) < ready else None
 
     def _labels(self, hits: Columns) -> NDArray[np.int64]:
         names = ("toa", "x", "y", "chip") if self._chip and "chip" in hits else ("toa", "x", "y")
@@ -234,25 +238,22 @@ class EventStream:
             return total, cut
         return closed, 0
 
-    def _batch(self, hits: Columns, labels: NDArray[np.int64], count: int) -> Batch | None:
-        """Return the table of complete clusters and their hits, numbered on from the last batch."""
-        n = len(labels)
-        if n == 0:
-            return None
-        noise = 0
+    def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
+        """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
+        hits, labels, stays, count = found
+        out, noise = len(labels) - len(stays), 0
         if self._min_hits > 1:
-            is_large = np.bincount(labels, minlength=count) >= self._min_hits
-            labels = np.where(is_large, np.cumsum(is_large) - 1, -1)[labels]
-            noise, count = int(np.count_nonzero(labels < 0)), int(is_large.sum())
-        dataset = _dataset(hits)
-        table = cluster_table(dataset, labels, n_clusters=count)
-        before, hits_before = self.counters.clusters, self.counters.hits_out
-        table = table.assign_coords(cluster=table["cluster"] + before)
-        if "seed" in table:
-            table["seed"] = table["seed"] + hits_before
-        numbered = np.where(labels < 0, labels, labels + before) if noise else labels + before
-        self._count(hits_out=n, clusters=count, noise_hits=noise)
-        return Batch(table, dataset.assign(label=("hit", numbered)))
+            is_large = np.bincount(labels[labels >= 0], minlength=count) >= self._min_hits
+            labels = np.append(np.where(is_large, np.cumsum(is_large) - 1, NOISE), NOISE)[labels]
+            noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(is_large.sum())
+        table = cluster_table(_dataset(hits), labels, n_clusters=count)
+        before = self.counters
+        table = table.assign_coords(cluster=table["cluster"] + before.clusters)
+        seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
+        table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
+        self._count(hits_out=out, clusters=count, noise_hits=noise)
+        labels[labels >= 0] += before.clusters
+        return table, labels
 
     def _count(self, **changes: int) -> None:
         now = self.counters
@@ -261,40 +262,6 @@ class EventStream:
             new["backlog"] = changes["backlog"]
             new["largest_backlog"] = max(now.largest_backlog, changes["backlog"])
         self.counters = replace(now, **new)
-
-    # ----------------------------------------------------------------------------------------------------- the source
-    def _rounds(self) -> Iterator[tuple[list[Any], bool]]:
-        """Yield the items of each round, and whether it is the last."""
-        items: queue.Queue[Any] = queue.Queue(maxsize=4)
-        stop = threading.Event()
-        reader = threading.Thread(target=_read, args=(self._source, items, stop), name="daskclust-source", daemon=True)
-        reader.start()
-        try:
-            while True:
-                taken, is_last = self._take(items)
-                yield taken, is_last
-                if is_last:
-                    return
-        finally:
-            stop.set()
-
-    def _take(self, items: queue.Queue[Any]) -> tuple[list[Any], bool]:
-        """Return items for a round: of a buffer's hits, or what has come until time is up."""
-        taken: list[Any] = []
-        size, until = 0, time.monotonic() + self._latency
-        while size < self._buffer:
-            try:
-                item = items.get(timeout=max(until - time.monotonic(), 0.001))
-            except queue.Empty:
-                break
-            if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
-                return taken, True
-            taken.append(item)
-            size += _count_hits(item)
-        self.counters = replace(self.counters, waiting=items.qsize())
-        return taken, False
 
     def _decoded(self, item: Any) -> Columns:
         """Return the hits of an item, by name."""
@@ -311,52 +278,26 @@ class EventStream:
         return columns
 
 
+class _Round(NamedTuple):
+    """Hits in the order of time, their clusters, and which are of clusters that are not complete."""
+
+    hits: Columns
+    labels: NDArray[np.int64]  # `NOISE` for hits that stay
+    stays: NDArray[np.int64]  # places of hits that go into the next round
+    n_clusters: int
+
+
 class _Held:
-    """Hits that go into the next round."""
+    """Hits that go into the next round, in the order of time."""
 
     def __init__(self) -> None:
-        self.waiting: Columns | None = None  # later than the horizon, in the order of time
-        self.open: Columns | None = None  # of clusters that are not put out
+        self.hits: Columns | None = None
         self.latest = -np.inf
         self.horizon = -np.inf  # no hit earlier than this is to come
 
     @property
-    def n_waiting(self) -> int:
-        return 0 if self.waiting is None else len(self.waiting["toa"])
-
-
-class _End:
-    """The last item of a source, with what it raised."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
-
-
-def _read(source: Iterable[Any], items: queue.Queue[Any], stop: threading.Event) -> None:
-    """Put the items of a source into a queue, which makes it wait where it is too fast."""
-    error: BaseException | None = None
-    try:
-        for item in source:
-            while not stop.is_set():
-                try:
-                    items.put(item, timeout=0.1)
-                    break
-                except queue.Full:
-                    continue
-            if stop.is_set():
-                return
-    except BaseException as raised:
-        error = raised
-    finally:
-        close = getattr(source, "close", None)
-        if close is not None:
-            close()
-    while not stop.is_set():
-        try:
-            items.put(_End(error), timeout=0.1)
-            return
-        except queue.Full:
-            continue
+    def n_hits(self) -> int:
+        return 0 if self.hits is None else len(self.hits["toa"])
 
 
 def _count_hits(item: Any) -> int:
@@ -392,14 +333,6 @@ def _first(labels: NDArray[np.int64], cluster: int) -> int:
     """Return the place of a cluster's first hit, the number of hits where there is none."""
     place = int(np.argmax(labels == cluster))
     return place if labels[place] == cluster else len(labels)
-
-
-def _order(toa: NDArray[np.float64]) -> NDArray[Any]:
-    """Return the order of time, earlier hits first among those with one time."""
-    ticks = np.rint(toa * (1 / 1.5625))
-    if np.array_equal(ticks * 1.5625, toa):  # Timepix3's own times: whole numbers sort faster
-        return order_of_ticks(ticks.astype(np.int64))
-    return np.argsort(toa, kind="stable")
 
 
 def _ascend(toa: NDArray[np.float64]) -> bool:

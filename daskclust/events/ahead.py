@@ -1,0 +1,96 @@
+"""A source that is read by a thread of its own, a few items ahead and no more."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+_AHEAD = 4  # items
+
+
+class ReadAhead:
+    """Items of a source, in rounds.
+
+    Parameters
+    ----------
+    source : iterable
+        It is made to wait where it is too fast, and closed in the end where it can be.
+    size_of : function
+        Size of an item.
+    """
+
+    def __init__(self, source: Iterable[Any], size_of: Callable[[Any], int]) -> None:
+        self._source, self._size_of = source, size_of
+        self._items: queue.Queue[Any] = queue.Queue(maxsize=_AHEAD)
+        self._stop = threading.Event()
+
+    @property
+    def waiting(self) -> int:
+        """Number of items that have been read and not taken."""
+        return self._items.qsize()
+
+    def rounds(self, size: int, latency: float) -> Iterator[tuple[list[Any], bool]]:
+        """Yield the items of each round, and whether it is the last.
+
+        A round is of `size` in all or more, or of what comes within `latency` seconds.
+        """
+        reader = threading.Thread(target=self._read, name="daskclust-source", daemon=True)
+        reader.start()
+        try:
+            while True:
+                taken, is_last = self._take(size, latency)
+                yield taken, is_last
+                if is_last:
+                    return
+        finally:
+            self._stop.set()
+
+    def _take(self, wanted: int, latency: float) -> tuple[list[Any], bool]:
+        taken: list[Any] = []
+        size, until = 0, time.monotonic() + latency
+        while size < wanted:
+            try:
+                item = self._items.get(timeout=max(until - time.monotonic(), 0.001))
+            except queue.Empty:
+                break
+            if isinstance(item, _End):
+                if item.error is not None:
+                    raise item.error
+                return taken, True
+            taken.append(item)
+            size += self._size_of(item)
+        return taken, False
+
+    def _read(self) -> None:
+        error: BaseException | None = None
+        try:
+            for item in self._source:
+                if not self._put(item):
+                    return
+        except BaseException as raised:
+            error = raised
+        finally:
+            close = getattr(self._source, "close", None)
+            if close is not None:
+                close()
+        self._put(_End(error))
+
+    def _put(self, item: Any) -> bool:
+        """Wait until there is room; return False if nothing more is wanted."""
+        while not self._stop.is_set():
+            try:
+                self._items.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+
+class _End:
+    """The last item of a source, with what it raised."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
