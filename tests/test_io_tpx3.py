@@ -456,6 +456,43 @@ def test_xarray_engine(run):
     assert [guess("a.tpx3"), guess("A.TPX3"), guess("a.nc"), guess(3)] == [True, True, False, False]
 
 
+def test_xarray_finds_the_engine_by_its_name(run):
+    """The entry point of the installed package: if this fails, install it with ``pip install -e .``."""
+    whole = open_tpx3(run)
+    assert isinstance(xr.backends.list_engines()["tpx3"], Tpx3Entrypoint)
+    xr.testing.assert_identical(xr.open_dataset(run, engine="tpx3").load(), whole)
+    xr.testing.assert_identical(xr.open_dataset(run).load(), whole)  # guessed by its extension
+    lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=500)
+    assert lazy.chunks["hit"] == open_tpx3(run, chunks=500).chunks["hit"]
+    xr.testing.assert_identical(lazy.compute(), whole)
+    rechunked = xr.open_dataset(run, engine="tpx3", chunks={"hit": 1234}, hits_per_chunk=1234).compute()
+    xr.testing.assert_identical(rechunked, whole)
+    xr.testing.assert_identical(xr.open_dataset(run, engine="tpx3", group="tdc"), open_tpx3_triggers(run))
+    quad = xr.open_dataset(run, engine="tpx3", layout="quad", gap=2, phase_correction=True).load()
+    xr.testing.assert_identical(quad, open_tpx3(run, layout="quad", gap=2, phase_correction=True))
+
+
+def test_the_engine_tells_what_is_no_file_of_it(write, tmp_path):
+    with pytest.raises(ValueError, match=r"is empty \(0 bytes\)"):
+        xr.open_dataset(write(b""), engine="tpx3")
+    with pytest.raises(ValueError, match="has no chunk of Timepix3 words"):
+        xr.open_dataset(write(b"x,y,toa\n1,2,3\n"))
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        xr.open_dataset(tmp_path / "none.tpx3", engine="tpx3")
+
+
+def test_the_engine_on_a_worker_process(run):
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=900)
+        assert len(lazy.chunks["hit"]) > 3
+        xr.testing.assert_identical(lazy.compute(scheduler=client), open_tpx3(run))
+        total = lazy["tot"].sum(dtype=np.float64).compute(scheduler=client)
+        assert total == open_tpx3(run)["tot"].sum(dtype=np.float64)
+
+
 def test_on_a_cluster(run):
     from distributed import Client
 

@@ -141,8 +141,8 @@ def join_recent(piece, begin, hits, dt_max, matrix, cells, last, rows, masks, pa
     """Join hits begin[piece] to begin[piece + 1] with those of them before, local rule.
 
     Hits are taken in blocks. First the last hits of all touching pixels are copied, without a branch: what is older
-    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at. roots[piece]
-    becomes the number of clusters.
+    than `recent`, dt_max before the block, is masked out four at a time. Then the few others are looked at.
+    roots[piece] becomes the number of clusters.
     """
     first, toa = piece * cells, hits.toa
     for q in range(first, first + cells):
