@@ -465,8 +465,6 @@ def test_xarray_finds_the_engine_by_its_name(run):
     lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=500)
     assert lazy.chunks["hit"] == open_tpx3(run, chunks=500).chunks["hit"]
     xr.testing.assert_identical(lazy.compute(), whole)
-    rechunked = xr.open_dataset(run, engine="tpx3", chunks={"hit": 1234}, hits_per_chunk=1234).compute()
-    xr.testing.assert_identical(rechunked, whole)
     xr.testing.assert_identical(xr.open_dataset(run, engine="tpx3", group="tdc"), open_tpx3_triggers(run))
     quad = xr.open_dataset(run, engine="tpx3", layout="quad", gap=2, phase_correction=True).load()
     xr.testing.assert_identical(quad, open_tpx3(run, layout="quad", gap=2, phase_correction=True))

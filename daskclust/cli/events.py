@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -70,10 +72,13 @@ def events(
     with progress(f"clustering {source}", quiet=as_json) as work:
         if workers:
             from daskclust.events.estimator import EventBuilder
+            from daskclust.io import read_calibration
 
             EventBuilder(**parameters)._plan()  # refused before a cluster starts
             with cluster(workers):
-                data = _calibrated(_open(source, reading, trigger), calibration, tot_unit)
+                data = _open(source, reading, trigger)
+                if calibration is not None:
+                    data = _with_energy(data, read_calibration(calibration), tot_unit)
                 summary = _on_workers(work.compute(data.clust.events(**parameters)), output, hits, where)
         else:
             stream = _stream(source, parameters, reading, follow, idle, trigger, calibration, tot_unit)
@@ -115,12 +120,6 @@ def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Datas
     return io.read_hits(source, field="timepix", chunks=_ROUND)
 
 
-def _calibrated(data: xr.Dataset, folder: Path | None, tot_unit: str) -> xr.Dataset:
-    from daskclust import io
-
-    return data if folder is None else io.calibrate(data, io.read_calibration(folder), tot_unit=tot_unit)  # type: ignore[arg-type]
-
-
 def _stream(
     source: str,
     parameters: dict[str, Any],
@@ -139,21 +138,29 @@ def _stream(
     from daskclust.io.readout import follow as follow_file
 
     builder = EventBuilder(**parameters)
-    given = None if calibration is None else read_calibration(calibration)
-    prepare = None if given is None else partial(_with_energy, calibration=given, reading=reading, tot_unit=tot_unit)
+    prepare = None
+    if calibration is not None:
+        prepare = partial(_with_energy, calibration=read_calibration(calibration), tot_unit=tot_unit, **reading)
     options: dict[str, Any] = {"chip": reading["layout"] != "quad", "prepare": prepare}
-    if follow:
-        items = receive(source, timeout=idle) if source.startswith("tcp://") else follow_file(source, idle=idle)
-        reader = WordReader(layout=reading["layout"], gap=reading["gap"])
-        return EventStream(items, builder, disorder=reading["disorder"], reader=reader, **options)
-    return EventStream(_windows(_open(source, reading, trigger)), builder, disorder=0.0, buffer=1, **options)
+    if not follow:
+        return EventStream(_windows(_open(source, reading, trigger)), builder, disorder=0.0, buffer=1, **options)
+    stop = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, lambda *_: stop.set())  # what is there is clustered and written
+    get = receive if source.startswith("tcp://") else follow_file
+    reader = WordReader(layout=reading["layout"], gap=reading["gap"])
+    items = get(source, idle=idle, stop=stop.is_set)
+    return EventStream(items, builder, disorder=reading["disorder"], reader=reader, **options)
 
 
-def _with_energy(hits: xr.Dataset, *, calibration: Any, reading: dict[str, Any], tot_unit: Any) -> xr.Dataset:
+def _with_energy(
+    hits: xr.Dataset, calibration: Any, tot_unit: Any, *, layout: str = "", gap: int = 0, disorder: float = 0.0
+) -> xr.Dataset:
+    """Return hits with energies; those that have none (masked pixels, say) add nothing to their cluster's."""
     from daskclust.io import calibrate
 
-    """Return hits with energies; those that have none (masked pixels, say) add nothing to their cluster's."""
-    hits = hits.assign_attrs(layout=reading["layout"], gap=reading["gap"])
+    if layout:
+        hits = hits.assign_attrs(layout=layout, gap=gap)
     energy = calibrate(hits, calibration, tot_unit=tot_unit)["energy"]
     return hits.assign(energy=energy.where(energy > 0, 0))
 

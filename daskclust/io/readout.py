@@ -38,7 +38,7 @@ def follow(
     poll : float, default 0.05
         Seconds between two looks at the file.
     stop : function, optional
-        Asked at each look without growth; True ends it.
+        Asked at each look; True ends it.
 
     Yields
     ------
@@ -62,7 +62,7 @@ def follow(
         time.sleep(poll)
     with open(name, "rb", buffering=0) as stream:
         since = time.monotonic()
-        while True:
+        while not (stop is not None and stop()):
             if block := stream.read(_BLOCK):
                 done += len(block)
                 since = time.monotonic()
@@ -70,12 +70,18 @@ def follow(
                 continue
             if os.fstat(stream.fileno()).st_size < done:
                 raise ValueError(f"{name} became shorter than the {done} bytes read of it; follow the new file anew")
-            if (idle is not None and time.monotonic() - since > idle) or (stop is not None and stop()):
+            if idle is not None and time.monotonic() - since > idle:
                 return
             time.sleep(poll)
 
 
-def receive(address: str, *, timeout: float | None = None, stop: Callable[[], bool] | None = None) -> Iterator[bytes]:
+def receive(
+    address: str,
+    *,
+    idle: float | None = None,
+    timeout: float | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Iterator[bytes]:
     """Yield the bytes that come through TCP until the sender closes the connection.
 
     Parameters
@@ -83,8 +89,10 @@ def receive(address: str, *, timeout: float | None = None, stop: Callable[[], bo
     address : str
         ``tcp://host:port`` connects to a readout that listens there; ``tcp://listen@host:port`` waits there for a
         readout to connect, as SERVAL names it. An IPv6 host is in brackets.
+    idle : float, optional
+        Seconds without a byte after which the readout is taken as complete. By default only the sender ends it.
     timeout : float, optional
-        Seconds without a byte, or without a connection, that are an error. By default there is no limit.
+        Seconds without a connection that are an error. By default there is no limit.
     stop : function, optional
         Asked a few times a second; True ends it.
 
@@ -100,20 +108,18 @@ def receive(address: str, *, timeout: float | None = None, stop: Callable[[], bo
     OSError
         Where there is no connection.
     TimeoutError
-        After `timeout` seconds without a byte.
+        After `timeout` seconds without a connection.
     """
     listens, host, port = parse_address(address)
     with _connection(listens, host, port, timeout, stop) as connection:
         connection.settimeout(0.2)
         since = time.monotonic()
-        while True:
+        while not (stop is not None and stop()):
             try:
                 block = connection.recv(_BLOCK)
             except TimeoutError:
-                if stop is not None and stop():
+                if idle is not None and time.monotonic() - since > idle:
                     return
-                if timeout is not None and time.monotonic() - since > timeout:
-                    raise TimeoutError(f"nothing came from {address} for {timeout:g} s") from None
                 continue
             if not block:
                 return

@@ -1,0 +1,152 @@
+"""Event building's CUDA path in the simulator, thread by thread: the CPU's answer."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+
+import numpy as np
+import pytest
+from event_cases import TICK, VARIANTS, Case, assert_labels, cases, dense
+from hypothesis import given, settings
+from numba import cuda
+
+from daskclust import EventBuilder
+from daskclust.core.arrays import is_cuda
+from daskclust.core.partition import Chunk, Partition
+
+pytestmark = pytest.mark.cudasim
+
+
+@pytest.fixture(autouse=True, scope="module")
+def simulator():
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
+        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
+    yield
+    sys.setswitchinterval(before)
+
+
+def on_device(hits):
+    return {name: cuda.to_device(values) for name, values in hits.items()}
+
+
+def fit_on_device(case):
+    """Fit to simulated device arrays; the labels must be one."""
+    hits = {name: values for name, values in case.hits.items() if name != "chip" or not case.quad}
+    builder = case.estimator().fit(on_device(hits))
+    assert is_cuda(builder.labels_)
+    assert isinstance(builder.n_clusters_, int)
+    return builder
+
+
+@settings(max_examples=15)
+@given(cases(most=40))
+def test_drawn_cases(case):
+    assert_labels(fit_on_device(case), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("min_hits", [1, 3])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_more_hits_than_threads(variant, min_hits, is_sorted):
+    case = Case(dense(150, 2, ticks=400), 8 * TICK, {"variant": variant, "min_hits": min_hits})
+    if not is_sorted:
+        case = case.reordered(np.random.default_rng(1).permutation(150))
+    assert_labels(fit_on_device(case), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_few_and_equal_hits(variant):
+    for n, min_hits in ((1, 1), (1, 2), (20, 1), (20, 21)):
+        hits = {"x": np.full(n, -7), "y": np.full(n, 3), "toa": np.full(n, 5.0)}
+        case = Case(hits, 100.0, {"variant": variant, "min_hits": min_hits})
+        assert_labels(fit_on_device(case), case.answer())
+
+
+def test_coordinates_far_apart_need_no_table():
+    rng = np.random.default_rng(3)
+    hits = {name: rng.choice([-(10**9), 0, 1, 10**12], 60) for name in ("x", "y")} | {"toa": np.arange(60) * TICK}
+    case = Case(hits, 30.0)
+    assert_labels(fit_on_device(case), case.answer())
+
+
+def test_whole_floats_and_other_times():
+    hits = dense(40)
+    case = Case({**hits, "x": hits["x"].astype(float), "toa": hits["toa"].astype(np.float32)}, 50.0)
+    wanted = Case({**case.hits, "toa": case.hits["toa"].astype(float)}, 50.0).answer()
+    assert_labels(fit_on_device(case), wanted)
+
+
+def test_results_are_not_overwritten_by_the_next_fit():
+    first, second = (Case(dense(40, seed), 50.0) for seed in (4, 5))
+    builder = fit_on_device(first)
+    fit_on_device(second)
+    assert_labels(builder, first.answer())
+
+
+# --------------------------------------------------------------------------------------------------- a worker's chunks
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("cuts", [[], [300.3], [100.3, 110.3, 300.3, 5000.0, 6000.0]])
+def test_windows_as_a_worker_treats_them(variant, cuts):
+    """Chunks as the engine makes them of device arrays: local, carry, merge and finish."""
+    case = Case(dense(90, 6, ticks=400), 12 * TICK, {"variant": variant, "min_hits": 2})
+    case = case.reordered(np.random.default_rng(2).permutation(90))
+    columns = {name: case.hits[name] for name in ("toa", "x", "y", "chip")}
+    partition = Partition(cuts=(np.array(cuts),), period=(0.0,))
+    chunks = partition.split(on_device(columns), 0, "toa")
+    assert_labels_of_chunks(case, chunks)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_given_chunks(variant):
+    case = Case(dense(60, 7, ticks=300), 12 * TICK, {"variant": variant})
+    ends = [0, 20, 21, 45, 60]
+    chunks = []
+    for a, b in itertools.pairwise(ends):
+        columns = {name: case.hits[name][a:b].copy() for name in ("toa", "x", "y", "chip")}
+        chunks.append(Chunk(on_device(columns), np.arange(a, b), as_given=True))
+    assert_labels_of_chunks(case, chunks)
+
+
+def assert_labels_of_chunks(case, chunks):
+    plan = case.estimator()._plan()
+    before, locals_, frontiers = None, [], []
+    for measure in [plan.measure(chunk) for chunk in chunks]:
+        local, frontier = plan.local(measure, before)
+        before = plan.carry(measure, before)
+        locals_.append(local)
+        frontiers.append(frontier)
+    labels = np.full(len(case), -2)
+    for local, mine in zip(locals_, plan.merge(frontiers), strict=True):
+        ids, part = plan.owned_ids(local), plan.finish(local, mine)["labels"]
+        if len(ids):
+            assert is_cuda(part)
+            labels[ids] = part.copy_to_host()
+    np.testing.assert_array_equal(labels, case.answer())
+
+
+# ------------------------------------------------------------------------------------------------------------ bad input
+@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_times_that_are_no_numbers(value):
+    hits = dense(30)
+    hits["toa"][[17, 20]] = value
+    with pytest.raises(ValueError, match=rf"toa must be finite, got toa\[17\] = {value}"):
+        EventBuilder(100.0).fit(on_device(hits))
+
+
+def test_columns_that_are_wrong():
+    hits = on_device(dense(30))
+    with pytest.raises(ValueError, match="y must have one value for each of the 30 points"):
+        EventBuilder(100.0).fit({**hits, "y": cuda.to_device(np.zeros(29, np.uint16))})
+    with pytest.raises(ValueError, match=r"x must be whole numbers \(pixels\), got x\[3\] = 0\.5"):
+        EventBuilder(100.0).fit({**hits, "x": cuda.to_device(np.where(np.arange(30) == 3, 0.5, 1.0))})
+
+
+def test_no_hits():
+    nothing = {name: values[:0] for name, values in dense(3).items()}
+    builder = EventBuilder(100.0).fit({name: cuda.device_array(0, values.dtype) for name, values in nothing.items()})
+    assert_labels(builder, np.empty(0, np.int64))

@@ -1,0 +1,161 @@
+"""Timepix3 files and event building from host memory in the CUDA simulator: the host's answers, element by element."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from numba import cuda
+
+from daskclust import EventBuilder
+from daskclust.core.arrays import device_of, is_cuda
+from daskclust.events.device import cluster_on_gpu, quiet_windows
+from daskclust.io import open_tpx3, write_tpx3
+
+pytestmark = pytest.mark.cudasim
+
+COLUMNS = ("x", "y", "toa", "tot", "chip")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def simulator():
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
+        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
+    yield
+    sys.setswitchinterval(before)
+
+
+def hits(n=50, ticks=3000, pixels=6, chips=4, seed=0):
+    """Return dense hits in the order of time, many of them at equal times."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        "x": rng.integers(0, pixels, n).astype(np.uint16),
+        "y": rng.integers(0, pixels, n).astype(np.uint16),
+        "toa": np.sort(rng.integers(0, ticks, n)) * 1.5625,
+        "tot": (25 * rng.integers(0, 1024, n)).astype(np.float32),
+        "chip": rng.integers(0, chips, n).astype(np.uint8),
+    }
+    return xr.Dataset({name: ("hit", values) for name, values in columns.items()}, attrs={"field": "timepix"})
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+@pytest.mark.parametrize(
+    ("options", "ticks"),
+    [
+        ({}, 3000),
+        ({}, 8),  # nearly all times are equal: the order in the file decides
+        ({"layout": "quad", "gap": 3}, 3000),
+        ({"phase_correction": True}, 60),
+    ],
+)
+def test_a_file_is_read_as_on_the_host(tmp_path, options, ticks):
+    made = hits(60, ticks, pixels=256)
+    made = made.isel(hit=np.random.default_rng(1).permutation(60))
+    path = tmp_path / "run.tpx3"
+    write_tpx3(made, path, words_per_chunk=7)
+    want = open_tpx3(path, **options)
+    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)), **options)
+    assert got.attrs == want.attrs
+    for name in COLUMNS:
+        values = got[name].data
+        assert is_cuda(values), name
+        assert values.dtype == want[name].dtype
+        assert got[name].attrs == want[name].attrs
+        np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+
+
+def test_a_damaged_file_is_read_as_on_the_host(tmp_path):
+    """Chunks that are not aligned to words, bytes between them, words of other kinds, and a last chunk that is cut."""
+    path, parts = tmp_path / "run.tpx3", []
+    for seed in range(3):
+        write_tpx3(hits(12, pixels=256, seed=seed), path)
+        parts.append(path.read_bytes())
+    path.write_bytes(parts[0] + b"junk!" + parts[1] + parts[2][:-11])
+    want = open_tpx3(path)
+    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)))
+    assert want.attrs["n_bytes_skipped"] == 5
+    assert got.attrs == want.attrs
+    for name in COLUMNS:
+        values = got[name].data
+        np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+
+
+def test_a_file_without_hits(tmp_path):
+    path = tmp_path / "run.tpx3"
+    path.write_bytes(b"TPX3" + bytes([0, 0, 8, 0]) + (0x50 << 56).to_bytes(8, "little"))
+    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)))
+    assert got.sizes["hit"] == 0
+    assert [got[name].dtype for name in COLUMNS] == [np.uint16, np.uint16, np.float64, np.float32, np.uint8]
+
+
+def test_chunks_and_like_exclude_each_other(tmp_path):
+    path = tmp_path / "run.tpx3"
+    write_tpx3(hits(5), path)
+    with pytest.raises(ValueError, match="leave chunks out, got chunks=10"):
+        open_tpx3(path, chunks=10, like=cuda.to_device(np.zeros(1)))
+
+
+# ------------------------------------------------------------------------------------------------------- event building
+def assert_as_on_the_host(data, builder, **options):
+    want = builder.fit(data)
+    labels, count = cluster_on_gpu(data, builder, **options)
+    assert isinstance(labels, np.ndarray)
+    assert labels.dtype == np.int64
+    np.testing.assert_array_equal(labels, want.labels_)
+    assert count == want.n_clusters_
+
+
+@pytest.mark.parametrize("variant", ["local", "global", "static"])
+@pytest.mark.parametrize(("connectivity", "min_hits", "window"), [(8, 1, 8), (4, 3, 20), (8, 2, 1 << 22)])
+def test_windows_do_not_matter(variant, connectivity, min_hits, window):
+    data = hits(60, ticks=4000, chips=2)
+    toa = data["toa"].values
+    begin = quiet_windows(toa, 100.0, window)
+    assert (toa[begin[1:-1]] - toa[begin[1:-1] - 1] > 100.0).all()
+    assert len(begin) > 2 or window > 60
+    builder = EventBuilder(100.0, variant=variant, connectivity=connectivity, min_hits=min_hits)
+    assert_as_on_the_host(data, builder, window=window)
+
+
+@pytest.mark.parametrize("variant", ["local", "global", "static"])
+def test_without_quiet_gaps_there_is_one_window(variant):
+    data = hits(40, ticks=300)
+    assert quiet_windows(data["toa"].values, 100.0, 5).tolist() == [0, 40]
+    assert_as_on_the_host(data, EventBuilder(100.0, variant=variant), window=5)
+
+
+def test_a_gap_of_dt_max_is_not_quiet():
+    toa = np.array([0.0, 100.0, 200.0, 300.0 + 2**-20, 400.0])
+    assert quiet_windows(toa, 100.0, 1).tolist() == [0, 3, 5]
+    zero = np.zeros(5, np.uint16)
+    assert_as_on_the_host({"x": zero, "y": zero, "toa": toa}, EventBuilder(100.0), window=1)
+
+
+def test_chips_are_apart_but_on_a_quad():
+    data = hits(40, ticks=1500, chips=4)
+    builder = EventBuilder(100.0)
+    for layout in ("chips", "quad"):
+        assert_as_on_the_host(data.assign_attrs(layout=layout), builder, window=10)
+    on_chips, on_quad = (cluster_on_gpu(data.assign_attrs(layout=layout), builder)[1] for layout in ("chips", "quad"))
+    assert on_quad < on_chips
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_few_hits(n):
+    assert_as_on_the_host(hits(40).isel(hit=slice(n)), EventBuilder(100.0), window=5)
+
+
+def test_hits_that_are_not_sorted_are_refused():
+    data = hits(20)
+    toa = data["toa"].values.copy()
+    toa[7] = toa[6] - 1.5625
+    with pytest.raises(ValueError, match=r"in the order of time; toa\[7\] is before"):
+        cluster_on_gpu(data.assign(toa=("hit", toa)), EventBuilder(100.0))
+    toa[7] = np.nan
+    with pytest.raises(ValueError, match="toa"):
+        cluster_on_gpu(data.assign(toa=("hit", toa)), EventBuilder(100.0))

@@ -1,0 +1,102 @@
+"""Find out what is launched on CUDA, and compile and assemble it, without a GPU.
+
+What is launched, with which types, is found by running the CUDA plan of work on the CPU: `Recorder` stands for the
+device, runs each kernel's body in a CPU loop and remembers the launch.
+"""
+
+import functools
+import re
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+ARCHITECTURES = [(8, 0), (9, 0)]
+
+
+@functools.cache
+def assembler():
+    import nvidia.cu13
+
+    return Path(next(iter(nvidia.cu13.__path__))) / "bin" / "ptxas"
+
+
+def make_recorder():
+    from daskclust.core.arrays import Cuda
+
+    class Recorder(Cuda):
+        """A CUDA device whose arrays are numpy's and whose kernels run on the CPU."""
+
+        def __init__(self):
+            super().__init__(gives_cupy=False)
+            self.launched = []
+
+        def empty(self, shape, dtype):
+            return np.empty(shape, dtype)
+
+        def run(self, kernel, n, *args, grain=0):
+            self.launched.append((kernel, args))
+            kernel.run(n, *args)
+
+        def running_sum(self, values, sums):
+            self.launched.append(("running_sum", (values, sums)))
+            np.cumsum(values, out=sums, dtype=np.int32)
+
+        def to_host(self, array):
+            return array
+
+        def from_host(self, array):
+            return np.array(array)
+
+        def argument(self, array):
+            return array
+
+    return Recorder()
+
+
+def assemble(ptx, architecture, folder):
+    """Return ptxas's report; fail on an error or a spill."""
+    source = folder / "kernel.ptx"
+    source.write_text(ptx)
+    target = f"sm_{architecture[0]}{architecture[1]}"
+    command = [assembler(), f"-arch={target}", "-v", "--warn-on-spills", "-O3", source, "-o", folder / "kernel.cubin"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", done.stderr)
+    assert all(int(count) == 0 for count in spilled), done.stderr
+    return done.stderr
+
+
+def check(launched, folder, monkeypatch):
+    import numba.cuda.dispatcher
+    from numba import cuda
+    from numba.cuda import types
+    from numba.cuda.typing.typeof import typeof
+
+    from daskclust.core import scan
+
+    seen = set()
+    for architecture in ARCHITECTURES:
+        fake = SimpleNamespace(compute_capability=architecture)
+        monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda fake=fake: fake)
+        for kernel, args in launched:
+            if kernel == "running_sum":
+                totals = typeof(args[1])
+                sources = [
+                    (scan._scan_blocks.py_func, (typeof(args[0]), totals, totals, types.int64)),
+                    (scan._add_before.py_func, (totals, totals, types.int64)),
+                ]
+            else:
+                sources = [(kernel.grid.py_func, (types.int64, typeof(args)))]
+            for function, signature in sources:
+                key = (architecture, function.__name__, str(signature))
+                if key in seen:
+                    continue
+                seen.add(key)
+                ptx, _ = cuda.compile_ptx(function, signature, cc=architecture, device=False)
+                assert not re.search(r"\bfma\.", ptx), f"{function.__name__} fuses a multiplication with an addition"
+                divides = re.search(r"\b(div|rem)\.[su]64", ptx)
+                assert not divides or function.__name__.startswith("_place_by_order"), function.__name__  # 64-bit keys
+                assemble(ptx, architecture, folder)
+    return seen

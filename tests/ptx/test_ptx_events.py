@@ -1,0 +1,52 @@
+"""Compile and assemble every CUDA kernel that event building launches, without a GPU."""
+
+import numpy as np
+import pytest
+from event_cases import VARIANTS, Case, assert_labels, dense
+
+from daskclust.core.partition import Partition
+from ptx.recorder import check, make_recorder
+
+pytestmark = pytest.mark.ptx
+
+OF_EVERY_VARIANT = {"survey_hit", "gather", "flatten", "mark_root", "number_hit", "count_hits", "put_back", "fill"}
+OF_EVERY_VARIANT |= {"mark_large", "renumber_large", "look_up"}
+JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "static": {"join_quiet_window"}}
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    from daskclust.events import plan
+
+    recorder = make_recorder()
+    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
+    return recorder
+
+
+def names(launched):
+    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+
+
+@pytest.mark.parametrize("columns", ["uint16", "uint16 and chip", "int32", "int64"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, columns):
+    hits = dense(300, 1)
+    dtype = columns.split()[0]
+    hits = {**hits, "x": hits["x"].astype(dtype), "y": hits["y"].astype(dtype)}
+    if "chip" not in columns:
+        del hits["chip"]
+    shuffled = Case(hits, 40.0, {"variant": variant, "min_hits": 2})
+    shuffled = shuffled.reordered(np.random.default_rng(0).permutation(300))
+    assert_labels(shuffled.fit(), shuffled.answer())
+    assert names(recorder.launched) == OF_EVERY_VARIANT | JOINS[variant] | {"running_sum"}
+    assert check(recorder.launched, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_chunks_launch_nothing_else(recorder, variant):
+    case = Case(dense(300, 1), 40.0, {"variant": variant, "min_hits": 2})
+    case = case.reordered(np.random.default_rng(0).permutation(300))
+    partition = Partition(cuts=(np.array([500.3, 1500.3]),), period=(0.0,))
+    assert_labels(case.chunked((300,), partition), case.answer())
+    assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | {"running_sum"}
+    assert "survey_hit" in names(recorder.launched)
