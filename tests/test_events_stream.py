@@ -250,7 +250,9 @@ def test_following_ends(tmp_path):
         list(follow(tmp_path / "nothing", idle=0.1))
     path = tmp_path / "run"
     path.write_bytes(b"12345678")
-    assert b"".join(follow(path, stop=lambda: True)) == b"12345678"
+    looks = iter([False, True])
+    assert b"".join(follow(path, stop=lambda: next(looks))) == b"12345678"
+    assert not list(follow(path, stop=lambda: True))
     blocks = follow(path, poll=0.01)
     assert next(blocks) == b"12345678"
     path.write_bytes(b"1")

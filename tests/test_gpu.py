@@ -1,4 +1,4 @@
-"""CLUE on a GPU with cupy: the CPU's answer to the last bit, in cupy arrays. Run with ``python -m pytest -m gpu``."""
+"""Clustering on a GPU with cupy: the CPU's answer to the last bit, in cupy arrays. Run with ``python -m pytest -m gpu``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 import oracles
 import pytest
 from clue_cases import RESULTS, Case, assert_right, assert_same_results, cases, results
+from event_cases import VARIANTS, assert_labels, dense
+from event_cases import Case as EventCase
+from event_cases import cases as event_cases
 from hypothesis import given, settings
 from test_clue_reference import COUNTS, assert_equals_reference, inputs, load
 
-from daskclust import CLUE
+from daskclust import CLUE, EventBuilder
 from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
 from daskclust.core.arrays import device_of
 from daskclust.core.survey import group_range, survey
@@ -298,6 +301,58 @@ def test_columns_of_the_wrong_length(cupy):
     X = cupy.asarray(points(20, 2, np.float32, 5.0))
     with pytest.raises(ValueError, match="layer must have one value for each of the 20 points"):
         CLUE(dc=1.0, rhoc=1.0).fit(X, layer=cupy.zeros(19, np.int32))
+
+
+# ------------------------------------------------------------------------------------------------------ event building
+def fit_events(case):
+    """Fit a Dataset of cupy arrays; the labels must be one."""
+    import cupy
+
+    builder = case.estimator().fit(case.dataset().map(lambda array: array.copy(data=cupy.asarray(array.data)), keep_attrs=True))
+    assert type(builder.labels_) is cupy.ndarray
+    assert type(builder.n_clusters_) is int
+    return builder
+
+
+@settings(max_examples=20)
+@given(event_cases())
+def test_drawn_events(case):
+    assert_labels(fit_events(case), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("ticks", [20_000_000, 400_000_000])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_million_hits(variant, ticks, is_sorted):
+    hits = dense(1_000_000, 1, pixels=256, ticks=ticks, chips=4)
+    case = EventCase(hits, 200.0, {"variant": variant, "min_hits": 2})
+    if not is_sorted:
+        case = case.reordered(np.random.default_rng(2).permutation(len(case)))
+    wanted = case.fit().labels_
+    for _ in range(3):
+        assert_labels(fit_events(case), wanted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_windows_of_cupy(cupy, variant):
+    """Empty chunks, chunks as they are, and windows of hits in any order."""
+    case = EventCase(dense(3000, 2, ticks=20_000), 50.0, {"variant": variant, "min_hits": 2})
+    shuffled = case.reordered(np.random.default_rng(3).permutation(3000))
+    for drawn, rows, partition in ((case, (1000, 0, 1999, 1), "chunks"), (shuffled, (1500, 1500), "windows")):
+        lazy = {name: da.from_array(values, chunks=(rows,)).map_blocks(cupy.asarray, meta=cupy.empty(0, values.dtype))
+                for name, values in drawn.hits.items()}  # fmt: skip
+        builder = drawn.estimator().fit(lazy, partition=partition)
+        assert type(builder.labels_.compute()) is cupy.ndarray
+        assert_labels(builder, drawn.answer())
+
+
+def test_other_classes_of_hits(cupy):
+    hits = dense(500, 4)
+    case = EventCase({**hits, "x": hits["x"] * 10**9}, 50.0)  # no table of pixels is needed
+    wanted = case.answer()
+    assert_labels(EventBuilder(50.0).fit({name: cupy.asarray(values) for name, values in case.hits.items()}), wanted)
+    columns = [case.hits[name].astype(float) for name in ("x", "y", "toa", "chip")]
+    assert_labels(EventBuilder(50.0).fit(cupy.asarray(np.stack(columns, axis=1) // [10**9, 1, 1, 1])), brute(hits))
 
 
 # ------------------------------------------------------------------------------------------------------ shared kernels

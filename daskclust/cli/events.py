@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,7 +41,10 @@ def events(
     variant: Annotated[str, typer.Option(help="local, global or static: the definitions (iii) a, b, c.")] = "local",
     connectivity: Annotated[int, typer.Option(help="Pixels touch at corners too (8) or at sides only (4).")] = 8,
     min_hits: Annotated[int, typer.Option(help="Hits of a cluster at least.")] = 1,
-    layout: Annotated[str, typer.Option(help="chips: each on its own; quad: four side by side (.tpx3).")] = "chips",
+    layout: Annotated[
+        str | None,
+        typer.Option(help="chips: apart; quad: side by side.  [default: the file's, or chips]"),
+    ] = None,
     gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.")] = 0,
     disorder: Annotated[float, typer.Option(help="How much earlier than one before it a hit may come, in us.")] = 600.0,
     calibration: Annotated[
@@ -61,14 +63,15 @@ def events(
     """
     began = time.perf_counter()
     check_writable(output, hits)
-    _check_options(source, output, hits, follow, trigger, workers)
+    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
+    _check_outputs(source, output, hits)
+    _check_reading(source, reading, follow, trigger, workers)
     parameters: dict[str, Any] = {
         "dt_max": dt_max,
         "variant": variant,
         "connectivity": connectivity,
         "min_hits": min_hits,
     }
-    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
     with progress(f"clustering {source}", quiet=as_json) as work:
         if workers:
             from daskclust.events.estimator import EventBuilder
@@ -91,14 +94,29 @@ def events(
     show(summary, as_json, f"Events: {source}")
 
 
-def _check_options(
-    source: str, output: Path | None, hits: Path | None, follow: bool, trigger: int | None, workers: int
-) -> None:
-    for option, path in (("-o", output), ("--hits", hits)):
-        if path is not None and path.suffix not in (".parquet", ".pq"):
+def _check_outputs(source: str, output: Path | None, hits: Path | None) -> None:
+    given = [(option, path) for option, path in (("-o", output), ("--hits", hits)) if path is not None]
+    for option, path in given:
+        if path.suffix not in (".parquet", ".pq"):
             raise ValueError(f"{option} must be a .parquet file, got {path}")
+        if path.resolve() == Path(source).resolve():
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for _, path in given}) < len(given):
+        raise ValueError(f"-o and --hits are both {output}; write clusters and hits to two files")
+
+
+def _check_reading(source: str, reading: dict[str, Any], follow: bool, trigger: int | None, workers: int) -> None:
+    if reading["layout"] not in (None, "chips", "quad"):
+        raise ValueError(f"--layout must be chips or quad, got {reading['layout']!r}")
+    for option in ("gap", "disorder"):
+        if not reading[option] >= 0:
+            raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
+    if reading["gap"] and not (source.endswith(".tpx3") or follow):
+        raise ValueError(f"--gap is for raw .tpx3 words; {source} has coordinates of its own")
     if source.startswith("tcp://") and not follow:
         raise ValueError(f"{source} is a running readout; add --follow")
+    if follow and not source.startswith("tcp://") and not source.endswith(".tpx3"):
+        raise ValueError(f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}")
     if follow and workers:
         raise ValueError("--follow clusters in this process; leave --workers out")
     if trigger is not None and (follow or not source.endswith(".tpx3")):
@@ -110,14 +128,14 @@ def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Datas
     from daskclust import io
 
     if source.endswith(".tpx3"):
-        data = io.open_tpx3(source, chunks=_ROUND, **reading)
+        data = io.open_tpx3(source, chunks=_ROUND, **{**reading, "layout": reading["layout"] or "chips"})
         if trigger is not None:
             triggers = io.open_tpx3_triggers(source)
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
         return data
     if source.endswith(".t3pa"):
         return io.open_t3pa(source, chunks=_ROUND)
-    return io.read_hits(source, field="timepix", chunks=_ROUND)
+    return io.read_hits(source, field="timepix", layout=reading["layout"], chunks=_ROUND)
 
 
 def _stream(
@@ -138,29 +156,34 @@ def _stream(
     from daskclust.io.readout import follow as follow_file
 
     builder = EventBuilder(**parameters)
+    stop = threading.Event()
+    if follow:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, lambda *_: stop.set())  # what is there is clustered and written
+        layout, gap, order = reading["layout"] or "chips", reading["gap"], reading["disorder"]
+        reader = WordReader(layout=layout, gap=gap)  # type: ignore[arg-type]
+        items: Any = (receive if source.startswith("tcp://") else follow_file)(source, idle=idle, stop=stop.is_set)
+    else:
+        data = _open(source, reading, trigger)
+        layout, gap, order = data.attrs.get("layout", "chips"), int(data.attrs.get("gap", 0)), 0.0
+        reader, items = None, _windows(data)
     prepare = None
     if calibration is not None:
-        prepare = partial(_with_energy, calibration=read_calibration(calibration), tot_unit=tot_unit, **reading)
-    options: dict[str, Any] = {"chip": reading["layout"] != "quad", "prepare": prepare}
-    if not follow:
-        return EventStream(_windows(_open(source, reading, trigger)), builder, disorder=0.0, buffer=1, **options)
-    stop = threading.Event()
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, lambda *_: stop.set())  # what is there is clustered and written
-    get = receive if source.startswith("tcp://") else follow_file
-    reader = WordReader(layout=reading["layout"], gap=reading["gap"])
-    items = get(source, idle=idle, stop=stop.is_set)
-    return EventStream(items, builder, disorder=reading["disorder"], reader=reader, **options)
+        given = read_calibration(calibration)
+
+        def prepare(hits: xr.Dataset) -> xr.Dataset:
+            return _with_energy(hits.assign_attrs(layout=layout, gap=gap), given, tot_unit)
+
+    buffer = _ROUND if follow else 1  # a window is a round
+    return EventStream(
+        items, builder, disorder=order, buffer=buffer, chip=layout != "quad", reader=reader, prepare=prepare
+    )
 
 
-def _with_energy(
-    hits: xr.Dataset, calibration: Any, tot_unit: Any, *, layout: str = "", gap: int = 0, disorder: float = 0.0
-) -> xr.Dataset:
+def _with_energy(hits: xr.Dataset, calibration: Any, tot_unit: Any) -> xr.Dataset:
     """Return hits with energies; those that have none (masked pixels, say) add nothing to their cluster's."""
     from daskclust.io import calibrate
 
-    if layout:
-        hits = hits.assign_attrs(layout=layout, gap=gap)
     energy = calibrate(hits, calibration, tot_unit=tot_unit)["energy"]
     return hits.assign(energy=energy.where(energy > 0, 0))
 
@@ -201,7 +224,9 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
     counters = asdict(stream.counters)
     summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     summary |= {"clusters_kept": kept} if where is not None else {}
-    summary |= {name: counters[name] for name in ("noise_hits", "late_hits", "split_clusters") if counters[name]}
+    found = counters | dict(stream.reader.counts)
+    told = ("noise_hits", "late_hits", "split_clusters", "n_unknown", "n_chunks_cut", "n_bytes_skipped")
+    summary |= {name: found[name] for name in told if found.get(name)}
     return summary
 
 
@@ -222,6 +247,7 @@ def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, wher
 
     count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
     table = cluster_table(result, n_clusters=count).compute()
+    table = table.drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
     summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
     if where is not None:
         table = select(table, where)

@@ -91,6 +91,8 @@ def bench(
             table = "\n".join(f"{name}: {report[name]}" for name in list(report)[3:])
         else:
             lanes = None if counts == [0] else counts
+            if "," in (sizes or ""):
+                raise ValueError(f"events are timed at one size, the hits of each stream; got --sizes {sizes}")
             report = bench_events(round(float(sizes or "4e6")), device=device, lanes=lanes, repeats=repeats)
             table = events_markdown(report)
     print(table)

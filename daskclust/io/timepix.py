@@ -59,7 +59,8 @@ def open_tpx3(
     -------
     xarray.Dataset
         Variables of shape (n,) along ``hit``, sorted by ``toa``, and by place in the file where these are equal: ``x``,
-        ``y`` (uint16, pixel), ``toa`` (float64, ns, exact multiples of 1.5625), ``tot`` (float32, ns, multiples of 25),
+        ``y`` (uint16, pixel), ``toa`` (float64, ns, multiples of 1.5625, exact up to 2**49 ns, 6.5 days), ``tot``
+        (float32, ns, multiples of 25),
         ``chip`` (uint8). ``attrs`` hold ``layout``, ``gap`` of a quad, ``disorder`` (ns, the largest time by which a
         hit comes after a later one) and counts: of words ``n_pixel`` (hits), ``n_tdc``, ``n_tdc_errors`` among them,
         ``n_global_time``, ``n_control``, ``n_count_fb`` (counts without times: no hits), ``n_unknown``; of chunks
