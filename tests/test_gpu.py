@@ -1,4 +1,4 @@
-"""Clustering on a GPU with cupy: the CPU's answer to the last bit, in cupy arrays. Run with ``python -m pytest -m gpu``."""
+"""CLUE and event building on a GPU with cupy: the CPU's answer, in cupy arrays. Run: ``python -m pytest -m gpu``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from event_cases import cases as event_cases
 from hypothesis import given, settings
 from test_clue_reference import COUNTS, assert_equals_reference, inputs, load
 
-from daskclust import CLUE, EventBuilder
+from daskclust import CLUE
 from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
 from daskclust.core.arrays import device_of
 from daskclust.core.survey import group_range, survey
@@ -308,7 +308,8 @@ def fit_events(case):
     """Fit a Dataset of cupy arrays; the labels must be one."""
     import cupy
 
-    builder = case.estimator().fit(case.dataset().map(lambda array: array.copy(data=cupy.asarray(array.data)), keep_attrs=True))
+    hits = case.dataset().map(lambda values: values.copy(data=cupy.asarray(values.data)), keep_attrs=True)
+    builder = case.estimator().fit(hits)
     assert type(builder.labels_) is cupy.ndarray
     assert type(builder.n_clusters_) is int
     return builder
@@ -347,12 +348,14 @@ def test_windows_of_cupy(cupy, variant):
 
 
 def test_other_classes_of_hits(cupy):
-    hits = dense(500, 4)
-    case = EventCase({**hits, "x": hits["x"] * 10**9}, 50.0)  # no table of pixels is needed
+    case = EventCase(dense(500, 4), 50.0)
     wanted = case.answer()
-    assert_labels(EventBuilder(50.0).fit({name: cupy.asarray(values) for name, values in case.hits.items()}), wanted)
-    columns = [case.hits[name].astype(float) for name in ("x", "y", "toa", "chip")]
-    assert_labels(EventBuilder(50.0).fit(cupy.asarray(np.stack(columns, axis=1) // [10**9, 1, 1, 1])), brute(hits))
+    assert_labels(case.estimator().fit({name: cupy.asarray(values) for name, values in case.hits.items()}), wanted)
+    matrix = np.stack([case.hits[name].astype(float) for name in ("x", "y", "toa", "chip")], axis=1)
+    assert_labels(case.estimator().fit(cupy.asarray(matrix)), wanted)
+    case.hits["x"] = case.hits["x"].astype(np.int64) * 10**12  # no table of pixels is needed
+    case.hits["y"] = case.hits["y"].astype(np.int64)
+    assert_labels(fit_events(case), case.answer())
 
 
 # ------------------------------------------------------------------------------------------------------ shared kernels

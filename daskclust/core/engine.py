@@ -137,11 +137,13 @@ class Lazy:
         if self._moved:
             parts = self._in_order(tasks, parts, plan.name)
         arrays = {}
+        # dask leaves empty blocks out when it joins arrays, but not when it maps over them
+        boxes = tasks.delayed([tasks.add(f"{plan.name}-result", _boxed, part) for part in parts])
+        boxed = da.concatenate([da.from_delayed(box, (1,), dtype=object) for box in boxes])
         for name, dtype in dtypes.items():
             meta = self._meta.ravel()[:0].astype(dtype)
-            blocks = tasks.delayed([tasks.add(f"{plan.name}-{name}", operator.getitem, part, name) for part in parts])
-            sized = zip(blocks, self._lengths, strict=True)
-            arrays[name] = da.concatenate([da.from_delayed(block, (length,), meta=meta) for block, length in sized])
+            step = {"chunks": (self._lengths,), "dtype": dtype, "meta": meta, "token": f"daskclust-{plan.name}-{name}"}
+            arrays[name] = da.map_blocks(_from_box, boxed, name, **step)
         (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", _n_clusters, slices[0])])
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
@@ -257,6 +259,17 @@ def _join(parts: Sequence[Chunk]) -> Chunk:
 def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
     local, _ = local_and_frontier
     return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
+
+
+def _boxed(results: dict[str, Any]) -> Any:
+    """Return an array of one element, the results for a chunk."""
+    box = np.empty(1, object)
+    box[0] = results
+    return box
+
+
+def _from_box(box: Any, name: str) -> Any:
+    return box[0][name]
 
 
 def _n_clusters(merged: Any) -> np.int64:

@@ -176,7 +176,8 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
     if hasattr(data, "columns") and kind in ("pandas", "dask"):
         found = _frame_columns(data, [name for name in (*names, *optional) if name in data.columns])
     elif kind == "xarray" or isinstance(data, Mapping):
-        found = {name: getattr(data[name], "data", data[name]) for name in (*names, *optional) if name in data}
+        given = {name: data[name] for name in (*names, *optional) if name in data}
+        found = {name: values.data if library(values) == "xarray" else values for name, values in given.items()}
     elif getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple):
         return _array_columns(data, names, optional)
     else:

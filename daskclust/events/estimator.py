@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
-from daskclust.core.inputs import beside, columns_of, is_dask, on_device_of
+from daskclust.core.inputs import beside, columns_of, is_dask
 from daskclust.core.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 
@@ -146,7 +146,7 @@ def _checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     for name in ("x", "y", "chip"):
         if columns.get(name) is not None:
-            checked[name] = _whole(name, columns[name], toa)
+            checked[name] = _numbers(name, columns[name], toa)
     return checked
 
 
@@ -163,27 +163,13 @@ def _cast(values: Any, dtype: Any) -> Any:
     return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
 
 
-def _whole(name: str, values: Any, toa: Any) -> Any:
-    """Return a column of whole numbers beside toa, as the kernels take them."""
+def _numbers(name: str, values: Any, toa: Any) -> Any:
+    """Return a column of numbers beside toa."""
     values = values if hasattr(values, "dtype") else np.asarray(values)
     values = beside(toa, name, values, values.dtype)
-    if values.dtype.kind in "iu":
-        return values
-    if values.dtype.kind != "f":
+    if values.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be whole numbers, got {values.dtype}")
-    if is_dask(values):
-        return values.map_blocks(_from_float, name, dtype=np.int32, meta=values._meta.astype(np.int32))
-    return _from_float(values, name)
-
-
-def _from_float(values: Any, name: str) -> Any:
-    """Return whole floats as int32."""
-    host = device_of(values).to_host(values)
-    good = (np.abs(host) < 2**31) & (host == np.floor(host))
-    if not good.all():
-        row = int(np.argmin(good))
-        raise ValueError(f"{name} must be whole numbers (pixels), got {name}[{row}] = {host[row]}")
-    return on_device_of(values, host.astype(np.int32))
+    return values  # looked at when they are computed
 
 
 def _partition(asked: str | Partition, columns: dict[str, Any]) -> Partition | None:

@@ -10,7 +10,21 @@ from numpy.typing import NDArray
 from daskclust.core.arrays import HOST, Cuda, Host
 from daskclust.events.kernels import EIGHT, FOUR, HIGH, LOW, Hits, Matrix
 
+_FARTHEST = 1 << 62
 _MOST_CELLS = 1 << 26  # 256 MiB of last hits
+
+
+def check_extent(device: Host | Cuda, hits: Hits, facts: NDArray[np.int64]) -> None:
+    """Refuse coordinates whose differences 64 bits do not hold."""
+    for k, name in enumerate(("x", "y", "chip")):
+        low, high = int(facts[LOW + k]), int(facts[HIGH + k])
+        values = hits[k]
+        wrapped = values.dtype.kind == "u" and min(low, high) < 0  # above 63 bits
+        if wrapped or low <= -_FARTHEST or high >= _FARTHEST:
+            host = device.to_host(values)
+            raise ValueError(
+                f"{name} must lie between -2**62 and 2**62, got {host.min()} to {host.max()}; number the pixels anew"
+            )
 
 
 def make_matrix(

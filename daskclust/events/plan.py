@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.checks import check_count
-from daskclust.core.jit import Body, thread_count
+from daskclust.core.inputs import on_device_of
+from daskclust.core.jit import Body
 from daskclust.core.merge import Passage, PassageSlice, merge_passages
 from daskclust.core.partition import Chunk
 from daskclust.core.unionfind import flatten, start
-from daskclust.events import kernels
+from daskclust.events import kernels, numbering
 from daskclust.events.kernels import Hits, Matrix
-from daskclust.events.matrix import make_matrix
+from daskclust.events.matrix import check_extent, make_matrix
 
 Ids = NDArray[np.int64]
 
@@ -30,7 +31,6 @@ RULES: dict[str, Body] = {
     "global": kernels.near_latest,
     "static": kernels.near_earliest,
 }
-_PIECE = 1 << 16  # hits that are worth a thread of their own
 
 
 class Sorted(NamedTuple):
@@ -91,8 +91,8 @@ class EventPlan:
     # ----------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Sorted:
         """Check the hits, put them in the order of time, and cluster them where that needs no other chunk."""
-        device = device_of(chunk.columns["toa"])
-        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        device, chunk = device_of(chunk.columns["toa"]), _without_halo(chunk)
+        columns = {name: device.argument(_whole(chunk, name)) for name in chunk.columns}
         hits = Hits(columns["x"], columns["y"], columns.get("chip", device.empty(0, np.uint8)), columns["toa"])
         check_count(len(hits.toa))
         facts = self._survey(device, chunk, hits)
@@ -135,6 +135,7 @@ class EventPlan:
         if len(hits.toa) == 0:
             none = np.empty(0, np.int64)
             return Clusters(measures.chunk, None, measures.hits.toa[:0].astype(np.int64), none > 0, none), NO_PASSAGE
+        self._check_sequence(measures, hits, before)
         if self.variant == "local":
             labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
             firsts = _firsts(labels)
@@ -163,14 +164,14 @@ class EventPlan:
         """Return the labels of the chunk's hits, in the order of the data set."""
         device = device_of(local.chunk.columns["toa"])
         if merged is None:
-            labels = _in_given_order(device, local.labels, local.order)
+            labels = numbering.in_given_order(device, local.labels, local.order)
             return {"labels": device.give(labels), "n_clusters": local.n_clusters}
         contributes = local.is_kept.copy()
         contributes[local.shared] = merged.is_counted
         table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
         table[local.shared] = merged.numbers
         labels = device.from_host(table[local.labels])
-        return {"labels": device.give(_in_given_order(device, labels, local.order))}
+        return {"labels": device.give(numbering.in_given_order(device, labels, local.order))}
 
     # ------------------------------------------------------------------------------------------------------- its steps
     def _survey(self, device: Host | Cuda, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:
@@ -181,7 +182,7 @@ class EventPlan:
         if n == 0:
             return np.zeros_like(nothing)
         if device is HOST:
-            begin = _pieces(n)
+            begin = numbering.pieces_of(n)
             facts = np.zeros((len(begin) - 1, len(nothing)), np.int64)
             device.run(kernels.survey_piece, len(facts), begin, hits, facts, grain=1)
             facts = np.concatenate([facts[:, :3].min(axis=0), facts[:, 3:6].max(axis=0), facts[:, 6:].sum(axis=0)])
@@ -194,6 +195,7 @@ class EventPlan:
             row = int(np.flatnonzero(~np.isfinite(toa))[0])
             number = row if chunk.ids is None else int(chunk.ids[row])
             raise ValueError(f"toa must be finite, got toa[{number}] = {toa[row]}; remove such hits first")
+        check_extent(device, hits, facts)
         return facts
 
     def _cluster(self, device: Host | Cuda, hits: Hits, facts: Any, labels: Any) -> int:
@@ -206,15 +208,15 @@ class EventPlan:
         if device is HOST:
             begin = self._windows(hits.toa)
             roots = self._join_on_host(begin, hits, matrix, cells, parent)
-            return _number_on_host(begin, roots, parent, labels)
+            return numbering.number_on_host(begin, roots, parent, labels)
         self._join_on_cuda(device, hits, matrix, parent)
-        return _number_on_cuda(device, parent, labels)
+        return numbering.number_on_cuda(device, parent, labels)
 
     def _windows(self, toa: Any) -> Any:
         """Return where each thread's hits begin, at quiet gaps where there are any near."""
-        begin = _pieces(len(toa))
+        begin = numbering.pieces_of(len(toa))
         for k in range(1, len(begin) - 1):
-            low, high = begin[k], min(begin[k + 1], begin[k] + _PIECE // 2)
+            low, high = begin[k], min(begin[k + 1], begin[k] + numbering.PIECE // 2)
             gaps = np.flatnonzero(np.diff(toa[low - 1 : high]) > self.dt_max)
             if len(gaps):
                 begin[k] = low + gaps[0]
@@ -325,39 +327,28 @@ class EventPlan:
 NO_PASSAGE = Passage(0, _NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS.reshape(0, 2))
 
 
-# ------------------------------------------------------------------------------------------------- numbering, in memory
-def _pieces(n: int) -> NDArray[np.int64]:
-    """Return where the hits of each thread begin, and n."""
-    pieces = max(1, min(thread_count(), n // _PIECE))
-    return np.arange(pieces + 1) * n // pieces
+# ---------------------------------------------------------------------------------------------------- a chunk's columns
+def _without_halo(chunk: Chunk) -> Chunk:
+    """Return the chunk with its own hits only: a partition by space gives those on a border to both sides."""
+    if chunk.owned is None:
+        return chunk
+    device = device_of(chunk.columns["toa"])
+    columns = {name: device.take(values, chunk.owned) for name, values in chunk.columns.items()}
+    return chunk._replace(columns=columns, ids=chunk.ids[chunk.owned], owned=None)
 
 
-def _number_on_host(begin: Any, roots: Any, parent: Any, labels: Any) -> int:
-    pieces = len(begin) - 1
-    ends, crossing = np.empty(pieces, np.int64), begin[:-1].copy()
-    if roots[0] < 0:
-        kernels.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
-    base = np.cumsum(roots) - roots
-    kernels.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
-    kernels.resolve.run(pieces, begin, crossing, labels, grain=1)
-    return int(ends[-1])
-
-
-def _number_on_cuda(device: Host | Cuda, parent: Any, labels: Any) -> int:
-    n = len(labels)
-    roots = device.scratch("roots", n, np.int32)
-    device.run(kernels.mark_root, n, parent, roots)
-    device.running_sum(roots, roots)
-    device.run(kernels.number_hit, n, parent, roots, labels)
-    return int(device.to_host(roots[n - 1 : n])[0])
-
-
-def _in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
-    if order is None:
-        return labels
-    given = device.empty(len(labels), np.int64)
-    device.run(kernels.put_back, len(labels), order, labels, given)
-    return given
+def _whole(chunk: Chunk, name: str) -> Any:
+    """Return a column; coordinates that are given as floats must be whole, and become int32."""
+    values = chunk.columns[name]
+    if name == "toa" or values.dtype.kind != "f":
+        return values
+    host = device_of(values).to_host(values)
+    good = (np.abs(host) < 2**31) & (host == np.floor(host))
+    if not good.all():
+        row = int(np.argmin(good))
+        number = row if chunk.ids is None else int(chunk.ids[row])
+        raise ValueError(f"{name} must be whole numbers (pixels), got {name}[{number}] = {host[row]}")
+    return on_device_of(values, host.astype(np.int32))
 
 
 # ----------------------------------------------------------------------------------------------- open hits, on the host

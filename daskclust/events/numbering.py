@@ -1,0 +1,54 @@
+"""Pieces of hits for threads, and the numbers of clusters, in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import Cuda, Host
+from daskclust.core.jit import thread_count
+from daskclust.events import kernels
+
+PIECE = 1 << 16  # hits that are worth a thread of their own
+
+
+def pieces_of(n: int) -> NDArray[np.int64]:
+    """Return where the hits of each thread begin, and n."""
+    pieces = max(1, min(thread_count(), n // PIECE))
+    return np.arange(pieces + 1) * n // pieces
+
+
+def number_on_host(begin: Any, roots: Any, parent: Any, labels: Any) -> int:
+    """Write the labels of hits in pieces that are joined; return the number of clusters.
+
+    `roots` is how many clusters begin in each piece, -1 first where that is to be counted.
+    """
+    pieces = len(begin) - 1
+    ends, crossing = np.empty(pieces, np.int64), begin[:-1].copy()
+    if roots[0] < 0:
+        kernels.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
+    base = np.cumsum(roots) - roots
+    kernels.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
+    kernels.resolve.run(pieces, begin, crossing, labels, grain=1)
+    return int(ends[-1])
+
+
+def number_on_cuda(device: Host | Cuda, parent: Any, labels: Any) -> int:
+    """Write the labels of hits from a flat forest; return the number of clusters."""
+    n = len(labels)
+    roots = device.scratch("roots", n, np.int32)
+    device.run(kernels.mark_root, n, parent, roots)
+    device.running_sum(roots, roots)
+    device.run(kernels.number_hit, n, parent, roots, labels)
+    return int(device.to_host(roots[n - 1 : n])[0])
+
+
+def in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
+    """Return labels of sorted hits in the order in which these were given."""
+    if order is None:
+        return labels
+    given = device.empty(len(labels), np.int64)
+    device.run(kernels.put_back, len(labels), order, labels, given)
+    return given
