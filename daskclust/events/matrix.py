@@ -11,7 +11,7 @@ from daskclust.core.arrays import HOST, Cuda, Host
 from daskclust.events.kernels import EIGHT, FOUR, HIGH, LOW, Hits, Matrix
 
 _FARTHEST = 1 << 62
-_MOST_CELLS = 1 << 26  # 256 MiB of last hits
+MOST_CELLS = 1 << 26  # 256 MiB of last hits, of all threads
 
 
 def check_extent(device: Host | Cuda, hits: Hits, facts: NDArray[np.int64]) -> None:
@@ -36,14 +36,14 @@ def make_matrix(
     """
     touching = EIGHT if connectivity == 8 else FOUR
     matrix, cells = _layout(facts, touching)
-    if cells > _MOST_CELLS and device is HOST:
+    if cells > MOST_CELLS and device is HOST:
         hits = compact_pixels(hits)
         columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
         extent = [column.min() for column in columns] + [column.max() for column in columns]
         matrix, cells = _layout(np.array(extent, np.int64), touching)
-        if cells > _MOST_CELLS:
+        if cells > MOST_CELLS:
             raise ValueError(
-                f"the hits are on {cells} pixels after gaps between them are left out, more than the {_MOST_CELLS} "
+                f"the hits are on {cells} pixels after gaps between them are left out, more than the {MOST_CELLS} "
                 "that fit a table; are x and y pixel numbers? Cluster parts of the detector one by one otherwise"
             )
     return hits, matrix, cells

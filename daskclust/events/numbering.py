@@ -14,9 +14,9 @@ from daskclust.events import kernels
 PIECE = 1 << 16  # hits that are worth a thread of their own
 
 
-def pieces_of(n: int) -> NDArray[np.int64]:
-    """Return where the hits of each thread begin, and n."""
-    pieces = max(1, min(thread_count(), n // PIECE))
+def pieces_of(n: int, most: int = 1 << 30) -> NDArray[np.int64]:
+    """Return where the hits of each thread begin, of `most` threads at most, and n."""
+    pieces = max(1, min(thread_count(), n // PIECE, most))
     return np.arange(pieces + 1) * n // pieces
 
 

@@ -22,7 +22,7 @@ from daskclust.core.partition import Chunk
 from daskclust.core.unionfind import flatten, start
 from daskclust.events import kernels, numbering
 from daskclust.events.kernels import Hits, Matrix
-from daskclust.events.matrix import check_extent, make_matrix
+from daskclust.events.matrix import MOST_CELLS, check_extent, make_matrix
 
 Ids = NDArray[np.int64]
 
@@ -134,7 +134,7 @@ class EventPlan:
         ids = _sorted_ids(measures)
         if len(hits.toa) == 0:
             none = np.empty(0, np.int64)
-            return Clusters(measures.chunk, None, measures.hits.toa[:0].astype(np.int64), none > 0, none), NO_PASSAGE
+            return Clusters(measures.chunk, None, none, none > 0, none), NO_PASSAGE
         self._check_sequence(measures, hits, before)
         if self.variant == "local":
             labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
@@ -206,15 +206,15 @@ class EventPlan:
         hits, matrix, cells = make_matrix(device, hits, facts, self.connectivity)
         parent = device.scratch("parent", n, np.int32)
         if device is HOST:
-            begin = self._windows(hits.toa)
+            begin = self._windows(hits.toa, MOST_CELLS // cells)
             roots = self._join_on_host(begin, hits, matrix, cells, parent)
             return numbering.number_on_host(begin, roots, parent, labels)
         self._join_on_cuda(device, hits, matrix, parent)
         return numbering.number_on_cuda(device, parent, labels)
 
-    def _windows(self, toa: Any) -> Any:
-        """Return where each thread's hits begin, at quiet gaps where there are any near."""
-        begin = numbering.pieces_of(len(toa))
+    def _windows(self, toa: Any, most: int) -> Any:
+        """Return where each thread's hits begin, of `most` at most, at quiet gaps where there are any near."""
+        begin = numbering.pieces_of(len(toa), most)
         for k in range(1, len(begin) - 1):
             low, high = begin[k], min(begin[k + 1], begin[k] + numbering.PIECE // 2)
             gaps = np.flatnonzero(np.diff(toa[low - 1 : high]) > self.dt_max)
