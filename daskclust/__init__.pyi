@@ -3,6 +3,7 @@ __version__: str
 __all__ = [
     "CLUE",
     "EventBuilder",
+    "EventStream",
     "ExponentialKernel",
     "GaussianKernel",
     "accessor",
@@ -27,3 +28,4 @@ from .clue.density_kernels import ExponentialKernel as ExponentialKernel
 from .clue.density_kernels import GaussianKernel as GaussianKernel
 from .clue.estimator import CLUE as CLUE
 from .events.estimator import EventBuilder as EventBuilder
+from .events.stream import EventStream as EventStream

@@ -6,9 +6,6 @@ and grids small: a launched thread costs about 0.3 ms.
 
 from __future__ import annotations
 
-import os
-import sys
-
 import numpy as np
 import oracles
 import pytest
@@ -23,16 +20,6 @@ from daskclust.core.partition import Partition
 from daskclust.core.unionfind import flatten, start, unite_edges
 
 pytestmark = pytest.mark.cudasim
-
-
-@pytest.fixture(autouse=True, scope="module")
-def simulator():
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
-        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
-    yield
-    sys.setswitchinterval(before)
 
 
 def fit_on_device(case, columns_too=True):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 
 import numpy as np
 import pytest
@@ -17,16 +15,6 @@ from daskclust.core.arrays import is_cuda
 from daskclust.core.partition import Chunk, Partition
 
 pytestmark = pytest.mark.cudasim
-
-
-@pytest.fixture(autouse=True, scope="module")
-def simulator():
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
-        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
-    yield
-    sys.setswitchinterval(before)
 
 
 def on_device(hits):

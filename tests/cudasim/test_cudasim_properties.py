@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import numpy as np
 import pytest
 from numba import cuda
@@ -14,16 +11,6 @@ from daskclust.properties import _pixel_arrays
 from daskclust.properties.kernels import BY_ENERGY, BY_NOTHING, BY_TOT
 
 pytestmark = pytest.mark.cudasim
-
-
-@pytest.fixture(autouse=True, scope="module")
-def simulator():
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
-        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
-    yield
-    sys.setswitchinterval(before)
 
 
 def columns(n, k, optional=True):

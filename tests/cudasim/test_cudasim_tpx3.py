@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -18,16 +15,6 @@ from daskclust.io import open_tpx3, write_tpx3
 pytestmark = pytest.mark.cudasim
 
 COLUMNS = ("x", "y", "toa", "tot", "chip")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def simulator():
-    if os.environ.get("NUMBA_ENABLE_CUDASIM") != "1":
-        pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
-    yield
-    sys.setswitchinterval(before)
 
 
 def hits(n=50, ticks=3000, pixels=6, chips=4, seed=0):
