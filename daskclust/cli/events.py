@@ -135,7 +135,7 @@ def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Datas
         return data
     if source.endswith(".t3pa"):
         return io.open_t3pa(source, chunks=_ROUND)
-    return io.read_hits(source, field="timepix", layout=reading["layout"], chunks=_ROUND)
+    return _in_time(io.read_hits(source, field="timepix", layout=reading["layout"], chunks=_ROUND))
 
 
 def _stream(
@@ -188,11 +188,16 @@ def _with_energy(hits: xr.Dataset, calibration: Any, tot_unit: Any) -> xr.Datase
     return hits.assign(energy=energy.where(energy > 0, 0))
 
 
+def _in_time(data: xr.Dataset) -> xr.Dataset:
+    """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
+    toa = data["toa"].data
+    if (toa[1:] >= toa[:-1]).all():
+        return data
+    return data.compute().sortby("toa").chunk({"hit": _ROUND})
+
+
 def _windows(data: xr.Dataset) -> Iterator[xr.Dataset]:
-    """Yield the chunks of a Dataset in the order of time, computed one after the other."""
-    toa = data["toa"]
-    if not (toa.data[1:] >= toa.data[:-1]).all():
-        data = data.compute().sortby("toa").chunk({"hit": _ROUND})
+    """Yield the chunks of a Dataset, computed one after the other."""
     start = 0
     for length in data.chunks.get("hit", (data.sizes["hit"],)):
         yield data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
