@@ -387,7 +387,7 @@ DT = ("--dt-max", 200)
         (("run.tpx3", *DT, "--where", "size >"), "is no expression"),
         (("run.tpx3", *DT, "--where", "__import__('os')"), "__import__"),
         (("run.tpx3", *DT, "--trigger", 3), "channel must be 1 or 2, got 3"),
-        (("hits.csv", *DT, "--trigger", 1), "--trigger needs a complete .tpx3 file"),
+        (("hits.csv", *DT, "--trigger", 1), "--trigger is for raw .tpx3 words"),
         (("tcp://127.0.0.1:1", *DT), "add --follow"),
         (("tcp://nowhere", *DT, "--follow"), "is no address"),
         (("run.tpx3", *DT, "--follow", "--workers", 2), "leave --workers out"),

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from daskclust import EventBuilder
 from daskclust.datasets import readout_order, timepix
 from daskclust.events.stream import EventStream
-from daskclust.io import WordReader, follow, open_tpx3, receive, write_tpx3
+from daskclust.io import (
+    WordReader,
+    follow,
+    open_tpx3,
+    open_tpx3_triggers,
+    receive,
+    time_of_flight,
+    write_tpx3,
+)
 from daskclust.io.readout import parse_address
 from daskclust.properties import cluster_table
 
@@ -104,6 +112,27 @@ def test_raw_bytes_cut_anywhere(tmp_path, step):
     stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=500)
     assert_same_tables(list(stream), expected)
     assert stream.reader.counts["n_pixel"] == stream.counters.hits_out == 3000
+
+
+@pytest.mark.parametrize("step", [500, 10**6])
+def test_times_of_flight(tmp_path, step):
+    made = timepix(3000, rng=5)
+    triggers = xr.Dataset({"time": ("trigger", np.arange(3000.0, made["toa"].max(), 7000.0))})
+    path = tmp_path / "run.tpx3"
+    write_tpx3(made.isel(hit=readout_order(made, disorder=5e3, rng=6)), path, triggers=triggers)
+    hits = open_tpx3(path)
+    hits["tof"] = time_of_flight(hits["toa"], open_tpx3_triggers(path))
+    expected = offline(hits.dropna("hit"), EventBuilder(200.0))
+    data = path.read_bytes()
+    pieces = [data[k : k + step] for k in range(0, len(data), step)]
+    stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=200, reader=WordReader(trigger=1))
+    got = xr.concat(list(stream), "cluster")
+    later = got["toa"].values >= 3000.0
+    assert np.isnan(got["tof"].values[~later]).all()
+    for name in ("toa", "tof"):
+        np.testing.assert_array_equal(got[name].values[later][5:], expected[name].values[-later.sum() :][5:])
+    with pytest.raises(ValueError, match="input 1 or 2"):
+        WordReader(trigger=3)
 
 
 def test_quad_clusters_cross_the_seam(tmp_path):

@@ -51,7 +51,7 @@ def events(
         Path | None, typer.Option(help="Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.")
     ] = None,
     tot_unit: Annotated[str, typer.Option(help="Unit of ToT in the calibration: ns or tick (25 ns).")] = "ns",
-    trigger: Annotated[int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (.tpx3).")] = None,
+    trigger: Annotated[int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (raw words).")] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, or read from tcp://.")] = False,
     idle: Annotated[float | None, typer.Option(help="With --follow: seconds without data after which it ends.")] = None,
     workers: Annotated[int, typer.Option(help="Dask workers; 0: window after window, on all cores.")] = 0,
@@ -119,8 +119,8 @@ def _check_reading(source: str, reading: dict[str, Any], follow: bool, trigger: 
         raise ValueError(f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}")
     if follow and workers:
         raise ValueError("--follow clusters in this process; leave --workers out")
-    if trigger is not None and (follow or not source.endswith(".tpx3")):
-        raise ValueError("--trigger needs a complete .tpx3 file")
+    if trigger is not None and not (follow or source.endswith(".tpx3")):
+        raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times; got {source}")
 
 
 def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Dataset:
@@ -161,7 +161,7 @@ def _stream(
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda *_: stop.set())  # what is there is clustered and written
         layout, gap, order = reading["layout"] or "chips", reading["gap"], reading["disorder"]
-        reader = WordReader(layout=layout, gap=gap)  # type: ignore[arg-type]
+        reader = WordReader(layout=layout, gap=gap, trigger=trigger)  # type: ignore[arg-type]
         items: Any = (receive if source.startswith("tcp://") else follow_file)(source, idle=idle, stop=stop.is_set)
     else:
         data = _open(source, reading, trigger)

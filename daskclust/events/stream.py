@@ -24,6 +24,7 @@ from daskclust.core.timesort import order_of_times
 from daskclust.events.ahead import ReadAhead
 from daskclust.events.estimator import EventBuilder
 from daskclust.io.readout import WordReader
+from daskclust.io.timepix import time_of_flight
 from daskclust.properties import cluster_table
 
 _log = logging.getLogger(__name__)
@@ -99,7 +100,8 @@ class EventStream:
     chip : bool, default True
         Whether chips are apart; False where coordinates are common to all.
     reader : WordReader, optional
-        What makes hits of bytes; by default one for chips that are apart.
+        What makes hits of bytes; by default one for chips that are apart. With a ``trigger``, hits and clusters get
+        times of flight.
     prepare : function, optional
         Takes and returns a Dataset of hits before they are clustered: calibration, correction of time walk.
 
@@ -241,6 +243,9 @@ class EventStream:
     def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
         """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
         hits, labels, stays, count = found
+        if self.reader.trigger is not None and len(labels):
+            toa = hits["toa"]
+            hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa[0])))
         out, noise = len(labels) - len(stays), 0
         if self._min_hits > 1:
             is_large = np.bincount(labels[labels >= 0], minlength=count) >= self._min_hits

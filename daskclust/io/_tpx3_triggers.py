@@ -63,20 +63,23 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
     with index.file.mapped() as (data, _):
         take_triggers.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
         del data
-    fine = (words >> np.uint64(5)).astype(np.int64) & 0xF
-    time = (ticks + index.base) * TICK + np.where((fine >= 1) & (fine <= 12), fine - 1, 0) * _FINE_STEP
-    order = np.argsort(time, kind="stable")
-    edge = (words >> np.uint64(56)).astype(np.uint8) & np.uint8(0xF)
-    columns: dict[str, npt.NDArray[Any]] = {
-        "time": time,
-        "channel": np.where((edge == 0xF) | (edge == 0xA), 1, 2).astype(np.uint8),
-        "is_rising": (edge == 0xF) | (edge == 0xE),
-        "number": ((words >> np.uint64(44)) & np.uint64(0xFFF)).astype(np.uint16),
-        "chip": chip,
-    }
+    columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
+    order = np.argsort(columns["time"], kind="stable")
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
     variables = {key: ("trigger", values[order], about[key]) for key, values in columns.items()}
     return xr.Dataset(variables, attrs={"source": name, **index.counts})
+
+
+def trigger_columns(words: npt.NDArray[np.uint64], ticks: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns of TDC words, whose coarse times in ticks of 1.5625 ns are known."""
+    fine = (words >> np.uint64(5)).astype(np.int64) & 0xF
+    edge = (words >> np.uint64(56)).astype(np.uint8) & np.uint8(0xF)
+    return {
+        "time": ticks * TICK + np.where((fine >= 1) & (fine <= 12), fine - 1, 0) * _FINE_STEP,
+        "channel": np.where((edge == 0xF) | (edge == 0xA), 1, 2).astype(np.uint8),
+        "is_rising": (edge == 0xF) | (edge == 0xE),
+        "number": ((words >> np.uint64(44)) & np.uint64(0xFFF)).astype(np.uint16),
+    }
 
 
 def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool = True) -> Any:

@@ -15,6 +15,7 @@ from daskclust.core.jit import kernel
 
 from ._tpx3_decode import on_quad
 from ._tpx3_stream import Hits, WordDecoder
+from ._tpx3_triggers import trigger_columns
 from ._tpx3_words import TICK
 
 _BLOCK = 1 << 22  # bytes that are read at once
@@ -174,11 +175,13 @@ class WordReader:
         As of `daskclust.io.open_tpx3`.
     gap : int, default 0
         Pixels between the chips of a quad.
+    trigger : {1, 2}, optional
+        The TDC input whose rising edges are triggers: `triggers` are kept for times of flight.
 
     Raises
     ------
     ValueError
-        For another layout.
+        For another layout or input.
 
     Notes
     -----
@@ -186,10 +189,13 @@ class WordReader:
     started less than 26.84 s before; else all are smaller by one and the same number of such periods.
     """
 
-    def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0) -> None:
+    def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0, trigger: int | None = None) -> None:
         if layout not in ("chips", "quad"):
             raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
-        self._layout, self._gap = layout, gap
+        if trigger not in (None, 1, 2):
+            raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
+        self._layout, self._gap, self.trigger = layout, gap, trigger
+        self._triggers = np.empty(0, np.float64)
         self._decoder = WordDecoder()
         self._base: int | None = None
 
@@ -206,9 +212,19 @@ class WordReader:
         """Say that no more bytes come; return hits that waited."""
         return self._columns(self._decoder.close())
 
+    def triggers(self, since: float) -> npt.NDArray[np.float64]:
+        """Return the times of triggers (ns) from the last one before `since` on; earlier ones are forgotten."""
+        base = (self._base or 0) * TICK
+        self._triggers = self._triggers[max(int(np.searchsorted(self._triggers, since - base, "right")) - 1, 0) :]
+        return self._triggers + base
+
     def _columns(self, hits: Hits) -> dict[str, npt.NDArray[Any]]:
         if self._base is None and len(hits.tick):
             self._base = self._decoder.base or 0
+        if self.trigger is not None and len(hits.trigger_tick):
+            found = trigger_columns(hits.trigger_word, hits.trigger_tick)
+            counts = (found["channel"] == self.trigger) & found["is_rising"]
+            self._triggers = np.sort(np.concatenate([self._triggers, found["time"][counts]]))
         if self._layout == "quad" and len(hits.chip):
             if hits.chip.max() > 3:
                 raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
