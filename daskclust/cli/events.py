@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -19,9 +20,10 @@ from daskclust.cli._frame import check_writable, cluster, progress, show
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.events.stream import Batch, EventStream
+    from daskclust.events.stream import EventStream
 
 _ROUND = 1 << 20  # hits that are clustered at once
+_UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 
 
 def events(
@@ -207,25 +209,30 @@ def _windows(data: xr.Dataset) -> Iterator[xr.Dataset]:
 def _write(stream: EventStream, output: Path | None, hits: Path | None, where: str | None, work: Any) -> dict[str, Any]:
     """Write what a stream puts out; return the summary."""
     from daskclust.io import ParquetSink
+    from daskclust.properties import select, select_hits
 
     kept = 0
     with ExitStack() as files:
         sinks = [None if path is None else files.enter_context(ParquetSink(path)) for path in (output, hits)]
 
-        def put(batch: Batch) -> int:
-            batch = _selected(batch, where)
-            for sink, rows in zip(sinks, batch, strict=True):
-                if sink is not None:
+        def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> int:
+            if where is not None:
+                clusters = select(clusters, where)
+                its_hits = None if its_hits is None else select_hits(its_hits, clusters)
+            for sink, rows in zip(sinks, (clusters, its_hits), strict=True):
+                if sink is not None and rows is not None:
                     sink.write(rows)
-            return batch.clusters.sizes["cluster"]
+            return clusters.sizes["cluster"]
 
-        with ThreadPoolExecutor(1) as writer:  # one batch is written while the next one is clustered
-            before: Future[int] | None = None
-            for batch in stream.batches():
-                kept += before.result() if before is not None else 0
-                before = writer.submit(put, batch)
+        batches = ((table, None) for table in stream) if hits is None else stream.batches()
+        with ThreadPoolExecutor(1) as writer:  # some batches are written while the next ones are clustered
+            under_way: deque[Future[int]] = deque()
+            for batch in batches:
+                if len(under_way) == _UNDER_WAY:
+                    kept += under_way.popleft().result()
+                under_way.append(writer.submit(put, *batch))
                 work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
-            kept += before.result() if before is not None else 0
+            kept += sum(written.result() for written in under_way)
     counters = asdict(stream.counters)
     summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     summary |= {"clusters_kept": kept} if where is not None else {}
@@ -233,16 +240,6 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
     told = ("noise_hits", "late_hits", "split_clusters", "n_unknown", "n_chunks_cut", "n_bytes_skipped")
     summary |= {name: found[name] for name in told if found.get(name)}
     return summary
-
-
-def _selected(batch: Batch, where: str | None) -> Batch:
-    """Return the clusters for which the expression holds, and their hits."""
-    from daskclust.properties import select, select_hits
-
-    if where is None:
-        return batch
-    clusters = select(batch.clusters, where)
-    return batch._replace(clusters=clusters, hits=select_hits(batch.hits, clusters))
 
 
 def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None) -> dict[str, Any]:
