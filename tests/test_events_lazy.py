@@ -10,6 +10,7 @@ import xarray as xr
 from clue_cases import counted_computes, raise_if_dask_computes
 from event_cases import VARIANTS, Case, assert_labels, dense
 
+import daskclust.accessor  # noqa: F401 (ds.clust)
 from daskclust.core.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})

@@ -41,6 +41,7 @@ class Sorted(NamedTuple):
     hits: Hits
     labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk; None for a rule that needs a chain
     n_clusters: int
+    firsts: Any = None  # (n_clusters,) first hit of each, on the host; None in memory
 
 
 class Open(NamedTuple):
@@ -106,7 +107,7 @@ class EventPlan:
         count = self._cluster(device, hits, facts, labels)
         if chunk.ids is None:
             return Sorted(chunk, order, hits, labels, self._drop_small(device, labels, count))
-        return Sorted(chunk, order, hits, labels, count)
+        return Sorted(chunk, order, hits, labels, count, _firsts(device.to_host(labels)))
 
     def carry(self, measures: Sorted, before: Open | None) -> Open:
         """Return the open hits after a chunk, from those before it."""
@@ -121,7 +122,7 @@ class EventPlan:
             return Open(_part(joined, still), ids[roots[still]], float(hits.toa[-1]))
         labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
         since, late = self._recent(before.hits.toa, hits.toa[-1]), self._recent(hits.toa, hits.toa[-1])
-        root = _sorted_ids(measures)[_firsts(labels)[labels[late]]]
+        root = _sorted_ids(measures)[measures.firsts[labels[late]]]
         both = _join(_part(before.hits, since), _part(hits, late))
         return Open(both, np.concatenate([before.root[since], root]), float(hits.toa[-1]))
 
@@ -138,12 +139,14 @@ class EventPlan:
         self._check_sequence(measures, hits, before)
         if self.variant == "local":
             labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
-            firsts = _firsts(labels)
+            firsts = measures.firsts
             open_now = np.unique(labels[self._recent(hits.toa, hits.toa[-1])])
             edges = self._edges(before, hits, ids, labels, firsts)
         else:
             labels, firsts, open_now, edges = self._split_replay(before, hits, ids)
-        sizes = np.bincount(labels, minlength=len(firsts))
+        sizes = np.ones(len(firsts), np.int64)  # all that matters where every size is large enough
+        if self.min_hits > 1:
+            sizes = np.bincount(labels, minlength=len(firsts))
         linked = np.flatnonzero(np.isin(ids[firsts], edges)) if len(edges) else open_now[:0]
         shared = np.union1d(open_now, linked)
         is_kept = sizes >= self.min_hits
