@@ -482,7 +482,7 @@ def test_the_engine_tells_what_is_no_file_of_it(write, tmp_path):
 def test_the_engine_on_a_worker_process(run):
     from distributed import Client, LocalCluster
 
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:
         lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=900)
         assert len(lazy.chunks["hit"]) > 3
@@ -495,7 +495,7 @@ def test_on_a_cluster(run):
     from distributed import Client
 
     whole = open_tpx3(run)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None):
+    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"):
         xr.testing.assert_identical(open_tpx3(run, chunks=900).compute(scheduler="distributed"), whole)
         lazy = xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=900, chunks={})
         xr.testing.assert_identical(lazy.compute(scheduler="distributed"), whole)
