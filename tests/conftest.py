@@ -40,3 +40,22 @@ def one_dask_thread():
     """Run dask in this thread where a test does not choose: quicker for small graphs, and easy to debug."""
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Return a function that runs the command line and gives exit code, output and errors."""
+
+    from daskclust.cli import main
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["daskclust", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as exit_:
+            code = exit_.code or 0
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return call

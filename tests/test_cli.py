@@ -1,39 +1,18 @@
-"""The command line, run as users run it: exit codes, files, messages."""
+"""The command line, command as users run it: exit codes, files, messages."""
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from daskclust.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Return a function that runs the command line and gives exit code, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["daskclust", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as exit_:
-            code = exit_.code or 0
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
-
-
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
 
-def test_clue_counts_and_file(run, tmp_path, shared_data):
+def test_clue_counts_and_file(command, tmp_path, shared_data):
     target = tmp_path / "t.parquet"
     # the file's last column is named weight here, so that it is no energy in GeV
-    code, out, _ = run("clue", shared_data / "clue" / "toyDetector_5000.csv", *TOY, "-o", target, "--json")
+    code, out, _ = command("clue", shared_data / "clue" / "toyDetector_5000.csv", *TOY, "-o", target, "--json")
     assert code == 0
     assert json.loads(out)["clusters"] == 364
     assert json.loads(out)["noise"] == 105
@@ -44,11 +23,11 @@ def test_clue_counts_and_file(run, tmp_path, shared_data):
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
-def test_workers_and_table_give_the_same(run, tmp_path, shared_data):
+def test_workers_and_table_give_the_same(command, tmp_path, shared_data):
     source = shared_data / "clue" / "toyDetector_1000.csv"
     one, two, table = tmp_path / "one.parquet", tmp_path / "two.parquet", tmp_path / "table.csv"
-    assert run("clue", source, *TOY, "-o", one)[0] == 0
-    code, _, err = run(
+    assert command("clue", source, *TOY, "-o", one)[0] == 0
+    code, _, err = command(
         "clue", source, *TOY, "-o", two, "--workers", 1, "--chunks", 300, "--partition", "space", "--table", table
     )
     assert code == 0, err
@@ -56,13 +35,13 @@ def test_workers_and_table_give_the_same(run, tmp_path, shared_data):
     assert pd.read_csv(table)["size"].sum() == (pd.read_parquet(one)["label"] >= 0).sum()
 
 
-def test_columns_wrap_and_rhoc_by_name(run, tmp_path):
+def test_columns_wrap_and_rhoc_by_name(command, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"eta": rng.uniform(1.5, 3, 300), "phi": rng.uniform(-3.1, 3.1, 300), "cut": 2.0})
     source = tmp_path / "cells.parquet"
     frame.assign(x=0.0, y=0.0).to_parquet(source)
     arguments = ("--coordinates", "eta,phi", "--wrap", f"phi={2 * np.pi}", "--rhoc", "cut", "--dc", 0.2, "--json")
-    code, out, err = run("clue", source, *arguments)
+    code, out, err = command("clue", source, *arguments)
     assert code == 0, err
     from daskclust import CLUE
 
@@ -84,19 +63,19 @@ def test_columns_wrap_and_rhoc_by_name(run, tmp_path):
         (("bench", "sorting"), "'sorting'"),
     ],
 )
-def test_errors_are_told_in_a_line(run, tmp_path, monkeypatch, arguments, words):
+def test_errors_are_told_in_a_line(command, tmp_path, monkeypatch, arguments, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hits.csv").write_text("x,y\n0,0\n1,1\n")
     (tmp_path / "broken.csv").write_text("x,y\n0,0\n1,1,7\n")
-    code, out, err = run(*arguments)
+    code, out, err = command(*arguments)
     assert code == 1
     assert words in err
     assert "Traceback" not in out + err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.csv", "hits.csv"]
 
 
-def test_info(run):
-    code, out, _ = run("info", "--json")
+def test_info(command):
+    code, out, _ = command("info", "--json")
     facts = json.loads(out)
     assert code == 0
     assert facts["versions"]["numpy"] == np.__version__
@@ -104,9 +83,9 @@ def test_info(run):
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
 
 
-def test_bench_prints_a_table(run, tmp_path):
+def test_bench_prints_a_table(command, tmp_path):
     target = tmp_path / "bench.json"
-    code, out, _ = run("bench", "clue", "--sizes", "2000", "--repeats", 1, "-o", target)
+    code, out, _ = command("bench", "clue", "--sizes", "2000", "--repeats", 1, "-o", target)
     assert code == 0
     assert out.count("\n| 2,000 |") == 1
     report = json.loads(target.read_text())
@@ -114,14 +93,14 @@ def test_bench_prints_a_table(run, tmp_path):
     assert sum(report["runs"][0]["steps_ms"].values()) > 0
 
 
-def test_demo(run, tmp_path):
-    code, out, err = run("demo", "-o", tmp_path / "demo", "--workers", 1)
+def test_demo(command, tmp_path):
+    code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err
     assert "equal, element by element" in out
     page = (tmp_path / "demo" / "daskclust-demo.html").read_text()
     assert "Decision plot" in page
 
 
-def test_no_arguments_show_help(run):
-    _, out, err = run()
+def test_no_arguments_show_help(command):
+    _, out, err = command()
     assert "clue" in out + err

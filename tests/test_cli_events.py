@@ -1,5 +1,6 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
+import functools
 import json
 import socket
 import sys
@@ -12,7 +13,6 @@ import pytest
 import xarray as xr
 
 from daskclust import EventBuilder
-from daskclust.cli import main
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select
@@ -21,20 +21,9 @@ N = 4000
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Return a function that runs the command and gives exit code, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["daskclust", "events", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as exit_:
-            code = exit_.code or 0
-        shown = capsys.readouterr()
-        return code, shown.out, shown.err
-
-    return call
+def run(command):
+    """Return a function that runs ``daskclust events`` and gives exit code, output and errors."""
+    return functools.partial(command, "events")
 
 
 @pytest.fixture

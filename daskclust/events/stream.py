@@ -37,7 +37,7 @@ Columns = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class Counters:
-    """What a stream has done so far; ``hits_in == hits_out + backlog`` at any time, and at the end nothing is left.
+    """What a stream has done so far; between rounds ``hits_in == hits_out + backlog``.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class EventStream:
         if buffer < 1:
             raise ValueError(f"buffer must be a number of hits from 1 on, got {buffer!r}")
         self._source = source
-        self._builder, self._min_hits = builder, builder.min_hits
+        self._min_hits = builder.min_hits
         self._plan = replace(builder._plan(), min_hits=1)
         self._disorder = check_positive("disorder", disorder, zero=True)
         self._buffer, self._latency = buffer, latency

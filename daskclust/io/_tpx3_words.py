@@ -20,7 +20,6 @@ TICK = 1.5625
 """One tick in ns: exact in binary, so that ticks in ns are, too."""
 TOT_TICK = 25.0
 """One count of time over threshold in ns."""
-WORD = 8
 MAGIC = 0x33585054
 """The first four bytes of a chunk header, ``TPX3``."""
 
