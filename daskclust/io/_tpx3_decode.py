@@ -207,29 +207,48 @@ def read_columns(
     return columns
 
 
+# ------------------------------------------------------------------------------------------------- every word of a cell
+@body
+def visit(state, word, chip, context):
+    """Bound to what a kernel does with a word of a cell; it returns its state."""
+    return state
+
+
+@body
+def fold_words(data, cell, state, context):
+    """Return the state after the visits of all words of a cell."""
+    words = cell[WORDS]
+    walk = (cell[BEGIN], cell[REST], cell[CHIP])
+    while words > 0:
+        place, left, chip = next_stretch(data, walk)
+        m = min(left >> 3, words)
+        if m <= 0:
+            break
+        j = np.int64(0)
+        while j < m:
+            state = visit(state, word_at(data, place + 8 * j), chip, context)
+            j += 1
+        words -= m
+        walk = (place + 8 * m, left - 8 * m, chip)
+    return state
+
+
+@body
+def count_hit(n, word, chip, context):
+    """Count the word if it is a hit within bounds of time."""
+    reference, low, high, phase = context
+    t = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+    return n + np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (t >= low) & (t < high))
+
+
 @kernel
 def count_part(i, data, cells, members, low, high, phase, found):
-    """Count the hits of a cell within bounds of time."""
+    """Count the hits of a cell within bounds of time; its `visit` is `count_hit`."""
     cell = cells[members[i]]
-    n = np.int64(0)
     if cell[FIRST] >= low[i] and cell[LAST] < high[i]:
-        n = cell[table.HITS]
+        found[i] = cell[table.HITS]
     else:
-        reference = cell[REFERENCE]
-        words = cell[WORDS]
-        walk = (cell[BEGIN], cell[REST], cell[CHIP])
-        while words > 0:
-            place, left, chip = next_stretch(data, walk)
-            m = min(left >> 3, words)
-            if m <= 0:
-                break
-            for j in range(m):
-                word = word_at(data, place + 8 * j)
-                t = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
-                n += np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (t >= low[i]) & (t < high[i]))
-            words -= m
-            walk = (place + 8 * m, left - 8 * m, chip)
-    found[i] = n
+        found[i] = fold_words(data, cell, np.int64(0), (cell[REFERENCE], low[i], high[i], phase))
 
 
 def count_hits(
@@ -242,29 +261,25 @@ def count_hits(
 ) -> npt.NDArray[np.int64]:
     """Return how many hits each of the cells `members` has from time `low` on, before `high`."""
     found = np.empty(len(members), dtype=np.int64)
-    count_part.run(len(members), data, cells, members, low, high, phase, found, grain=16)
+    count_part.bind(visit=count_hit).run(len(members), data, cells, members, low, high, phase, found, grain=16)
     return found
+
+
+@body
+def take_trigger(n, word, chip, context):
+    """Write the word as the n-th trigger, if it is a TDC word."""
+    reference, shift, end, words_found, chip_found, ticks = context
+    if kind_of(word) == TDC and n < end:
+        words_found[n] = word
+        chip_found[n] = np.uint8(chip)
+        ticks[n] = reference + shortest(tdc_ticks(word) - shift - reference, TDC_BITS)
+        n += 1
+    return n
 
 
 @kernel
 def take_triggers(i, data, cells, starts, shift, words_found, chip_found, ticks):
-    """Write the TDC words of cell i, their chips and their times in ticks."""
+    """Write the TDC words of cell i, their chips and their times in ticks; its `visit` is `take_trigger`."""
     cell = cells[i]
-    reference = cell[REFERENCE]
-    words = cell[WORDS]
-    walk = (cell[BEGIN], cell[REST], cell[CHIP])
-    n = starts[i]
-    while words > 0:
-        place, left, chip = next_stretch(data, walk)
-        m = min(left >> 3, words)
-        if m <= 0:
-            break
-        for j in range(m):
-            word = word_at(data, place + 8 * j)
-            if kind_of(word) == TDC and n < starts[i + 1]:
-                words_found[n] = word
-                chip_found[n] = np.uint8(chip)
-                ticks[n] = reference + shortest(tdc_ticks(word) - shift - reference, TDC_BITS)
-                n += 1
-        words -= m
-        walk = (place + 8 * m, left - 8 * m, chip)
+    context = (cell[REFERENCE], shift, starts[i + 1], words_found, chip_found, ticks)
+    fold_words(data, cell, starts[i], context)

@@ -10,9 +10,9 @@ import numpy as np
 from daskclust.core.arrays import Cuda, Host
 from daskclust.core.jit import body, kernel
 
-from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, next_stretch, on_quad
+from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words, on_quad
 from ._tpx3_read import HitFile
-from ._tpx3_scan import BEGIN, CHIP, HITS, REFERENCE, REST, WORDS
+from ._tpx3_scan import HITS, REFERENCE
 from ._tpx3_words import PIXEL_BITS, TICK, TOT_TICK, pixel_ticks, shortest
 
 CELL_WORDS = 256
@@ -28,28 +28,23 @@ def word_of_bytes(data, place):
     return word
 
 
+@body
+def take_hit(n, word, chip, context):
+    """Write time, and chip, address and time over threshold in one number, of the n-th hit, if the word is one."""
+    reference, phase, ticks, fields = context
+    if word >> np.uint64(60) == np.uint64(0xB):
+        ticks[n] = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+        address = np.int64((word >> np.uint64(44)) & np.uint64(0xFFFF))
+        tot = np.int64((word >> np.uint64(20)) & np.uint64(0x3FF))
+        fields[n] = (chip << (ADDRESS_BITS + TOT_BITS)) | (address << TOT_BITS) | tot
+        n += 1
+    return n
+
+
 @kernel
 def decode_cell(i, data, cells, starts, phase, ticks, fields):
-    """Write time, and chip, address and time over threshold in one number, of the hits of cell i."""
-    n, words, reference = starts[i], cells[i, WORDS], cells[i, REFERENCE]
-    walk = (cells[i, BEGIN], cells[i, REST], cells[i, CHIP])
-    while words > 0:
-        place, left, chip = next_stretch(data, walk)
-        m = min(left >> 3, words)
-        if m <= 0:
-            break
-        j = 0
-        while j < m:
-            word = word_of_bytes(data, place + 8 * j)
-            if word >> np.uint64(60) == np.uint64(0xB):
-                ticks[n] = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
-                address = np.int64((word >> np.uint64(44)) & np.uint64(0xFFFF))
-                tot = np.int64((word >> np.uint64(20)) & np.uint64(0x3FF))
-                fields[n] = (chip << (ADDRESS_BITS + TOT_BITS)) | (address << TOT_BITS) | tot
-                n += 1
-            j += 1
-        words -= m
-        walk = (place + 8 * m, left - 8 * m, chip)
+    """Write the hits of cell i; its `visit` is `take_hit`, and its `word_at` is `word_of_bytes`."""
+    fold_words(data, cells[i], starts[i], (cells[i, REFERENCE], phase, ticks, fields))
 
 
 @kernel
@@ -83,7 +78,8 @@ def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
         del data
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
-    device.run(decode_cell, len(cells), on_device, device.from_host(cells), starts, hits.index.phase, ticks, fields)
+    decode = decode_cell.bind(visit=take_hit, word_at=word_of_bytes)
+    device.run(decode, len(cells), on_device, device.from_host(cells), starts, hits.index.phase, ticks, fields)
     order = device.order_of(ticks)
     is_quad, gap = bool(setup.is_quad), int(setup.gap)
     device.run(spread_hit, n, order, ticks, fields, setup.base, is_quad, gap, tuple(columns.values()))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from . import _tpx3_scan as table
-from ._tpx3_decode import take_triggers
+from ._tpx3_decode import take_trigger, take_triggers
 from ._tpx3_index import index_file
 from ._tpx3_words import TICK
 
@@ -61,7 +61,8 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
     words, ticks = np.zeros(int(starts[-1]), dtype=np.uint64), np.zeros(int(starts[-1]), dtype=np.int64)
     chip = np.zeros(int(starts[-1]), dtype=np.uint8)
     with index.file.mapped() as (data, _):
-        take_triggers.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
+        take = take_triggers.bind(visit=take_trigger)
+        take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
         del data
     columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
     order = np.argsort(columns["time"], kind="stable")
