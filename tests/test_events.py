@@ -379,3 +379,13 @@ def test_parameters_are_stored_as_given():
     assert repr(EventBuilder(200, min_hits=2)) == "EventBuilder(dt_max=200, min_hits=2)"
     with pytest.raises(ValueError, match="Invalid parameter 'window'"):
         builder.set_params(window=3)
+
+
+def test_whole_times_beyond_float64():
+    hits = {**HITS, "toa": np.arange(90) + 2**60}
+    for given in (hits, lazy(hits)):
+        with pytest.raises(ValueError, match=r"toa reaches \d+, beyond 2\*\*53"):
+            np.asarray(EventBuilder(100.0).fit(given).labels_)
+    small = {**HITS, "toa": np.round(HITS["toa"]).astype(np.int64)}
+    wanted = EventBuilder(100.0).fit({**small, "toa": small["toa"].astype(float)}).labels_
+    assert_labels(EventBuilder(100.0).fit(small), wanted)

@@ -11,14 +11,13 @@ from event_cases import TICK, VARIANTS, Case, assert_labels, brute_force, cases,
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daskclust.core.arrays import HOST
 from daskclust.core.labels import same_partition
 from daskclust.core.partition import Partition
 from daskclust.core.unionfind import flatten, start
 from daskclust.events import kernels
 from daskclust.events.kernels import Hits
-from daskclust.events.matrix import make_matrix
-from daskclust.events.plan import RULES, EventPlan, _extent
+from daskclust.events.matrix import extent_of, make_matrix
+from daskclust.events.plan import RULES, EventPlan
 
 PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))
 
@@ -155,7 +154,7 @@ def test_threads_do_not_matter(variant, is_quiet, monkeypatch):
 def forest(plan, hits, variant="local"):
     """Return the roots that the plain rule gives."""
     n = len(hits.toa)
-    hits, matrix, cells = make_matrix(HOST, hits, _extent(hits), plan.connectivity)
+    hits, matrix, cells = make_matrix(hits, extent_of(hits), plan._touching)
     parent, latest = np.empty((2, n), np.int32)
     rule = kernels.join_in_order.bind(may_join=RULES[variant])
     rule.run(1, np.array([0, n]), hits, plan.dt_max, matrix, cells, np.empty(cells, np.int32), latest, parent)
@@ -193,14 +192,14 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     if n == 0:
         return
     plan = EventPlan(case.dt_max, variant, case.others["connectivity"], 1)
-    wanted, matrix, _, hits = forest(plan, as_hits(case), variant)
+    wanted, _, _, hits = forest(plan, as_hits(case), variant)
     parent, latest = np.empty((2, n), np.int32)
     if variant == "local":
         start.run(n, parent)
-        kernels.join_window.run(n, hits, plan.dt_max, matrix, parent)
+        kernels.join_window.run(n, hits, plan.dt_max, plan._touching, parent)
         flatten.run(n, parent)
         np.testing.assert_array_equal(parent, wanted)
-    kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, matrix, latest, parent)
+    kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
     flatten.run(n, parent)
     np.testing.assert_array_equal(parent, wanted)
 

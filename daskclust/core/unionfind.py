@@ -6,6 +6,8 @@ not depend on the order of unions.
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskclust.core.jit import body, kernel
 from daskclust.core.ops import atomic_cas, atomic_load
 
@@ -27,6 +29,19 @@ def find(parent, i):
         i = above
         above = next_above
     return i
+
+
+@body
+def root_of(parent, j):
+    """Return the root of j, halving the path on the way; for one thread."""
+    j = np.uint32(j)
+    above = np.uint32(parent[j])
+    while above != j:
+        above = np.uint32(parent[above])
+        parent[j] = above
+        j = above
+        above = np.uint32(parent[j])
+    return j
 
 
 @body

@@ -35,20 +35,23 @@ class ReadAhead:
     def rounds(self, size: int, latency: float) -> Iterator[tuple[list[Any], bool]]:
         """Yield the items of each round, and whether it is the last.
 
-        A round is of `size` in all or more, or of what comes within `latency` seconds.
+        A round is of `size` in all or more, or of what comes within `latency` seconds. The error of a source that fails
+        is raised after the last round.
         """
         reader = threading.Thread(target=self._read, name="daskclust-source", daemon=True)
         reader.start()
         try:
             while True:
-                taken, is_last = self._take(size, latency)
-                yield taken, is_last
-                if is_last:
-                    return
+                taken, end = self._take(size, latency)
+                yield taken, end is not None
+                if end is not None:
+                    break
         finally:
             self._stop.set()
+        if end.error is not None:  # what came before was given first
+            raise end.error
 
-    def _take(self, wanted: int, latency: float) -> tuple[list[Any], bool]:
+    def _take(self, wanted: int, latency: float) -> tuple[list[Any], _End | None]:
         taken: list[Any] = []
         size, until = 0, time.monotonic() + latency
         while size < wanted:
@@ -57,12 +60,10 @@ class ReadAhead:
             except queue.Empty:
                 break
             if isinstance(item, _End):
-                if item.error is not None:
-                    raise item.error
-                return taken, True
+                return taken, item
             taken.append(item)
             size += self._size_of(item)
-        return taken, False
+        return taken, None
 
     def _read(self) -> None:
         error: BaseException | None = None

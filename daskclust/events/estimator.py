@@ -142,7 +142,9 @@ def _checked_columns(X: Any, chip: Any) -> dict[str, Any]:
         raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
     if toa.dtype.kind not in "fiu":
         raise ValueError(f"toa must be numbers, in ns, got {toa.dtype}")
-    toa = toa if toa.dtype == np.float64 else _cast(toa, np.float64)
+    if toa.dtype != np.float64:
+        as_float = toa._meta.astype(np.float64) if is_dask(toa) else None
+        toa = toa.map_blocks(_real, dtype=np.float64, meta=as_float) if is_dask(toa) else _real(toa)
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     for name in ("x", "y", "chip"):
         if columns.get(name) is not None:
@@ -159,8 +161,17 @@ def _like_columns(columns: dict[str, Any]) -> Any:
     return beside(lazy[0], "toa", toa, np.float64)
 
 
-def _cast(values: Any, dtype: Any) -> Any:
-    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
+def _real(toa: Any) -> Any:
+    """Return times as float64, which holds whole numbers up to 2**53."""
+    device = device_of(toa)
+    if toa.dtype.kind in "iu" and toa.dtype.itemsize == 8 and len(toa):
+        host = device.to_host(toa)
+        farthest = max(int(host.max()), int(host.min()), key=abs)
+        if abs(farthest) > 2**53:
+            raise ValueError(
+                f"toa reaches {farthest}, beyond 2**53, where float64 has gaps; subtract the start of the run first"
+            )
+    return device.cast(toa, np.float64)
 
 
 def _numbers(name: str, values: Any, toa: Any) -> Any:

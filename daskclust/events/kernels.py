@@ -1,8 +1,8 @@
 """Event building's rules, each once (Celko et al. 2025, sections 2 and 4).
 
 All kernels take hits in the order of time. ``parent`` is a union-find forest whose roots are the first hit of their
-cluster. Two forms of the local rule are here: `join_in_order`, which is the definition, and for speed `join_recent` on
-the CPU and `join_window` on CUDA; tests hold them together.
+cluster. `join_in_order` is the definition, for any rule; for the local rule there are quicker forms, `join_recent` and
+`join_borders` on the CPU and `join_window` on CUDA; tests hold them together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from daskclust.core.jit import body, kernel
 from daskclust.core.ops import atomic_add, atomic_max, atomic_min, copy_four, lowest_bit
-from daskclust.core.unionfind import unite
+from daskclust.core.unionfind import root_of, unite
 
 BLOCK = 64  # hits that `join_recent` looks up before it joins any
 ROW = 12  # pixels kept for each: three rows of four
@@ -52,27 +52,18 @@ def pixel(hits, i, matrix):
 
 
 @body
-def touch(hits, i, j, matrix):
-    """Whether the pixels of hits i and j are the same or touch."""
-    dx, dy = np.int64(hits.x[i]) - np.int64(hits.x[j]), np.int64(hits.y[i]) - np.int64(hits.y[j])
-    if dx < -1 or dx > 1 or dy < -1 or dy > 1:
-        return False
-    if len(hits.chip) and hits.chip[i] != hits.chip[j]:
-        return False
-    return (matrix.touching >> ((dy + 1) * 4 + dx + 1)) & 1 != 0
+def beside(place, bit, stride):
+    """Place of the pixel that a bit stands for, beside one."""
+    return place + ((bit >> 2) - 1) * stride + (bit & 3) - 1
 
 
 @body
-def root_of(parent, j):
-    """Return the root of j, halving the path on the way; for one thread."""
-    j = np.uint32(j)
-    above = np.uint32(parent[j])
-    while above != j:
-        above = np.uint32(parent[above])
-        parent[j] = above
-        j = above
-        above = np.uint32(parent[j])
-    return j
+def bit_of(hits, i, j):
+    """Return the bit that stands for hit j's pixel beside hit i's, 0 where it does not touch."""
+    dx, dy = np.int64(hits.x[j]) - np.int64(hits.x[i]), np.int64(hits.y[j]) - np.int64(hits.y[i])
+    if dx < -1 or dx > 1 or dy < -1 or dy > 1 or (len(hits.chip) and hits.chip[i] != hits.chip[j]):
+        return 0
+    return 1 << ((dy + 1) * 4 + dx + 1)
 
 
 # ------------------------------------------------ whether hit i may join the cluster of an earlier hit j: condition iii
@@ -129,7 +120,7 @@ def join_in_order(piece, begin, hits, dt_max, matrix, cells, last, latest, paren
         place = first + pixel(hits, i, matrix)
         for bit in range(ROW - 1):
             if (matrix.touching >> bit) & 1:
-                q = place + ((bit >> 2) - 1) * matrix.stride + (bit & 3) - 1
+                q = beside(place, bit, matrix.stride)
                 if last[q] >= 0 and not join(hits, i, last[q], parent, latest, dt_max):
                     last[q] = -1  # closed: no later hit may join it either
         last[place] = i
@@ -204,7 +195,7 @@ def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent, roots)
             place = pixel(hits, i, matrix)
             for bit in range(ROW - 1):
                 if (matrix.touching >> bit) & 1:
-                    j = last[place + ((bit >> 2) - 1) * matrix.stride + (bit & 3) - 1]
+                    j = last[beside(place, bit, matrix.stride)]
                     if j >= 0 and hits.toa[i] - hits.toa[j] <= dt_max:
                         unite(parent, i, j)
                         roots[0] = -1
@@ -213,35 +204,38 @@ def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent, roots)
 
 # ------------------------------------------------------------------------------------------------------------- for CUDA
 @kernel
-def join_window(i, hits, dt_max, matrix, parent):
+def join_window(i, hits, dt_max, touching, parent):
     """Join hit i with the last hit of each touching pixel that is at most dt_max before it, local rule.
 
     Needs no table of pixels: time and memory are those of the hits within dt_max, which neighbouring threads share.
     """
-    toa, wanted = hits.toa[i], matrix.touching
+    toa, wanted = hits.toa[i], touching
     j = i - 1
     while wanted != 0 and j >= 0 and toa - hits.toa[j] <= dt_max:
-        dx, dy = np.int64(hits.x[j]) - np.int64(hits.x[i]), np.int64(hits.y[j]) - np.int64(hits.y[i])
-        if abs(dx) <= 1 and abs(dy) <= 1 and (len(hits.chip) == 0 or hits.chip[i] == hits.chip[j]):
-            bit = 1 << ((dy + 1) * 4 + dx + 1)
-            if wanted & bit:  # an earlier hit of a pixel that was met is joined with that one already
-                wanted &= ~bit
-                unite(parent, i, j)
+        bit = bit_of(hits, i, j)
+        if wanted & bit:  # an earlier hit of a pixel that was met is joined with that one already
+            wanted &= ~bit
+            unite(parent, i, j)
         j -= 1
 
 
 @kernel
-def join_quiet_window(i, hits, dt_max, matrix, latest, parent):
-    """Join the hits from i up to the next quiet gap, any rule, if a quiet gap is before i."""
+def join_quiet_window(i, hits, dt_max, touching, latest, parent):
+    """Join the hits from i up to the next quiet gap, any rule, if a quiet gap is before i.
+
+    Each hit looks back until it has met the last hit of every touching pixel, or the gap.
+    """
     if i > 0 and hits.toa[i] - hits.toa[i - 1] <= dt_max:
         return
     k = i
     while k < len(hits.toa) and (k == i or hits.toa[k] - hits.toa[k - 1] <= dt_max):
         parent[k] = k
         latest[k] = k
-        j = k - 1
-        while j >= i:
-            if touch(hits, k, j, matrix):
+        wanted, j = touching, k - 1
+        while wanted != 0 and j >= i:
+            bit = bit_of(hits, k, j)
+            if wanted & bit:
+                wanted &= ~bit
                 join(hits, k, j, parent, latest, dt_max)
             j -= 1
         k += 1
@@ -292,7 +286,10 @@ def number(piece, begin, base, crossing, parent, labels, ends):
 
 @kernel
 def resolve(piece, begin, crossing, labels):
-    """Give a number to the hits that `number` left."""
+    """Give a number to the hits that `number` left.
+
+    Other threads do the same for hits that labels here point to: those are read before or after, and lead to one root.
+    """
     if crossing[piece] > begin[piece]:
         for i in range(begin[piece], begin[piece + 1]):
             label = labels[i]

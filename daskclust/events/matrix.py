@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host
-from daskclust.events.kernels import EIGHT, FOUR, HIGH, LOW, Hits, Matrix
+from daskclust.core.arrays import Cuda, Host
+from daskclust.events.kernels import HIGH, LOW, Hits, Matrix
 
 _FARTHEST = 1 << 62
 MOST_CELLS = 1 << 26  # 256 MiB of last hits, of all threads
@@ -27,20 +27,21 @@ def check_extent(device: Host | Cuda, hits: Hits, facts: NDArray[np.int64]) -> N
             )
 
 
-def make_matrix(
-    device: Host | Cuda, hits: Hits, facts: NDArray[np.int64], connectivity: int
-) -> tuple[Hits, Matrix, int]:
-    """Return the hits, the matrix of their pixels, and the length of a table for it.
+def extent_of(hits: Hits) -> NDArray[np.int64]:
+    """Return the smallest x, y and chip of hits on the host, then the largest."""
+    columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
+    return np.array([column.min() for column in columns] + [column.max() for column in columns], np.int64)
+
+
+def make_matrix(hits: Hits, facts: NDArray[np.int64], touching: int) -> tuple[Hits, Matrix, int]:
+    """Return hits on the host, the matrix of their pixels, and the length of a table for it.
 
     Where few of very many pixels are hit, x, y and chip are numbered anew without the gaps.
     """
-    touching = EIGHT if connectivity == 8 else FOUR
     matrix, cells = _layout(facts, touching)
-    if cells > MOST_CELLS and device is HOST:
+    if cells > MOST_CELLS:
         hits = compact_pixels(hits)
-        columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
-        extent = [column.min() for column in columns] + [column.max() for column in columns]
-        matrix, cells = _layout(np.array(extent, np.int64), touching)
+        matrix, cells = _layout(extent_of(hits), touching)
         if cells > MOST_CELLS:
             raise ValueError(
                 f"the hits are on {cells} pixels after gaps between them are left out, more than the {MOST_CELLS} "

@@ -22,7 +22,7 @@ from daskclust.core.partition import Chunk
 from daskclust.core.unionfind import flatten, start
 from daskclust.events import kernels, numbering
 from daskclust.events.kernels import Hits, Matrix
-from daskclust.events.matrix import MOST_CELLS, check_extent, make_matrix
+from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
 
 Ids = NDArray[np.int64]
 
@@ -53,9 +53,10 @@ class Open(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """A chunk's clusters, to be numbered."""
+    """A chunk's clusters, to be numbered; its hits are not needed any more."""
 
-    chunk: Chunk
+    ids: Any  # (n,) where each hit stands in the data set
+    like: Any  # an empty array of the chunk's class
     order: Any
     labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk
     is_kept: NDArray[np.bool_]  # (c,) whether a cluster that is not shared has enough hits
@@ -131,15 +132,15 @@ class EventPlan:
         if measures.chunk.ids is None:
             return measures, None
         before = before or NOTHING
-        hits = _on_host(measures)
+        device = device_of(measures.chunk.columns["toa"])
+        hits, like = _on_host(measures), device.give(device.empty(0, np.float64))
         ids = _sorted_ids(measures)
         if len(hits.toa) == 0:
             none = np.empty(0, np.int64)
-            return Clusters(measures.chunk, None, none, none > 0, none), NO_PASSAGE
+            return Clusters(measures.chunk.ids, like, None, none, none > 0, none), NO_PASSAGE
         self._check_sequence(measures, hits, before)
         if self.variant == "local":
-            labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
-            firsts = measures.firsts
+            labels, firsts = device.to_host(measures.labels), measures.firsts
             open_now = np.unique(labels[self._recent(hits.toa, hits.toa[-1])])
             edges = self._edges(before, hits, ids, labels, firsts)
         else:
@@ -153,7 +154,7 @@ class EventPlan:
         is_kept[shared] = False
         kept_before = np.cumsum(is_kept)[shared]
         passage = Passage(int(is_kept.sum()), ids[firsts[shared]], kept_before, sizes[shared], edges)
-        return Clusters(measures.chunk, measures.order, labels, is_kept, shared), passage
+        return Clusters(measures.chunk.ids, like, measures.order, labels, is_kept, shared), passage
 
     def merge(self, frontiers: list[Passage]) -> list[PassageSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
@@ -161,15 +162,15 @@ class EventPlan:
 
     def owned_ids(self, local: Any) -> Any:
         """Return the global ids of the hits that the chunk owns: all of them."""
-        return local.chunk.ids
+        return local.ids
 
     def finish(self, local: Any, merged: PassageSlice | None) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
-        device = device_of(local.chunk.columns["toa"])
         if merged is None:
+            device = device_of(local.chunk.columns["toa"])
             labels = numbering.in_given_order(device, local.labels, local.order)
             return {"labels": device.give(labels), "n_clusters": local.n_clusters}
-        contributes = local.is_kept.copy()
+        device, contributes = device_of(local.like), local.is_kept.copy()
         contributes[local.shared] = merged.is_counted
         table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
         table[local.shared] = merged.numbers
@@ -206,14 +207,18 @@ class EventPlan:
         n = len(labels)
         if n == 0:
             return 0
-        hits, matrix, cells = make_matrix(device, hits, facts, self.connectivity)
         parent = device.scratch("parent", n, np.int32)
         if device is HOST:
+            hits, matrix, cells = make_matrix(hits, facts, self._touching)
             begin = self._windows(hits.toa, MOST_CELLS // cells)
             roots = self._join_on_host(begin, hits, matrix, cells, parent)
             return numbering.number_on_host(begin, roots, parent, labels)
-        self._join_on_cuda(device, hits, matrix, parent)
+        self._join_on_cuda(device, hits, parent)
         return numbering.number_on_cuda(device, parent, labels)
+
+    @property
+    def _touching(self) -> int:
+        return kernels.EIGHT if self.connectivity == 8 else kernels.FOUR
 
     def _windows(self, toa: Any, most: int) -> Any:
         """Return where each thread's hits begin, of `most` at most, at quiet gaps where there are any near."""
@@ -244,15 +249,15 @@ class EventPlan:
         kernels.join_borders.run(1, *work, parent, roots)
         return roots
 
-    def _join_on_cuda(self, device: Host | Cuda, hits: Hits, matrix: Matrix, parent: Any) -> None:
+    def _join_on_cuda(self, device: Host | Cuda, hits: Hits, parent: Any) -> None:
         n = len(parent)
         if self.variant == "local":
             device.run(start, n, parent)
-            device.run(kernels.join_window, n, hits, self.dt_max, matrix, parent)
+            device.run(kernels.join_window, n, hits, self.dt_max, self._touching, parent)
         else:
             latest = device.scratch("latest", n, np.int32)
             rule = kernels.join_quiet_window.bind(may_join=RULES[self.variant])
-            device.run(rule, n, hits, self.dt_max, matrix, latest, parent)
+            device.run(rule, n, hits, self.dt_max, self._touching, latest, parent)
         device.run(flatten, n, parent)
 
     def _drop_small(self, device: Host | Cuda, labels: Any, count: int) -> int:
@@ -280,7 +285,7 @@ class EventPlan:
         """Return the first hit of each one's cluster, by the plain rule; for hits on the host."""
         n = len(hits.toa)
         parent, latest = np.empty(n, np.int32), np.empty(n, np.int32)
-        hits, matrix, cells = make_matrix(HOST, hits, _extent(hits), self.connectivity)
+        hits, matrix, cells = make_matrix(hits, extent_of(hits), self._touching)
         rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
         last = np.empty(cells, np.int32)
         rule.run(1, np.array([0, n]), hits, self.dt_max, matrix, cells, last, latest, parent)
@@ -388,8 +393,3 @@ def _pairs(known: Ids, roots: NDArray[np.int32]) -> Ids:
     """Return the distinct pairs of ids that fell together: of each hit's cluster, and of its root's."""
     pairs = np.stack([known, known[roots]], axis=1)
     return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
-
-
-def _extent(hits: Hits) -> NDArray[np.int64]:
-    columns = [hits.x, hits.y, hits.chip if len(hits.chip) else np.zeros(1, np.int64)]
-    return np.array([c.min() for c in columns] + [c.max() for c in columns] + [0, 0], np.int64)

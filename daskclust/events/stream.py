@@ -108,7 +108,7 @@ class EventStream:
     Attributes
     ----------
     counters : Counters
-        At any time, from any thread.
+        Those after the last table.
     reader : WordReader
         Its ``counts`` tell which words came.
 
@@ -172,21 +172,25 @@ class EventStream:
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
-        held, is_first = _Held(), True
+        held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
+        is_first = True
         ahead = ReadAhead(self._source, _count_hits)
         for items, is_last in ahead.rounds(self._buffer, self._latency):
             self.counters = replace(self.counters, waiting=ahead.waiting)
-            fresh = [columns for columns in map(self._decoded, items) if len(columns["toa"])]
+            decoded = [self._decoded(item) for item in items]
             if is_last and len((rest := self.reader.close())["toa"]):
-                fresh.append(self._decoded(rest))
+                decoded.append(self._decoded(rest))
+            empty = next((columns for columns in decoded if not len(columns["toa"])), empty)
+            fresh = [columns for columns in decoded if len(columns["toa"])]
+            if not fresh and not is_last:
+                continue
             self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
             found = self._round(held, fresh, is_last)
             if found is not None:
                 is_first = False
                 yield found
         if is_first:
-            nothing = {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
-            yield _Round(nothing, np.empty(0, np.int64), np.empty(0, np.int64), 0)
+            yield _Round(self._decoded(empty), np.empty(0, np.int64), np.empty(0, np.int64), 0)
 
     # ------------------------------------------------------------------------------------------------------- one round
     def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
@@ -243,9 +247,9 @@ class EventStream:
     def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
         """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
         hits, labels, stays, count = found
-        if self.reader.trigger is not None and len(labels):
+        if self.reader.trigger is not None:
             toa = hits["toa"]
-            hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa[0])))
+            hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa.min(initial=np.inf))))
         out, noise = len(labels) - len(stays), 0
         if self._min_hits > 1:
             is_large = np.bincount(labels[labels >= 0], minlength=count) >= self._min_hits
