@@ -2,9 +2,11 @@ __version__: str
 
 __all__ = [
     "CLUE",
+    "DBSCAN",
     "EventBuilder",
     "EventStream",
     "ExponentialKernel",
+    "FriendsOfFriends",
     "GaussianKernel",
     "accessor",
     "core",
@@ -27,5 +29,7 @@ from . import workers as workers
 from .clue.density_kernels import ExponentialKernel as ExponentialKernel
 from .clue.density_kernels import GaussianKernel as GaussianKernel
 from .clue.estimator import CLUE as CLUE
+from .dbscan.estimator import DBSCAN as DBSCAN
+from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
 from .events.estimator import EventBuilder as EventBuilder
 from .events.stream import EventStream as EventStream

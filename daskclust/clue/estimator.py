@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.checks import axis_periods, check_positive
+from daskclust.core.checks import axis_periods, check_points, check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
 from daskclust.core.inputs import (
     EVENT,
@@ -169,7 +169,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         layer = _named(points, LAYER) if layer is None else layer
         event = _named(points, EVENT) if event is None else event
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
-        coordinates = self._check_points(points.X)
+        coordinates = check_points(self, points.X)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
         plan = self._plan(self._axes)
         columns = {"X": coordinates}
@@ -262,21 +262,6 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             check_positive("neighbor_weight", self.neighbor_weight, zero=True),
             axis_periods(self.wrap, axes),
         )
-
-    def _check_points(self, X: Any) -> Any:
-        """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data."""
-        if not is_dask(X) and not is_cuda(X):
-            return validate_data(self, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
-        if X.ndim != 2 or X.shape[1] == 0:
-            raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
-        if is_dask(X):
-            if np.isnan(X.shape[0]):
-                raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
-            X = X.rechunk({1: -1})
-        self.n_features_in_ = X.shape[1]
-        if X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64)
-        return X
 
     def _thresholds(self, coordinates: Any, points: Points) -> Any:
         """Return the column of one rhoc for each point."""

@@ -23,6 +23,34 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
     return float(value)
 
 
+def check_whole(name: str, value: Any, least: int) -> int:
+    """Return `value` as an int if it is a whole number from `least` on."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {value!r}")
+    return int(value)
+
+
+def check_points(estimator: Any, X: Any) -> Any:
+    """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data.
+
+    `estimator` learns the number and the names of the coordinates.
+    """
+    if not hasattr(X, "dask") and not hasattr(X, "__cuda_array_interface__") and type(X).__name__ != "FakeCUDAArray":
+        from sklearn.utils.validation import validate_data
+
+        return validate_data(estimator, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
+    if hasattr(X, "dask"):
+        if np.isnan(X.shape[0]):
+            raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
+        X = X.rechunk({1: -1})
+    estimator.n_features_in_ = X.shape[1]
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
 def check_count(n: int) -> None:
     """Refuse more points than one chunk's indices can number."""
     if n > _MOST_POINTS:

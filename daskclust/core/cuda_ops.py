@@ -67,6 +67,11 @@ def any_lane(condition):
 
 
 @cuda.jit(device=True)
+def lane_width():
+    return 1
+
+
+@cuda.jit(device=True)
 def lowest(value):
     return value
 
@@ -160,3 +165,8 @@ def copy_four(source, at, target, to, least):
 @cuda.jit(device=True)
 def lowest_bit(mask):
     return cuda.ffs(mask) - 1
+
+
+@cuda.jit(device=True)
+def count_bits(mask):
+    return cuda.popc(mask)

@@ -29,7 +29,9 @@ from daskclust.core.partition import Chunk, Partition, balanced_cuts
 class Plan(Protocol):
     """What a clustering system is to the engine. Arrays may live on the host or on a CUDA device."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Return what dask's dashboard calls its steps."""
 
     @property
     def carry(self) -> Callable[[Any, Any], Any] | None:

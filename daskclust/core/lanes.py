@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
-from daskclust.core.masks import copy_four, lowest_bit  # noqa: F401 (operations, with those below)
+from daskclust.core.masks import copy_four, count_bits, lowest_bit  # noqa: F401 (operations, with those below)
 
 LANES = 16
 INT32 = ir.IntType(32)
@@ -124,6 +124,14 @@ for _symbol, _text in (
 
 # ------------------------------------------------------------------------------------------------------ the vocabulary
 _NUMBERS = ir.Constant(ir.VectorType(INT32, LANES), list(range(LANES)))
+
+
+@intrinsic
+def lane_width(_typing):
+    def codegen(context, _builder, _signature, _arguments):
+        return context.get_constant(types.int64, LANES)
+
+    return types.int64(), codegen
 
 
 @intrinsic

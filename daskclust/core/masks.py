@@ -1,4 +1,4 @@
-"""CPU versions of the operations of `core/ops.py` on bit masks: four comparisons in one instruction."""
+"""CPU versions of the operations of `core/ops.py` on bit masks."""
 
 from __future__ import annotations
 
@@ -35,4 +35,12 @@ def lowest_bit(_typing, mask):
     def codegen(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-    return types.int32(types.int32), codegen
+    return mask(mask), codegen
+
+
+@intrinsic
+def count_bits(_typing, mask):
+    def codegen(_context, builder, _signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return mask(mask), codegen

@@ -5,6 +5,7 @@ Chunks send up edges and roots, never points. Ids are global, so nothing is coun
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,6 +64,43 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
         Slice(np.searchsorted(roots, f.roots), number_of[label[np.searchsorted(ids, f.asked)]], len(roots))
         for f in frontiers
     ]
+
+
+class Fragments(NamedTuple):
+    """What one chunk sends up of sets whose elements other chunks may have as well."""
+
+    firsts: Ids  # (k,) the smallest id of each set, as far as the chunk knows
+    sizes: Ids  # (k,) number of its elements that the chunk owns
+    members: Ids  # (q,) ids of elements that other chunks may have as well
+    member_of: Ids  # (q,) the set of each of them
+
+
+def merge_fragments(fragments: list[Fragments], least: int) -> list[Slice]:
+    """Return the number of each set: those that share a member are one.
+
+    Clusters are numbered by their smallest id; those with fewer than `least` elements are noise.
+    """
+    counts = [len(f.firsts) for f in fragments]
+    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    firsts, sizes = (np.concatenate([f[k] for f in fragments]) for k in range(2))
+    members = np.concatenate([f.members for f in fragments])
+    owner = np.concatenate([f.member_of + a for f, a in zip(fragments, begin, strict=False)])
+    order = np.argsort(members, kind="stable")
+    same = members[order[1:]] == members[order[:-1]]
+    joined, component = components(np.stack([owner[order[1:]][same], owner[order[:-1]][same]], axis=1))
+    root = np.arange(begin[-1])
+    head = np.full(component.max(initial=-1) + 1, begin[-1])
+    np.minimum.at(head, component, joined)
+    root[joined] = head[component]
+    np.minimum.at(firsts, root, firsts)
+    total = np.zeros(begin[-1], np.int64)
+    np.add.at(total, root, sizes)
+    clusters = np.flatnonzero((root == np.arange(begin[-1])) & (total >= least))
+    numbers = np.full(begin[-1], NOISE, np.int64)
+    numbers[clusters[np.argsort(firsts[clusters])]] = np.arange(len(clusters))
+    numbers = numbers[root]
+    nothing = np.empty(0, np.int64)
+    return [Slice(numbers[a:b], nothing, len(clusters)) for a, b in itertools.pairwise(begin)]
 
 
 def _check_groups(frontiers: list[Frontier]) -> None:

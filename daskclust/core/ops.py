@@ -22,7 +22,9 @@ __all__ = [
     "atomic_max",
     "atomic_min",
     "copy_four",
+    "count_bits",
     "highest",
+    "lane_width",
     "like",
     "load",
     "lowest",
@@ -73,6 +75,11 @@ def any_lane(condition):
     return bool(condition)
 
 
+def lane_width():
+    """Return how many points a vector holds."""
+    return 1
+
+
 def lowest(value):
     """Return the smallest of the lanes."""
     return value
@@ -118,7 +125,13 @@ def copy_four(source, at, target, to, least):
 
 def lowest_bit(mask):
     """Return the number of the lowest bit that is set in `mask`, which has one."""
+    mask = int(mask)
     return (mask & -mask).bit_length() - 1
+
+
+def count_bits(mask):
+    """Return how many bits are set in the int64 `mask`."""
+    return (int(mask) & 0xFFFFFFFFFFFFFFFF).bit_count()
 
 
 _MEMORY = threading.Lock()  # the simulator's threads are Python threads; on real targets these are instructions

@@ -1,0 +1,1 @@
+"""DBSCAN and friends-of-friends."""

@@ -1,0 +1,329 @@
+"""The estimators DBSCAN and FriendsOfFriends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from daskclust.core.checks import check_points, check_positive, check_whole
+from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.inputs import beside, is_dask, split_points
+from daskclust.core.partition import Partition
+from daskclust.dbscan.plan import DbscanPlan
+
+Boxsize = float | Sequence[float | None] | None
+_RESULTS = {"labels": np.int64, "is_core": np.bool_}
+
+
+class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
+
+    def _run(self, X: Any, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
+        columns = {"X": X}
+        if sample_weight is not None:
+            columns["weight"] = beside(X, "sample_weight", sample_weight, np.float64)
+        if is_dask(X):
+            results = Lazy(columns, _partition(partition, X, plan)).run(plan, _RESULTS)
+        else:
+            results = run_in_memory(plan, columns)
+        self._X = X
+        self.labels_ = results["labels"]
+        self.is_core_ = results["is_core"]
+        self.n_clusters_ = results["n_clusters"]
+
+    @property
+    def core_sample_indices_(self) -> Any:
+        """Indices of the core points, ascending."""
+        check_is_fitted(self, "is_core_")
+        return self.is_core_.nonzero()[0]
+
+    @property
+    def components_(self) -> Any:
+        """Coordinates of the core points."""
+        check_is_fitted(self, "is_core_")
+        return self._X[self.is_core_]
+
+
+class DBSCAN(_DensityClusters):
+    """Density-based clustering [1]_ of points in any number of dimensions, made for few.
+
+    Points with at least `min_samples` points within `eps`, themselves included, are core points. Core points within
+    `eps` of each other are of one cluster; other points within `eps` of a core point are its border, the rest is noise.
+    Labels are those of scikit-learn's DBSCAN, number for number, and depend on neither chunks, workers, threads nor the
+    device.
+
+    Parameters
+    ----------
+    eps : float, default 0.5
+        Largest distance between neighbours, in the unit of the coordinates. Inclusive.
+    min_samples : int, default 5
+        Number of points, or sum of weights, within `eps` of a core point, itself included.
+    metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
+        The Euclidean distance by any of its names; others are refused.
+    metric_params, algorithm, leaf_size, p, n_jobs
+        Taken so that this class can stand in for scikit-learn's. The first must be None and `p` None or 2; the others
+        choose how to search there and have no effect here.
+    boxsize : float or sequence of float or None, optional
+        Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+
+    Attributes
+    ----------
+    labels_ : array of int64, shape (n,)
+        Cluster of each point, numbered by the smallest index of a core point; noise is -1. A border point takes the
+        smallest of the labels that the core points around it have.
+    is_core_ : array of bool, shape (n,)
+        Whether the point is a core point.
+    core_sample_indices_ : array of int64, shape (n_core,)
+        Indices of the core points; of unknown length where `X` is a dask array.
+    components_ : array, shape (n_core, d)
+        Coordinates of the core points.
+    n_clusters_ : int
+        Number of clusters; a zero-dimensional dask array where `X` is a dask array.
+    n_features_in_ : int
+        Number of coordinates.
+
+    See Also
+    --------
+    FriendsOfFriends : The same with links alone.
+    daskclust.properties.cluster_table : Position and size of each cluster.
+
+    Notes
+    -----
+    In up to three dimensions points are sorted into cells of side eps / sqrt(d), of which only those that hold points
+    are kept, and sets of cells are joined instead of points: time is O(n log n), for any density, memory O(n), for any
+    extent of the points. More dimensions go through scikit-learn's tree, in batches of neighbours so that memory stays
+    O(n); that is on the CPU only.
+
+    Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not.
+
+    A dask array is divided into blocks of space with as many points each, and halos of `eps` or, where `min_samples` is
+    above 2 or weights are given, 2 `eps` around them. Workers send up one id for each set of core points, and one for
+    each core point that another block sees, never coordinates.
+
+    References
+    ----------
+    .. [1] M. Ester et al., A density-based algorithm for discovering clusters in large spatial databases with noise,
+       KDD 1996, 226-231
+    .. [2] A. Prokopenko et al., Fast tree-based algorithms for DBSCAN for low-dimensional data on GPUs, ICPP 2023,
+       https://doi.org/10.1145/3605573.3605594
+
+    Examples
+    --------
+    >>> from daskclust import DBSCAN
+    >>> X = [[1, 2], [2, 2], [2, 3], [8, 7], [8, 8], [25, 80]]
+    >>> DBSCAN(eps=3, min_samples=2).fit(X).labels_
+    array([ 0,  0,  0,  1,  1, -1])
+    """
+
+    def __init__(
+        self,
+        eps: float = 0.5,
+        *,
+        min_samples: int = 5,
+        metric: str = "euclidean",
+        metric_params: None = None,
+        algorithm: str = "auto",
+        leaf_size: int = 30,
+        p: float | None = None,
+        n_jobs: int | None = None,
+        boxsize: Boxsize = None,
+    ) -> None:
+        self.eps = eps
+        self.min_samples = min_samples
+        self.metric = metric
+        self.metric_params = metric_params
+        self.algorithm = algorithm
+        self.leaf_size = leaf_size
+        self.p = p
+        self.n_jobs = n_jobs
+        self.boxsize = boxsize
+
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None, *, partition: str | Partition = "auto") -> DBSCAN:
+        """Cluster points.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, or xarray.Dataset
+            Coordinates: a numpy, cupy or dask array; a DataFrame or a Dataset with variables ``x``, ``y``, ``z``, or a
+            DataFrame without ``x``, all columns of which are coordinates.
+        y : None
+            Ignored.
+        sample_weight : array, shape (n,), optional
+            Weights, whose sum within `eps`, rounded once, is compared with `min_samples`. Default: 1.
+        partition : {"auto", "space", "chunks"} or Partition, default "auto"
+            How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into as many
+            blocks as it has chunks, with as many points each; one pass over X takes a sample to find the planes between
+            them. ``"chunks"``: as it is, which must be one chunk.
+
+        Returns
+        -------
+        DBSCAN
+            Itself. On dask nothing is computed yet, but for that pass.
+
+        Raises
+        ------
+        ValueError
+            For parameters out of range, a box smaller than 2 `eps`, other metrics, coordinates or weights that are not
+            finite, columns of the wrong length, dask arrays of unknown chunk sizes.
+        TypeError
+            For parameters that are no numbers, and sparse matrices.
+        """
+        self._check_metric()
+        eps = check_positive("eps", self.eps)
+        min_samples = check_whole("min_samples", self.min_samples, 1)
+        X = check_points(self, split_points(X, ()).X)
+        period = _periods(self.boxsize, X.shape[1], "eps", eps)
+        least = 2 if min_samples == 2 and sample_weight is None else 1
+        plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
+        self._run(X, plan, sample_weight, partition)
+        return self
+
+    def _check_metric(self) -> None:
+        if self.metric not in ("euclidean", "l2", "minkowski"):
+            raise ValueError(
+                f"metric must be 'euclidean', got {self.metric!r}; for other distances and precomputed ones use "
+                "sklearn.cluster.DBSCAN"
+            )
+        if self.metric_params is not None or self.p not in (None, 2):
+            raise ValueError(
+                f"distances are Euclidean, p=2, got p={self.p!r} and metric_params={self.metric_params!r}; for other "
+                "ones use sklearn.cluster.DBSCAN"
+            )
+
+
+class FriendsOfFriends(_DensityClusters):
+    """Friends-of-friends groups [1]_: points linked by distances of at most the linking length.
+
+    The answer depends on neither chunks, workers, threads nor the device.
+
+    Parameters
+    ----------
+    linking_length : float
+        Largest distance between friends, in the unit of the coordinates, inclusive: ``b`` times the mean separation in
+        cosmology, see `daskclust.io.linking_length`.
+    min_members : int, default 2
+        Groups with fewer members are noise.
+    boxsize : float or sequence of float or None, optional
+        Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
+
+    Attributes
+    ----------
+    labels_ : array of int64, shape (n,)
+        Group of each point, numbered by the smallest index of a member; -1 outside of groups.
+    is_core_ : array of bool, shape (n,)
+        Whether the point is a member of a group.
+    core_sample_indices_, components_
+        Indices and coordinates of the members of groups.
+    n_clusters_ : int
+        Number of groups; a zero-dimensional dask array where `X` is a dask array.
+    n_features_in_ : int
+        Number of coordinates.
+
+    See Also
+    --------
+    DBSCAN : Groups of points in dense places, with borders.
+    daskclust.properties.halo_table : Mass, centre, velocity and spin of each group.
+
+    Notes
+    -----
+    As `DBSCAN` with ``min_samples=2``, whose time, memory and division into blocks are described there; halos of blocks
+    are one linking length wide.
+
+    References
+    ----------
+    .. [1] M. Davis et al., The evolution of large-scale structure in a universe dominated by cold dark matter,
+       Astrophys. J. 292 (1985) 371, https://doi.org/10.1086/163168
+
+    Examples
+    --------
+    >>> from daskclust import FriendsOfFriends
+    >>> FriendsOfFriends(0.2, boxsize=1.0).fit([[0.05], [0.95], [0.5]]).labels_
+    array([ 0,  0, -1])
+    """
+
+    def __init__(self, linking_length: float, *, min_members: int = 2, boxsize: Boxsize = None) -> None:
+        self.linking_length = linking_length
+        self.min_members = min_members
+        self.boxsize = boxsize
+
+    def fit(self, X: Any, y: None = None, *, partition: str | Partition = "auto") -> FriendsOfFriends:
+        """Find groups.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, or xarray.Dataset
+            As of `DBSCAN.fit`.
+        y : None
+            Ignored.
+        partition : {"auto", "space", "chunks"} or Partition, default "auto"
+            As of `DBSCAN.fit`.
+
+        Returns
+        -------
+        FriendsOfFriends
+            Itself. On dask nothing is computed yet, but for one pass that takes a sample.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `DBSCAN.fit`.
+        """
+        length = check_positive("linking_length", self.linking_length)
+        least = check_whole("min_members", self.min_members, 1)
+        X = check_points(self, split_points(X, ()).X)
+        period = _periods(self.boxsize, X.shape[1], "linking_length", length)
+        self._run(X, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
+        return self
+
+
+def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:
+    """Return the period of each of `d` axes, 0 where it is open."""
+    sizes = [boxsize] * d if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)  # type: ignore[arg-type]
+    if len(sizes) != d:
+        raise ValueError(f"boxsize must be one number or one for each of the {d} axes of X, got {boxsize!r}")
+    periods = tuple(0.0 if size is None else check_positive("boxsize", size) for size in sizes)
+    for period in periods:
+        if 0.0 < period < 2 * eps:
+            raise ValueError(
+                f"boxsize must be at least 2 {name} = {2 * eps:g}, got {period:g}: in a smaller box a point has "
+                f"several images within {name} of another; give a smaller {name}, or boxsize=None"
+            )
+    return periods
+
+
+def _partition(asked: str | Partition, X: Any, plan: DbscanPlan) -> Partition | None:
+    """Return the partition for as many chunks as X has."""
+    count = X.numblocks[0]
+    if isinstance(asked, Partition):
+        return _checked(asked, X.shape[1], plan)
+    if asked == "chunks":
+        if count > 1:
+            raise ValueError(
+                f'partition="chunks" needs one chunk, X has {count}, which share neighbours; use "space", or '
+                "X.rechunk((-1, -1))"
+            )
+        return None
+    if asked in ("auto", "space"):
+        return balanced_partition(X, count, plan.period, plan.halo)
+    raise ValueError(f'partition must be "auto", "space", "chunks" or a Partition, got {asked!r}')
+
+
+def _checked(partition: Partition, d: int, plan: DbscanPlan) -> Partition:
+    """Return the user's partition with the halo that distances in float32 need."""
+    cut = len(partition.cuts)
+    if partition.groups > 1 or cut > d or tuple(partition.period[:cut]) != plan.period[:cut]:
+        raise ValueError(
+            f"the partition has {partition.groups} groups and cuts {cut} axes of periods {partition.period}; X has one "
+            f"group and {d} axes, of periods {plan.period} (0: open)"
+        )
+    if cut and partition.halo < plan.halo / (1 + 1e-6):
+        raise ValueError(
+            f"the partition has a halo of {partition.halo:g}; it must be at least {plan.halo / (1 + 1e-6):g}, "
+            f"{'one' if plan.links_alone else 'two'} times the distance of neighbours"
+        )
+    return replace(partition, halo=max(partition.halo, plan.halo))

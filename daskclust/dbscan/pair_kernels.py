@@ -1,0 +1,27 @@
+"""What is asked of pairs of points that a tree proposes as neighbours."""
+
+from __future__ import annotations
+
+from daskclust.core.jit import kernel
+from daskclust.dbscan.core_points import add_exactly
+
+
+@kernel
+def check_near(pair, one, other, points, period, eps2, is_near):
+    """Say whether two points are within eps, around periods too."""
+    total = 0.0
+    for k in range(len(period)):
+        step = abs(points[one[pair], k] - points[other[pair], k])
+        if period[k] > 0.0:
+            step = min(step, period[k] - step)
+        total += step * step
+    is_near[pair] = total <= eps2
+
+
+@kernel
+def weigh(query, begin, neighbours, weight, enough, is_enough):
+    """Say whether the neighbours of a point weigh enough."""
+    high, low = 0.0, 0.0
+    for k in range(begin[query], begin[query + 1]):
+        high, low = add_exactly(high, low, weight[neighbours[k]])
+    is_enough[query] = 1 if high >= enough else 0

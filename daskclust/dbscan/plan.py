@@ -1,0 +1,253 @@
+"""DBSCAN and friends-of-friends as a plan: what a worker does with a chunk, what is merged, what becomes of it.
+
+A chunk is a block of space with a halo. Where the number of neighbours decides what a core point is, the halo is 2 eps
+wide: then core points are known as far as eps outside the block, and so is every link of an own point. Sets of linked
+core points that reach out of the block go up with the ids of the points that other chunks see, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import Cuda, Host, device_of
+from daskclust.core.cells import WIDER
+from daskclust.core.checks import check_count, raise_not_finite, raise_not_finite_value
+from daskclust.core.merge import Fragments, Slice, merge_fragments
+from daskclust.core.partition import Chunk
+from daskclust.core.survey import survey
+from daskclust.dbscan import kernels
+from daskclust.dbscan.search import BlockSearch
+from daskclust.dbscan.tree import TreeSearch
+
+_FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
+_MOST_AXES = 3  # that cells serve
+
+
+class Sets(NamedTuple):
+    """What a chunk knows before the merge."""
+
+    like: Any  # an array of the class and device of the results
+    ids: Any  # (n,) ids of its own points
+    set_of: NDArray[np.int32]  # (n,) the set of each, -1 for none
+    is_core: NDArray[np.bool_]
+    others: NDArray[np.int64]  # (m, 2) own points that more sets are within eps of, and those sets
+
+
+@dataclass(frozen=True)
+class DbscanPlan:
+    """Parameters of DBSCAN.
+
+    Parameters
+    ----------
+    eps : float
+        Largest distance of neighbours, in the unit of the coordinates.
+    min_samples : int
+        Neighbours that make a core point, itself included.
+    least : int
+        Core points that make a cluster.
+    period : tuple of float
+        Period of every axis, 0 where it is open.
+    weighted : bool
+        Whether the chunks have a column ``weight``, the sum of which counts instead of the number of neighbours.
+    """
+
+    eps: float
+    min_samples: int
+    least: int
+    period: tuple[float, ...]
+    weighted: bool = False
+    name: str = "dbscan"  # of its steps on dask's dashboard
+
+    carry = None  # chunks do not follow each other
+
+    @property
+    def links_alone(self) -> bool:
+        """Whether any two neighbours are core points: then links tell all, and points that have none are sifted out."""
+        return self.min_samples <= 2 and not self.weighted
+
+    @property
+    def halo(self) -> float:
+        """How far around a block its chunk must reach."""
+        return (self.eps if self.links_alone else 2 * self.eps) * WIDER
+
+    # ------------------------------------------------------------------------------------------------- on a worker
+    def measure(self, chunk: Chunk) -> Chunk:
+        """Return the chunk: whatever it takes to find core points would only wait in memory for the next step."""
+        return chunk
+
+    def local(self, chunk: Chunk, before: None = None) -> tuple[Any, Fragments | None]:
+        """Find core points and sets of them that are linked.
+
+        Of all of the data these are the results; of a chunk, its sets.
+        """
+        X = chunk.columns["X"]
+        device = device_of(X)
+        if len(X) == 0:
+            nothing = np.empty(0, np.int64)
+            none = Sets(X, chunk.ids, np.empty(0, np.int32), np.empty(0, np.bool_), nothing.reshape(0, 2))
+            return none, Fragments(nothing, nothing, nothing, nothing)
+        search = self._search(device, chunk)
+        if not self.links_alone:
+            weight = device.argument(chunk.columns["weight"]) if self.weighted else None
+            search.find_core(self.min_samples, weight, self._exact_zone(chunk))
+        parent = search.link()
+        if chunk.ids is None:
+            return self._results(device, X, search, parent), None
+        return self._sets(device, chunk, search, parent)
+
+    def merge(self, fragments: list[Fragments]) -> list[Slice]:
+        """Join sets that share points and number the clusters."""
+        return merge_fragments(fragments, self.least)
+
+    def owned_ids(self, sets: Sets) -> Any:
+        """Return the global ids of the points that the chunk owns."""
+        return sets.ids
+
+    def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
+        """Return labels, and which points are core points, in the order of the data set.
+
+        A border point takes the smallest label of the core points around it.
+        """
+        if merged is None:
+            if isinstance(local, dict):
+                return local
+            return {**self._finish(local, np.empty(0, np.int64)), "n_clusters": 0}
+        return self._finish(local, merged.numbers)
+
+    def _finish(self, sets: Sets, numbers: NDArray[np.int64]) -> dict[str, Any]:
+        device = device_of(sets.like)
+        labels = np.append(numbers, -1)[sets.set_of]
+        np.minimum.at(labels, sets.others[:, 0], numbers[sets.others[:, 1]])
+        results = {"labels": labels, "is_core": sets.is_core & (labels >= 0)}
+        return {name: device.give(device.from_host(values)) for name, values in results.items()}
+
+    # ------------------------------------------------------------------------------------------------------ its steps
+    def _search(self, device: Host | Cuda, chunk: Chunk) -> BlockSearch | TreeSearch:
+        """Check the points and sort them for the search of neighbours."""
+        X = device.argument(chunk.columns["X"])
+        check_count(len(X))
+        low, high, bad = survey(device, X)
+        ids = np.arange(len(X)) if chunk.ids is None else chunk.ids
+        if bad < len(X):
+            raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+        if self.weighted:
+            weight = device.argument(chunk.columns["weight"])
+            *_, bad = survey(device, weight.reshape(-1, 1))
+            if bad < len(X):
+                raise_not_finite_value("sample_weight", device.to_host(weight[bad : bad + 1])[0], int(ids[bad]))
+        for axis, (a, b) in enumerate(zip(low, high, strict=True)):
+            if b - a > _FINEST * self.eps:
+                raise ValueError(
+                    f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
+                    "outliers, or enlarge eps"
+                )
+        kind = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch
+        return kind(device, X, self.eps, self.period, (low, high))
+
+    def _exact_zone(self, chunk: Chunk) -> tuple[Any, ...] | None:
+        if not chunk.region:
+            return None
+        return (*_faces(chunk), self.eps * WIDER)
+
+    def _count(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, owned: Any) -> tuple[Any, Any]:
+        """Return, for each set's root, the first of its points and how many the chunk owns."""
+        first, size = (device.full(search.n_cells, value, np.int32) for value in (kernels.NONE, 0))
+        args = search.start, search.order, search.stop, owned, parent, first, size
+        device.run(kernels.first_points, search.n_cells, *args)
+        return first, size
+
+    def _results(self, device: Host | Cuda, X: Any, search: BlockSearch | TreeSearch, parent: Any) -> dict[str, Any]:
+        """Return the results where one chunk holds all points."""
+        n, cells = len(X), search.n_cells
+        first, size = self._count(device, search, parent, device.empty(0, np.bool_))
+        is_first = device.full(n, False, np.bool_)
+        least = np.int32(self.least)
+        device.run(kernels.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
+        up_to, number = device.empty(n, np.int32), device.empty(cells, np.int32)
+        device.running_sum(is_first, up_to)
+        device.run(kernels.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
+        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
+        del first, size, is_first, up_to
+        label = device.empty(0 if self.links_alone else n, np.int32)
+        if not self.links_alone:
+            search.label_border(number, device.empty(0, np.int32), label)
+        labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
+        args = search.start, search.order, search.stop, number, label, labels, is_core
+        device.run(kernels.write_labels, cells, *args, grain=2048)
+        return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
+
+    def _sets(
+        self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, parent: Any
+    ) -> tuple[Sets, Fragments]:
+        """Return the sets that have own points or are within eps of one, and what goes up of them."""
+        n, cells = len(chunk.ids), search.n_cells
+        owned = np.ones(n, np.bool_) if chunk.owned is None else chunk.owned
+        on_device = device.from_host(owned)
+        first, size = self._count(device, search, parent, on_device)
+        label = device.full(n, kernels.NONE, np.int32)
+        device.run(kernels.label_core, cells, search.start, search.stop, parent, label)
+        order = device.to_host(search.order)[:n]
+        root = device.to_host(label).copy()
+        is_core = root != kernels.NONE
+        is_own = owned[order]
+        others = np.empty((0, 2), np.int64)
+        if not self.links_alone:
+            others = self._near_sets(device, search, parent, label)
+            others = others[is_own[others[:, 0]]]
+            root[others[::-1, 0]] = others[::-1, 1]  # the first of each
+        own_root = root[is_own]
+        used = np.unique(np.concatenate([own_root[own_root != kernels.NONE], others[:, 1]]))
+        number = np.full(cells, -1, np.int32)
+        number[used] = np.arange(len(used), dtype=np.int32)
+
+        own_set = np.full(n, -1, np.int32)
+        has = root != kernels.NONE
+        own_set[order[has]] = number[root[has]]
+        core_in_order = np.empty(n, np.bool_)
+        core_in_order[order] = is_core
+        place = np.cumsum(owned) - 1  # among the own points
+        pairs = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
+        sets = Sets(chunk.columns["X"][:0], chunk.ids[owned], own_set[owned], core_in_order[owned], pairs)
+
+        shared = np.flatnonzero(is_core & self._is_shared(device, chunk, search, on_device))
+        shared = shared[number[root[shared]] >= 0]
+        firsts, sizes = chunk.ids[device.to_host(first)[used]], device.to_host(size)[used].astype(np.int64)
+        return sets, Fragments(firsts, sizes, chunk.ids[order[shared]], number[root[shared]].astype(np.int64))
+
+    def _near_sets(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, label: Any) -> Any:
+        """Return (m, 2): sorted points that are no core points, and the roots of the sets within eps of them.
+
+        Each search gives the next larger root of every point; most have one or none.
+        """
+        core = device.to_host(label) != kernels.NONE
+        above = device.full(len(core), -1, np.int32)
+        found: list[NDArray[np.int64]] = []
+        while True:
+            label = device.full(len(core), kernels.NONE, np.int32)
+            search.label_border(parent, above, label)
+            roots = device.to_host(label)
+            points = np.flatnonzero((roots != kernels.NONE) & ~core)
+            if len(points) == 0:
+                return np.concatenate(found) if found else np.empty((0, 2), np.int64)
+            found.append(np.stack([points, roots[points].astype(np.int64)], axis=1))
+            above = label  # NONE where there is no further: no root is larger
+
+    def _is_shared(self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, owned: Any) -> Any:
+        """Return which sorted points other chunks may have as well."""
+        n = len(chunk.ids)
+        if not chunk.region:
+            return np.zeros(n, np.bool_)
+        is_shared = device.empty(n, np.bool_)
+        low, high = _faces(chunk)
+        args = search.positions, search.order, owned, low, high, self.eps * WIDER, is_shared
+        device.run(kernels.mark_shared, n, *args)
+        return device.to_host(is_shared)
+
+
+def _faces(chunk: Chunk) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    low, high = zip(*chunk.region, strict=True)
+    return low, high
