@@ -396,6 +396,17 @@ def test_phase_correction(write):
     np.testing.assert_array_equal((toa[1] - toa[0]) / 1.5625, [x // 2 % 16 for x in columns])
 
 
+@pytest.mark.parametrize("start", [-3, 8 * SECOND + 1, 2**34 - 3, 2**36 - 3])
+def test_triggers_and_corrected_hits_have_one_clock(write, start):
+    """Only some times before the correction are before the clock's start, or beyond half of its range."""
+    words = [pixel(start, 10), tdc(start + 103), pixel(start + 203), pixel(start + 203 + 2**33 - 5, 30)]
+    path = write(chunk(words))
+    plain, corrected = (open_tpx3(path, phase_correction=phase) for phase in (False, True))
+    np.testing.assert_array_equal(corrected["toa"] - plain["toa"], plain["x"] // 2 % 16 * 1.5625)
+    time = open_tpx3_triggers(path)["time"].values
+    np.testing.assert_array_equal(corrected["toa"] - time, np.array([-98, 100, 2**33 + 110]) * 1.5625)
+
+
 # --------------------------------------------------------------------------------------------------- lazy, xarray, dask
 @pytest.fixture
 def run(write):

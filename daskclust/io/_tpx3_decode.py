@@ -14,7 +14,7 @@ from daskclust.core.timesort import DIGIT, sort_records
 
 from . import _tpx3_scan as table
 from ._tpx3_scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
-from ._tpx3_words import PIXEL_BITS, TDC, TDC_BITS, TICK, TOT_TICK, kind_of, pixel_ticks, shortest, tdc_ticks, word_at
+from ._tpx3_words import TDC, TDC_BITS, TICK, TOT_TICK, kind_of, shortest, tdc_ticks, ticks_after, word_at
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
 # as a whole, so nothing has to be looked up afterwards.
@@ -81,7 +81,7 @@ def take_hits(data, cell, low, width, setup, records, n):
             last = np.uint64(0)
             for j in range(GROUP):
                 word = word_at(data, place + 8 * j)
-                since = np.uint64(base + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS))
+                since = np.uint64(base + ticks_after(word, reference, phase))
                 records[n + j] = record_of(word, since, high_bits, time_place)
                 odd |= (word >> np.uint64(60)) ^ np.uint64(0xB)
                 last = max(last, since)
@@ -89,7 +89,7 @@ def take_hits(data, cell, low, width, setup, records, n):
         if m < GROUP or not whole:
             for j in range(m):
                 word = word_at(data, place + 8 * j)
-                since = np.uint64(base + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS))
+                since = np.uint64(base + ticks_after(word, reference, phase))
                 records[n] = record_of(word, since, high_bits, time_place)
                 n += np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (since < width))
         else:
@@ -237,7 +237,7 @@ def fold_words(data, cell, state, context):
 def count_hit(n, word, chip, context):
     """Count the word if it is a hit within bounds of time."""
     reference, low, high, phase = context
-    t = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+    t = reference + ticks_after(word, reference, phase)
     return n + np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (t >= low) & (t < high))
 
 

@@ -13,7 +13,7 @@ from daskclust.core.jit import body, kernel
 from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words, on_quad
 from ._tpx3_read import HitFile
 from ._tpx3_scan import HITS, REFERENCE
-from ._tpx3_words import PIXEL_BITS, TICK, TOT_TICK, pixel_ticks, shortest
+from ._tpx3_words import TICK, TOT_TICK, ticks_after
 
 CELL_WORDS = 256
 """Words of a cell: each is decoded by one thread, so there must be many."""
@@ -33,7 +33,7 @@ def take_hit(n, word, chip, context):
     """Write time, and chip, address and time over threshold in one number, of the n-th hit, if the word is one."""
     reference, phase, ticks, fields = context
     if word >> np.uint64(60) == np.uint64(0xB):
-        ticks[n] = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+        ticks[n] = reference + ticks_after(word, reference, phase)
         address = np.int64((word >> np.uint64(44)) & np.uint64(0xFFFF))
         tot = np.int64((word >> np.uint64(20)) & np.uint64(0x3FF))
         fields[n] = (chip << (ADDRESS_BITS + TOT_BITS)) | (address << TOT_BITS) | tot

@@ -71,14 +71,16 @@ def kind_of(word):
 
 
 @body
-def pixel_ticks(word, phase):
-    """Return the time of arrival within its range; negative where the fine time borrows from the range before.
-
-    `phase` is 15 where the time is to be put later by the phase of the column's clock, 0 where not.
-    """
+def pixel_ticks(word):
+    """Return the time of arrival within its range; negative where the fine time borrows from the range before."""
     coarse = (word & np.uint64(0xFFFF)) << np.uint64(18) | (word >> np.uint64(30) & np.uint64(0x3FFF)) << np.uint64(4)
-    column = np.int64(word >> np.uint64(53)) & phase
-    return np.int64(coarse) - np.int64((word >> np.uint64(16)) & np.uint64(0xF)) + column
+    return np.int64(coarse) - np.int64((word >> np.uint64(16)) & np.uint64(0xF))
+
+
+@body
+def column_phase(word, phase):
+    """Return by how much the clock of a pixel's column is late, where `phase` is 15; 0 where `phase` is."""
+    return np.int64(word >> np.uint64(53)) & phase
 
 
 @body
@@ -98,3 +100,12 @@ def shortest(difference, bits):
     """Return a difference of times that wrap after 2**bits as the shortest way, in [-2**(bits - 1), 2**(bits - 1))."""
     spare = np.int64(64 - bits)
     return (difference << spare) >> spare
+
+
+@body
+def ticks_after(word, reference, phase):
+    """Return the time of a hit since a reference near it, with the phase of its column.
+
+    The phase comes last: which range a time is of does not depend on it, so all words have one clock.
+    """
+    return shortest(pixel_ticks(word) - reference, PIXEL_BITS) + column_phase(word, phase)
