@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust.core.timesort import order_of_ticks
-from daskclust.io import open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
+from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
 from daskclust.io._tpx3_read import open_hits
 from daskclust.io._tpx3_stream import WordDecoder
 from daskclust.io._tpx3_xarray import Tpx3Entrypoint
@@ -643,6 +643,29 @@ def test_a_stream_gives_what_the_file_does(seed, start, steps):
     np.testing.assert_array_equal(np.concatenate([part.tot for part in parts]), table[:, 4] * 25.0)
     triggers = [row for part in parts for row in zip(part.trigger_tick, part.trigger_chip, strict=True)]
     assert triggers == [(row[0], row[2]) for row in want.triggers]
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ([pixel(300 * SECOND), tdc(300 * SECOND), pixel(301 * SECOND)], 0),
+        ([pixel(300 * SECOND), *global_time(300 * SECOND), pixel(301 * SECOND)], 0),
+        ([global_time(300 * SECOND)[0], pixel(300 * SECOND), global_time(300 * SECOND)[1], pixel(301 * SECOND)], 0),
+        ([tdc(300 * SECOND), pixel(300 * SECOND), *global_time(300 * SECOND)], 0),
+        ([tdc(300 * SECOND), *global_time(300 * SECOND), pixel(300 * SECOND), pixel(301 * SECOND)], 2 * 2**36),
+        ([*global_time(300 * SECOND), tdc(300 * SECOND), pixel(300 * SECOND)], 2 * 2**36),
+    ],
+)
+def test_how_a_stream_is_cut_does_not_change_its_clock(words, known):
+    """What came before the first hit decides, in whatever pieces it came."""
+    data, found = chunk(words), []
+    for step in (1, 8, len(data)):
+        reader = WordReader(trigger=1)
+        parts = [reader.feed(data[k : k + step]) for k in range(0, len(data), step)]
+        found.append((np.concatenate([part["toa"] for part in parts]).tolist(), reader.triggers(-np.inf).tolist()))
+    assert found[0] == found[1] == found[2]
+    is_first_timed = words[0] >> 60 == 0xB
+    assert found[0][0][0] == (300 * SECOND % (2**34 if is_first_timed else 2**36) + known) * 1.5625
 
 
 def test_a_stream_goes_on_after_damage():

@@ -32,8 +32,10 @@ from ._tpx3_scan import (
 )  # fmt: skip
 from ._tpx3_words import PIXEL, TDC, TICK, TIME_HIGH, TIME_LOW, kind_of, word_at
 
-# The state has two more places: odd bytes at the end of the present chunk, and whether a header is to be looked for.
-ODD, IS_LOST = table.STATE, table.STATE + 1
+# The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
+# BASE was when the first hit came.
+ODD, IS_LOST, START = range(table.STATE, table.STATE + 3)
+STATE = table.STATE + 3
 
 
 class Hits(NamedTuple):
@@ -107,7 +109,7 @@ class WordDecoder:
         if not disorder >= 0:
             raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
         self._bound = int(min(disorder / TICK, 1 << 60))
-        self._state = np.zeros(table.STATE + 2, dtype=np.int64)
+        self._state = np.zeros(STATE, dtype=np.int64)
         self._state[SHIFT] = -1
         self._state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
         self._counts = np.zeros(table.COUNTS, dtype=np.int64)
@@ -126,6 +128,11 @@ class WordDecoder:
         if self._state[IS_ABSOLUTE]:
             return int(self._state[BASE])
         return int(self._state[SHIFT]) if self._state[SHIFT] >= 0 else None
+
+    @property
+    def start(self) -> int:
+        """Ticks to add for times as global time before the first hit tells them, 0 where none came before it."""
+        return int(self._state[START])
 
     @property
     def disorder(self) -> float:
@@ -283,6 +290,8 @@ def decode_stream(
                 if kind == TIME_LOW:
                     extended(word, kind, state)
                 note_global(word, kind, state[table.LATEST], state[AT_CHIP], state, lows)
+                if counts[PIXEL] == 0:
+                    state[START] = state[BASE]
             state[POS] += 8
             state[LEFT] -= 8
         if state[LEFT] > 0:

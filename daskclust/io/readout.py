@@ -186,7 +186,8 @@ class WordReader:
     Notes
     -----
     Times are those of `daskclust.io.open_tpx3` if global time or TDC words come before the first hits, or if the clock
-    started less than 26.84 s before; else all are smaller by one and the same number of such periods.
+    started less than 26.84 s before; else all are smaller by one and the same number of such periods. They are
+    the same in whatever pieces the bytes come.
     """
 
     def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0, trigger: int | None = None) -> None:
@@ -197,7 +198,6 @@ class WordReader:
         self._layout, self._gap, self.trigger = layout, gap, trigger
         self._triggers = np.empty(0, np.float64)
         self._decoder = WordDecoder()
-        self._base: int | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -214,13 +214,11 @@ class WordReader:
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
         """Return the times of triggers (ns) from the last one before `since` on; earlier ones are forgotten."""
-        base = (self._base or 0) * TICK
+        base = self._decoder.start * TICK
         self._triggers = self._triggers[max(int(np.searchsorted(self._triggers, since - base, "right")) - 1, 0) :]
         return self._triggers + base
 
     def _columns(self, hits: Hits) -> dict[str, npt.NDArray[Any]]:
-        if self._base is None and len(hits.tick):
-            self._base = self._decoder.base or 0
         if self.trigger is not None and len(hits.trigger_tick):
             found = trigger_columns(hits.trigger_word, hits.trigger_tick)
             counts = (found["channel"] == self.trigger) & found["is_rising"]
@@ -229,7 +227,7 @@ class WordReader:
             if hits.chip.max() > 3:
                 raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
             _place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
-        toa = (hits.tick + (self._base or 0)) * TICK
+        toa = (hits.tick + self._decoder.start) * TICK
         return {"x": hits.x, "y": hits.y, "toa": toa, "tot": hits.tot, "chip": hits.chip}
 
 
