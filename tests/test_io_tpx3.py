@@ -668,6 +668,30 @@ def test_how_a_stream_is_cut_does_not_change_its_clock(words, known):
     assert found[0][0][0] == (300 * SECOND % (2**34 if is_first_timed else 2**36) + known) * 1.5625
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
+        ({"layout": "quad", "gap": -1}, "gap must be a number of pixels from 0 to 65024, got -1"),
+        ({"layout": "quad", "gap": 1.5}, "gap must be a number of pixels .* got 1.5"),
+        ({"gap": "2"}, "gap must be a number of pixels .* got '2'"),
+        ({"trigger": 0}, "trigger must be the TDC input 1 or 2, got 0"),
+    ],
+)
+def test_wrong_parameters_of_a_stream(options, message):
+    with pytest.raises(ValueError, match=message):
+        WordReader(**options)
+
+
+@pytest.mark.parametrize("disorder", [-1.0, np.nan, np.inf, True, "600", None])
+def test_wrong_bounds_of_disorder(write, disorder):
+    message = f"disorder must be a time in ns, not negative, got {disorder!r}"
+    with pytest.raises(ValueError, match=message):
+        open_tpx3(write(chunk([pixel(5)])), disorder=disorder)
+    with pytest.raises(ValueError, match=message):
+        WordDecoder(disorder=disorder)
+
+
 def test_a_stream_goes_on_after_damage():
     good = [chunk([pixel(100 * k + j) for j in range(5)]) for k in range(10)]
     decoder = WordDecoder()
@@ -676,8 +700,6 @@ def test_a_stream_goes_on_after_damage():
     ticks = np.concatenate([ticks, decoder.close().tick])
     assert len(ticks) == 50
     assert (decoder.counts["n_bytes_skipped"], decoder.counts["n_chunks_cut"]) == (5, 1)
-    with pytest.raises(ValueError, match="disorder must be"):
-        WordDecoder(disorder=-1.0)
 
 
 # --------------------------------------------------------------------------------------------------------- sort by time

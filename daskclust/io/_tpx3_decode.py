@@ -13,6 +13,7 @@ from daskclust.core.jit import body, in_threads, kernel, thread_count
 from daskclust.core.timesort import DIGIT, sort_records
 
 from . import _tpx3_scan as table
+from ._quad import on_quad
 from ._tpx3_scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
 from ._tpx3_words import TDC, TDC_BITS, TICK, TOT_TICK, kind_of, shortest, tdc_ticks, ticks_after, word_at
 
@@ -122,18 +123,6 @@ def spread(records, n, low, setup, start, columns):
         toa[start + k] = np.float64(begin + np.int64(record >> time_place)) * TICK
         tot[start + k] = np.float32(np.int32(record & tot_mask)) * np.float32(TOT_TICK)
         chip[start + k] = np.uint8(number)
-
-
-@body
-def on_quad(column, row, chip, gap):
-    """Return the common coordinates of a pixel of one of four chips."""
-    right = chip <= 1
-    upper = chip == 1 or chip == 2
-    across = column + np.int32(256) + gap if right else column
-    if upper:
-        across = np.int32(511) + gap - column if right else np.int32(255) - column
-        row = np.int32(511) + gap - row
-    return across, row
 
 
 @kernel

@@ -10,7 +10,8 @@ import numpy as np
 from daskclust.core.arrays import Cuda, Host
 from daskclust.core.jit import body, kernel
 
-from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words, on_quad
+from ._quad import on_quad
+from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
 from ._tpx3_read import HitFile
 from ._tpx3_scan import HITS, REFERENCE
 from ._tpx3_words import TICK, TOT_TICK, ticks_after

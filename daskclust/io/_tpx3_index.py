@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,12 @@ class Index:
         """Bits that the largest chip number takes."""
         used = np.flatnonzero(self.chips)
         return int(used[-1]).bit_length() if len(used) else 0
+
+
+def check_disorder(disorder: Any) -> None:
+    """Raise a ValueError for a bound that is no time."""
+    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
+        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
 
 
 def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True) -> Index:

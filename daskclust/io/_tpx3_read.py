@@ -14,15 +14,13 @@ import numpy.typing as npt
 
 from daskclust.core.jit import one_thread
 
+from ._quad import LAYOUTS, QUAD_CHIPS, check_layout
 from ._tpx3_decode import DTYPES, Setup, read_columns
-from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, divide, index_file
+from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, check_disorder, divide, index_file
 from ._tpx3_words import TICK
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000
-LAYOUTS = ("chips", "quad")
-QUAD_CHIPS = 4
-_QUAD_LARGEST_GAP = 65535 - 511
 _CACHED_PIECES = 3
 
 
@@ -140,8 +138,7 @@ def open_hits(
         For wrong parameters, for files without chunks, and for chips that the layout does not have.
     """
     check_layout(layout, gap)
-    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
-        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
+    check_disorder(disorder)
     wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
     # Windows begin where cells do: smaller chunks need smaller cells.
     words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
@@ -158,14 +155,6 @@ def open_hits(
     cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)
     setup = Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase)
     return HitFile(index, windows, np.append(cuts, len(windows)), setup)
-
-
-def check_layout(layout: str, gap: int) -> None:
-    """Raise a ValueError for a layout that is not known, and for a gap that is no number of pixels."""
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
-    if isinstance(gap, bool) or not isinstance(gap, int | np.integer) or not 0 <= gap <= _QUAD_LARGEST_GAP:
-        raise ValueError(f"gap must be a number of pixels from 0 to {_QUAD_LARGEST_GAP}, got {gap!r}")
 
 
 def check_chunks(chunks: Any) -> int | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskclust.core.jit import body, kernel
 
 from . import _tpx3_scan as table
-from ._tpx3_index import named_counts
+from ._tpx3_index import check_disorder, named_counts
 from ._tpx3_scan import (
     AT_CHIP,
     BASE,
@@ -82,7 +82,7 @@ class WordDecoder:
     Raises
     ------
     ValueError
-        For a bound that is negative.
+        For a bound that is negative, or no time.
 
     Notes
     -----
@@ -106,9 +106,8 @@ class WordDecoder:
     """
 
     def __init__(self, *, disorder: float = 600_000.0) -> None:
-        if not disorder >= 0:
-            raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
-        self._bound = int(min(disorder / TICK, 1 << 60))
+        check_disorder(disorder)
+        self._bound = int(disorder / TICK)
         self._state = np.zeros(STATE, dtype=np.int64)
         self._state[SHIFT] = -1
         self._state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
+from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
 from .fields import TIMEPIX
 
 Floats = npt.NDArray[np.float64]
@@ -162,7 +163,7 @@ def calibrate(
     if tot_unit not in ("ns", "tick"):
         raise ValueError(f"tot_unit must be 'ns' or 'tick', got {tot_unit!r}")
     layout = ds.attrs.get("layout", "chips")
-    if layout not in ("chips", "quad"):
+    if layout not in LAYOUTS:
         raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
@@ -245,7 +246,7 @@ def _energy_of(
     chips = np.zeros(len(x), np.uint8) if chip is None else chip
     columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
     if gap is not None:
-        columns, rows = _pixels_of_quad(columns, rows, chips, gap)
+        columns, rows = pixels_of_quad(columns, rows, chips, gap)
     _check_pixels(columns, rows, chips, gap)
     counts = np.asarray(tot, np.float64) / (_TICK if ticks else 1.0)
     if isinstance(calibration, Calibration):
@@ -262,21 +263,11 @@ def _energy_of(
     return energy
 
 
-def _pixels_of_quad(
-    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return pixels of the chips of a quad from common coordinates."""
-    turned = (chip == 1) | (chip == 2)
-    far = 2 * PIXELS - 1 + gap
-    columns = np.where(chip == 0, x - PIXELS - gap, np.where(chip == 1, far - x, np.where(chip == 2, 255 - x, x)))
-    return columns, np.where(turned, far - y, y)
-
-
 def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
     """Refuse pixels that no chip has."""
     wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
     if gap is not None:
-        wrong |= chip > 3
+        wrong |= chip >= QUAD_CHIPS
     if wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(

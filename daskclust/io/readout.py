@@ -11,9 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.jit import kernel
-
-from ._tpx3_decode import on_quad
+from ._quad import QUAD_CHIPS, check_layout, place_on_quad
 from ._tpx3_stream import Hits, WordDecoder
 from ._tpx3_triggers import trigger_columns
 from ._tpx3_words import TICK
@@ -181,7 +179,7 @@ class WordReader:
     Raises
     ------
     ValueError
-        For another layout or input.
+        For another layout or input, and a gap that is no number of pixels.
 
     Notes
     -----
@@ -191,11 +189,10 @@ class WordReader:
     """
 
     def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0, trigger: int | None = None) -> None:
-        if layout not in ("chips", "quad"):
-            raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
+        check_layout(layout, gap)
         if trigger not in (None, 1, 2):
             raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
-        self._layout, self._gap, self.trigger = layout, gap, trigger
+        self._layout, self._gap, self.trigger = layout, int(gap), trigger
         self._triggers = np.empty(0, np.float64)
         self._decoder = WordDecoder()
 
@@ -224,14 +221,8 @@ class WordReader:
             counts = (found["channel"] == self.trigger) & found["is_rising"]
             self._triggers = np.sort(np.concatenate([self._triggers, found["time"][counts]]))
         if self._layout == "quad" and len(hits.chip):
-            if hits.chip.max() > 3:
+            if hits.chip.max() >= QUAD_CHIPS:
                 raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
-            _place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
+            place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
         toa = (hits.tick + self._decoder.start) * TICK
         return {"x": hits.x, "y": hits.y, "toa": toa, "tot": hits.tot, "chip": hits.chip}
-
-
-@kernel
-def _place_on_quad(i, x, y, chip, gap):  # type: ignore[no-untyped-def]
-    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))  # type: ignore[operator]
-    x[i], y[i] = np.uint16(column), np.uint16(row)
