@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.jit import body, in_threads, kernel, thread_count
-from daskclust.core.timesort import DIGIT, sort_records
+from daskclust.core.timesort import DIGIT, TICK, sort_records
 
 from . import _tpx3_scan as table
 from ._quad import on_quad
+from ._ticks import TOT_TICK
 from ._tpx3_scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
-from ._tpx3_words import TDC, TDC_BITS, TICK, TOT_TICK, kind_of, shortest, tdc_ticks, ticks_after, word_at
+from ._tpx3_words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
 # as a whole, so nothing has to be looked up afterwards.
@@ -112,9 +113,7 @@ def spread(records, n, low, setup, start, columns):
     begin = low + setup.base
     for k in range(n):
         record = records[k]
-        address = record >> np.uint64(TOT_BITS)
-        column = np.int32((address >> np.uint64(8)) & np.uint64(0xFE) | (address >> np.uint64(2)) & np.uint64(1))
-        row = np.int32((address >> np.uint64(1)) & np.uint64(0xFC) | address & np.uint64(3))
+        column, row = pixel_at(record >> np.uint64(TOT_BITS))
         number = np.int32((record >> np.uint64(TOT_BITS + ADDRESS_BITS)) & chip_mask)
         if setup.is_quad:
             column, row = on_quad(column, row, number, np.int32(setup.gap))

@@ -9,12 +9,14 @@ import numpy as np
 
 from daskclust.core.arrays import Cuda, Host
 from daskclust.core.jit import body, kernel
+from daskclust.core.timesort import TICK
 
 from ._quad import on_quad
+from ._ticks import TOT_TICK
 from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
 from ._tpx3_read import HitFile
 from ._tpx3_scan import HITS, REFERENCE
-from ._tpx3_words import TICK, TOT_TICK, ticks_after
+from ._tpx3_words import pixel_at, ticks_after
 
 CELL_WORDS = 256
 """Words of a cell: each is decoded by one thread, so there must be many."""
@@ -53,9 +55,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     """Write hit i in the order of time to the columns."""
     x, y, toa, tot, chip = columns
     field = fields[order[i]]
-    address = (field >> TOT_BITS) & ((1 << ADDRESS_BITS) - 1)
-    column = np.int32((address >> 8) & 0xFE | (address >> 2) & 1)
-    row = np.int32((address >> 1) & 0xFC | address & 3)
+    column, row = pixel_at(field >> TOT_BITS)
     number = np.int32(field >> (ADDRESS_BITS + TOT_BITS))
     if is_quad:
         column, row = on_quad(column, row, number, np.int32(gap))

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.jit import one_thread
+from daskclust.core.timesort import TICK
 
 from ._quad import LAYOUTS, QUAD_CHIPS, check_layout
 from ._tpx3_decode import DTYPES, Setup, read_columns
 from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, check_disorder, divide, index_file
-from ._tpx3_words import TICK
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000

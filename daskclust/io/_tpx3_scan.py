@@ -12,12 +12,14 @@ import numpy as np
 from daskclust.core.jit import body, kernel
 
 from ._tpx3_words import (
+    KINDS,
     MAGIC,
     PIXEL,
     PIXEL_BITS,
     TDC,
     TDC_BITS,
     TDC_RANGE,
+    TDC_STEPS,
     TIME_HIGH,
     TIME_LOW,
     column_phase,
@@ -50,8 +52,8 @@ CELL = 10
 STATE = 15
 
 # Counts, after those of the kinds of words.
-CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS = range(7, 13)
-COUNTS = 13
+CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS = range(KINDS, KINDS + 6)
+COUNTS = KINDS + 6
 
 
 @body
@@ -280,7 +282,7 @@ def scan_word(data, state, counts, chips, lows, cells, bound):
         elif kind == TDC:
             cells[row, TDCS] += 1
             fine = (word >> np.uint64(5)) & np.uint64(0xF)
-            if fine < 1 or fine > 12:
+            if fine < 1 or fine > TDC_STEPS:
                 counts[ERRORS] += 1
     if kind in (TIME_LOW, TIME_HIGH):
         note_global(word, kind, state[LATEST], chip, state, lows)

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.timesort import TICK, order_of_times
+
 from . import _tpx3_scan as table
 from ._tpx3_decode import take_trigger, take_triggers
 from ._tpx3_index import index_file
-from ._tpx3_words import TICK
-
-_FINE_STEP = 3.125 / 12  # ns
+from ._tpx3_words import TDC_STEP, TDC_STEPS
 
 _ABOUT = {
     "time": ("ns", "time of the trigger"),
@@ -65,7 +65,7 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
         take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
         del data
     columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
-    order = np.argsort(columns["time"], kind="stable")
+    order = order_of_times(columns["time"])
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
     variables = {key: ("trigger", values[order], about[key]) for key, values in columns.items()}
     return xr.Dataset(variables, attrs={"source": name, **index.counts})
@@ -76,7 +76,7 @@ def trigger_columns(words: npt.NDArray[np.uint64], ticks: npt.NDArray[np.int64])
     fine = (words >> np.uint64(5)).astype(np.int64) & 0xF
     edge = (words >> np.uint64(56)).astype(np.uint8) & np.uint8(0xF)
     return {
-        "time": ticks * TICK + np.where((fine >= 1) & (fine <= 12), fine - 1, 0) * _FINE_STEP,
+        "time": ticks * TICK + np.where((fine >= 1) & (fine <= TDC_STEPS), fine - 1, 0) * TDC_STEP,
         "channel": np.where((edge == 0xF) | (edge == 0xA), 1, 2).astype(np.uint8),
         "is_rising": (edge == 0xF) | (edge == 0xE),
         "number": ((words >> np.uint64(44)) & np.uint64(0xFFF)).astype(np.uint16),

@@ -15,11 +15,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskclust.core.jit import body
+from daskclust.core.timesort import TICK
 
-TICK = 1.5625
-"""One tick in ns: exact in binary, so that ticks in ns are, too."""
-TOT_TICK = 25.0
-"""One count of time over threshold in ns."""
+TDC_STEPS = 12
+"""Fine steps of a TDC time in a coarse one, which is 2 ticks."""
+TDC_STEP = 2 * TICK / TDC_STEPS
+"""A fine step of a TDC time in ns."""
 MAGIC = 0x33585054
 """The first four bytes of a chunk header, ``TPX3``."""
 
@@ -68,6 +69,15 @@ def kind_of(word):
     elif half == np.uint64(0xA):
         kind = COUNT_FB
     return kind
+
+
+@body
+def pixel_at(address):
+    """Return column and row of a pixel from the 16 bits of its address: double column, super-pixel, pixel in it."""
+    address = np.int64(address)
+    column = (address >> np.int64(8)) & np.int64(0xFE) | (address >> np.int64(2)) & np.int64(1)
+    row = (address >> np.int64(1)) & np.int64(0xFC) | address & np.int64(3)
+    return np.int32(column), np.int32(row)
 
 
 @body

@@ -12,15 +12,16 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.timesort import TICK, order_of_times
 
-from ._tpx3_words import MAGIC, TICK, TOT_TICK
+from ._ticks import TOT_TICK
+from ._tpx3_words import MAGIC, TDC_STEP, TDC_STEPS
 
 _ROWS = 1 << 20
 _MOST_WORDS = 0xFFFF // 8
 _GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
 _REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
 _LATEST = (1 << 52) - 16  # ticks (81 days): as far as global time goes
-_FINE = 12  # steps of the TDC's fine count in a coarse one of 3.125 ns
 
 Words = npt.NDArray[np.uint64]
 
@@ -146,19 +147,19 @@ def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]
     triggers = triggers[[n for n in ("time", "channel", "is_rising", "number", "chip") if n in triggers.variables]]
     triggers = triggers.reset_coords().compute()
     time = np.asarray(triggers["time"].values, dtype=np.float64)
-    order = np.argsort(time, kind="stable")
+    order = order_of_times(time)
     time, n = time[order], len(time)
 
     def values(name: str, default: Any) -> Any:
         return triggers[name].values[order] if name in triggers.variables else default
 
-    steps = _whole(time, "time", 1 << 55, 3.125 / _FINE)
+    steps = _whole(time, "time", 1 << 55, TDC_STEP)
     channel = _whole(values("channel", np.ones(n)), "channel", 2)
     rising = np.asarray(values("is_rising", np.ones(n)), dtype=bool)
     kind = np.where(channel == 1, np.where(rising, 0x6F, 0x6A), np.where(rising, 0x6E, 0x6B)).astype(np.uint64)
     number = _whole(values("number", np.arange(n) & 0xFFF), "number", 0xFFF).astype(np.uint64)
-    coarse = ((steps // _FINE) & ((1 << 35) - 1)).astype(np.uint64)
-    fine = (steps % _FINE + 1).astype(np.uint64)
+    coarse = ((steps // TDC_STEPS) & ((1 << 35) - 1)).astype(np.uint64)
+    fine = (steps % TDC_STEPS + 1).astype(np.uint64)
     words = kind << np.uint64(56) | number << np.uint64(44) | coarse << np.uint64(9) | fine << np.uint64(5)
     return words, time / TICK, _whole(values("chip", np.zeros(n)), "chip", 255).astype(np.uint8)
 

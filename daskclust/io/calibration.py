@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.timesort import order_of_times
+
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
+from ._ticks import TOT_TICK
 from .fields import TIMEPIX
 
 Floats = npt.NDArray[np.float64]
-
-# The clock that counts ToT has 40 MHz.
-_TICK = 25.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +248,7 @@ def _energy_of(
     if gap is not None:
         columns, rows = pixels_of_quad(columns, rows, chips, gap)
     _check_pixels(columns, rows, chips, gap)
-    counts = np.asarray(tot, np.float64) / (_TICK if ticks else 1.0)
+    counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
     if isinstance(calibration, Calibration):
         return calibration.energy(columns, rows, counts).astype(np.float32)
     energy = np.empty(len(x), np.float32)
@@ -332,7 +332,7 @@ def correct_timewalk(
     if hasattr(toa.data, "__dask_graph__"):
         return result
     result.attrs["n_uncorrected"] = int(np.isnan(_delay(ds[by].values, options["correction"])).sum())
-    order = np.argsort(toa.values, kind="stable")
+    order = order_of_times(toa.values)
     return result.isel({toa.dims[0]: order})
 
 

@@ -11,10 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.timesort import TICK
+
 from ._quad import QUAD_CHIPS, check_layout, place_on_quad
 from ._tpx3_stream import Hits, WordDecoder
 from ._tpx3_triggers import trigger_columns
-from ._tpx3_words import TICK
 
 _BLOCK = 1 << 22  # bytes that are read at once
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from ._ticks import COARSE, TICK, hits_of_ticks
+from ._ticks import COARSE, TOT_TICK, hits_of_ticks
 
 Rows = dict[str, npt.NDArray[np.int64]]
 
@@ -218,7 +218,7 @@ def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
     n_begins, n_ends = int(np.count_nonzero(begins)), int(np.count_nonzero(ends))
     return hit, {
         "n_lost_data_intervals": max(n_begins, n_ends),
-        "lost_data_toa": (toa[begins] * (COARSE * TICK)).tolist(),
-        "lost_data_length": (toa[ends] * (COARSE * TICK)).tolist(),
+        "lost_data_toa": (toa[begins] * TOT_TICK).tolist(),
+        "lost_data_length": (toa[ends] * TOT_TICK).tolist(),
         "n_special": int(np.count_nonzero(~hit)) - n_begins - n_ends,
     }
