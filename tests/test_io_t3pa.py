@@ -82,6 +82,9 @@ def test_order_is_by_time_then_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ds["x"], [9, 6, 5, 7, 8])
     assert ds.attrs["n_unsorted"] == 2
     assert open_t3pa(tmp_path / "run.t3pa", chunks=2).chunks["hit"] == (2, 2, 1)
+    for wrong in (0, -1, 2.5, True, "auto"):
+        with pytest.raises(ValueError, match=f"chunks must be a positive number of hits, got {wrong!r}"):
+            open_t3pa(tmp_path / "run.t3pa", chunks=wrong)  # type: ignore[arg-type]
 
 
 def test_lost_data(tmp_path: Path) -> None:

@@ -490,6 +490,12 @@ def test_the_engine_tells_what_is_no_file_of_it(write, tmp_path):
         xr.open_dataset(tmp_path / "none.tpx3", engine="tpx3")
 
 
+@pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])
+def test_the_engine_checks_the_size_of_chunks(run, hits):
+    with pytest.raises(ValueError, match=f"hits_per_chunk must be a positive number of hits, got {hits!r}"):
+        xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
+
+
 def test_the_engine_on_a_worker_process(run):
     from distributed import Client, LocalCluster
 
@@ -610,11 +616,31 @@ def test_what_cannot_be_written(tmp_path):
         write_tpx3(ds.assign_attrs(layout="quad"), path)
     with pytest.raises(ValueError, match="has no variable tot"):
         write_tpx3(ds.drop_vars("tot"), path)
-    with pytest.raises(ValueError, match="words_per_chunk must be from 1 to 8191, got 9000"):
-        write_tpx3(ds, path, words_per_chunk=9000)
+    for words in (9000, 0, 2.5, True, "10"):
+        with pytest.raises(ValueError, match=f"words_per_chunk must be a whole number from 1 to 8191, got {words!r}"):
+            write_tpx3(ds, path, words_per_chunk=words)
+    triggers = xr.Dataset({"time": ("trigger", [0.0, 10.0])})
+    for change, message in [
+        ({"channel": ("trigger", [1, 0])}, r"channel must be from 1 to 2, got .*0.* \(trigger 1\)"),
+        ({"channel": ("trigger", [3, 1])}, r"channel must be from 1 to 2, got .*3.* \(trigger 0\)"),
+        ({"number": ("trigger", [0, 4096])}, r"number must be from 0 to 4095, got .*4096.* \(trigger 1\)"),
+        ({"time": ("trigger", [np.nan, 10.0])}, r"time must be from 0 to .* got .*nan.* \(trigger 0\)"),
+        ({"chip": ("trigger", [-1, 10])}, r"chip must be from 0 to 255, got .*-1.* \(trigger 0\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_tpx3(ds, path, triggers=triggers.assign(change))
     assert not path.exists()
     write_tpx3(ds.isel(hit=slice(0)), path)
     assert path.stat().st_size == 0
+
+
+def test_triggers_without_numbers_are_counted_in_the_order_of_time(tmp_path):
+    path = tmp_path / "run.tpx3"
+    triggers = xr.Dataset({"time": ("trigger", [300.0, 100.0, 200.0]), "chip": ("trigger", [3, 1, 2])})
+    write_tpx3(hits_of([10, 400], np.random.default_rng(0)), path, triggers=triggers)
+    found = open_tpx3_triggers(path)
+    assert (found["time"].values.tolist(), found["chip"].values.tolist()) == ([100.0, 200.0, 300.0], [1, 2, 3])
+    assert (found["number"].values.tolist(), found["channel"].values.tolist()) == ([0, 1, 2], [1, 1, 1])
 
 
 # -------------------------------------------------------------------------------------------------------------- streams

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from daskclust.core.jit import one_thread
 from daskclust.core.timesort import TICK
 
+from ._lazy import check_hits_per_chunk
 from ._quad import LAYOUTS, QUAD_CHIPS, check_layout
 from ._tpx3_decode import DTYPES, Setup, read_columns
 from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, check_disorder, divide, index_file
@@ -163,9 +164,7 @@ def check_chunks(chunks: Any) -> int | None:
         return None
     if isinstance(chunks, str) and chunks == "auto":
         return AUTO_HITS
-    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
-        raise ValueError(f"chunks must be a positive number of hits, 'auto' or None, got {chunks!r}")
-    return int(chunks)
+    return check_hits_per_chunk(chunks, also=", 'auto' or None")
 
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:

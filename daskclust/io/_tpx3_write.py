@@ -84,8 +84,9 @@ def write_tpx3(
 
 def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
     """Raise a ValueError for what cannot be written."""
-    if isinstance(words_per_chunk, bool) or not 1 <= words_per_chunk <= _MOST_WORDS:
-        raise ValueError(f"words_per_chunk must be from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
+    is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
+    if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
+        raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
     missing = [name for name in ("x", "y", "toa", "tot") if name not in ds.variables]
     if missing:
         raise ValueError(f"the data set has no variable {', '.join(missing)}; hits need x, y, toa and tot")
@@ -108,16 +109,19 @@ def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
         yield ds.isel({dim: slice(start, stop)}).compute(), number + 1 == len(sizes or (0,))
 
 
-def _whole(values: Any, name: str, largest: int, unit: float = 1.0) -> npt.NDArray[np.int64]:
-    """Return values in whole units from 0 to `largest`."""
+def _whole(
+    values: Any, name: str, largest: int, unit: float = 1.0, *, least: int = 0, row: str = "hit {} of its block"
+) -> npt.NDArray[np.int64]:
+    """Return values in whole units from `least` to `largest`; `row` says for the message which one is not."""
     values = np.asarray(values)
     with np.errstate(invalid="ignore"):
         scaled = np.rint(values / unit)
-        wrong = ~((scaled >= 0) & (scaled <= largest))
+        wrong = ~((scaled >= least) & (scaled <= largest))
     if wrong.any():
+        first = int(np.argmax(wrong))
         raise ValueError(
-            f"{name} must be from 0 to {largest * unit:g}, got {values[np.argmax(wrong)]!r} (hit "
-            f"{int(np.argmax(wrong))} of its block); leave such hits out, or correct them"
+            f"{name} must be from {least} to {largest * unit:g}, got {values[first]!r} ({row.format(first)}); leave "
+            "such rows out, or correct them"
         )
     whole: npt.NDArray[np.int64] = scaled.astype(np.int64)
     return whole
@@ -147,21 +151,21 @@ def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]
     triggers = triggers[[n for n in ("time", "channel", "is_rising", "number", "chip") if n in triggers.variables]]
     triggers = triggers.reset_coords().compute()
     time = np.asarray(triggers["time"].values, dtype=np.float64)
+    n, row = len(time), "trigger {}"
+    steps = _whole(time, "time", 1 << 55, TDC_STEP, row=row)
     order = order_of_times(time)
-    time, n = time[order], len(time)
-
-    def values(name: str, default: Any) -> Any:
-        return triggers[name].values[order] if name in triggers.variables else default
-
-    steps = _whole(time, "time", 1 << 55, TDC_STEP)
-    channel = _whole(values("channel", np.ones(n)), "channel", 2)
-    rising = np.asarray(values("is_rising", np.ones(n)), dtype=bool)
+    given = {"channel": np.ones(n), "is_rising": np.ones(n), "number": np.empty(n), "chip": np.zeros(n)}
+    given["number"][order] = np.arange(n) & 0xFFF
+    given |= {name: triggers[name].values for name in given if name in triggers.variables}
+    channel = _whole(given["channel"], "channel", 2, least=1, row=row)
+    rising = np.asarray(given["is_rising"], dtype=bool)
     kind = np.where(channel == 1, np.where(rising, 0x6F, 0x6A), np.where(rising, 0x6E, 0x6B)).astype(np.uint64)
-    number = _whole(values("number", np.arange(n) & 0xFFF), "number", 0xFFF).astype(np.uint64)
+    number = _whole(given["number"], "number", 0xFFF, row=row).astype(np.uint64)
+    chip = _whole(given["chip"], "chip", 255, row=row).astype(np.uint8)
     coarse = ((steps // TDC_STEPS) & ((1 << 35) - 1)).astype(np.uint64)
     fine = (steps % TDC_STEPS + 1).astype(np.uint64)
     words = kind << np.uint64(56) | number << np.uint64(44) | coarse << np.uint64(9) | fine << np.uint64(5)
-    return words, time / TICK, _whole(values("chip", np.zeros(n)), "chip", 255).astype(np.uint8)
+    return words[order], time[order] / TICK, chip[order]
 
 
 def _top(ticks: npt.NDArray[np.int64]) -> int:

@@ -17,6 +17,7 @@ from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz, read_root
 from ._blocks import Block, blocks_of, column_dtypes, native, only_dim
 from ._hdf5 import read_hdf5, write_hdf5
+from ._lazy import check_hits_per_chunk
 from ._matrices import PIXELS
 from ._parquet import RowGroups, read_parquet
 from ._quad import LAYOUTS
@@ -143,8 +144,8 @@ def read_hits(
 
 def _check_options(field: str | None, layout: str | None, chunks: int | None) -> None:
     """Refuse what is no option."""
-    if chunks is not None and (isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1):
-        raise ValueError(f"chunks must be a positive number of hits, got {chunks!r}")
+    if chunks is not None:
+        check_hits_per_chunk(chunks)
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     if layout not in (None, *LAYOUTS):

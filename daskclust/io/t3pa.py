@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from ._lazy import check_hits_per_chunk
 from ._ticks import COARSE, TOT_TICK, hits_of_ticks
 
 Rows = dict[str, npt.NDArray[np.int64]]
@@ -53,7 +54,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
         Where `path` is no file.
     ValueError
         For an empty file, missing columns (with those that were found), and rows of another length, or with what is no
-        number or out of range (with the line); for several measurements, and those that the file does not have.
+        number or out of range (with the line); for several measurements, and those that the file does not have;
+        and for `chunks` that is not positive.
 
     Notes
     -----
@@ -76,6 +78,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     [1, 7, 2487.5, 500.0]
     >>> folder.cleanup()
     """
+    if chunks is not None:
+        check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     _check_range(name, rows)
