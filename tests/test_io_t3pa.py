@@ -121,6 +121,21 @@ def test_appended_measurements(tmp_path: Path) -> None:
             open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
 
 
+def test_measurements_of_one_row(tmp_path: Path) -> None:
+    path = write(tmp_path, [[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])])
+    with pytest.raises(ValueError, match=r"has 4 measurements \(Index is 0 again in line 3\).* measurement=0 to"):
+        open_t3pa(path)
+    assert [open_t3pa(path, measurement=k)["x"].values.tolist() for k in range(4)] == [[0], [1, 2], [3], [4]]
+    for header in (HEADER, HEADER[1:]):  # with Index, and without
+        ds = open_t3pa(write(tmp_path, [[0, 7, 5, 1, 0, 0][-len(header) :]], header), measurement=0)
+        assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([7], 1)
+
+
+def test_an_index_of_zeros_alone_counts_nothing(tmp_path: Path) -> None:
+    ds = open_t3pa(write(tmp_path, [[0, x, 5, 1, 0, 0] for x in range(3)]))
+    assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([0, 1, 2], 1)
+
+
 def test_columns_that_are_not_needed(tmp_path: Path) -> None:
     path = write(tmp_path, [["text", 3, 7, 1, 2]], ["Comment", "matrix index", "TOA", "ToT", "fToA"])
     assert as_tuples(open_t3pa(path)) == [(Fraction(175) - Fraction(25, 8), 3, 0, 0, 25)]

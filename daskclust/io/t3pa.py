@@ -36,7 +36,7 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
         order, Index and Overflow where there are any. Others are passed over.
     measurement : int, optional
         Which measurement to read, from 0, where several were appended to one file: a new one begins where Index is
-        0 again. Times begin anew in each, so that None is for files with one.
+        0 again, unless it is 0 in all rows. Times begin anew in each, so that None is for files with one.
     chunks : int, optional
         Hits per chunk of a Dataset of dask arrays. The file is read at once all the same.
 
@@ -194,7 +194,7 @@ def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
     """Return the rows at which measurements begin, and the number of rows."""
     n = rows["ToA"].size
     index = rows.get("Index", np.arange(n))
-    begins = np.flatnonzero((index[1:] == 0) & (index[:-1] != 0)) + 1
+    begins = np.flatnonzero(index[1:] == 0) + 1 if index.any() else np.empty(0)  # zeros alone count nothing
     return np.concatenate([[0], begins, [n]]).astype(np.int64)
 
 
