@@ -61,8 +61,25 @@ class Calibration:
         -------
         numpy.ndarray of float64, shape (n,)
             In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
+
+        Raises
+        ------
+        ValueError
+            For pixels that no chip has.
         """
-        pixel = np.asarray(y, np.intp) * PIXELS + np.asarray(x, np.intp)
+        columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+        wrong = _outside(columns, rows)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"hit {k} lies at pixel ({columns[k]}, {rows[k]}), but a chip has pixels 0 to {PIXELS - 1}; give x and "
+                "y of the chip, or a Dataset with common coordinates to calibrate"
+            )
+        return self._energy(columns, rows, tot)
+
+    def _energy(self, x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits whose pixels are those of a chip."""
+        pixel = y * PIXELS + x
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
         tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -250,7 +267,7 @@ def _energy_of(
     _check_pixels(columns, rows, chips, gap)
     counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
     if isinstance(calibration, Calibration):
-        return calibration.energy(columns, rows, counts).astype(np.float32)
+        return calibration._energy(columns, rows, counts).astype(np.float32)
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
         if number not in calibration:
@@ -259,13 +276,19 @@ def _energy_of(
                 "or leave out its hits"
             )
         of_chip = chips == number
-        energy[of_chip] = calibration[number].energy(columns[of_chip], rows[of_chip], counts[of_chip])
+        energy[of_chip] = calibration[number]._energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
+
+
+def _outside(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which pixels no chip has."""
+    outside: npt.NDArray[np.bool_] = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    return outside
 
 
 def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
     """Refuse pixels that no chip has."""
-    wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    wrong = _outside(x, y)
     if gap is not None:
         wrong |= chip >= QUAD_CHIPS
     if wrong.any():
