@@ -12,6 +12,7 @@ import xarray as xr
 from daskclust.core.timesort import TICK, order_of_times
 
 from . import _tpx3_scan as table
+from ._host import check_on_host
 from ._tpx3_decode import take_trigger, take_triggers
 from ._tpx3_index import index_file
 from ._tpx3_words import TDC_STEP, TDC_STEPS
@@ -104,6 +105,8 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For another channel, a Dataset that has no triggers, and trigger times that are no 1-D array of finite numbers.
 
@@ -116,11 +119,13 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     >>> time_of_flight(np.array([5.0, 10.0, 27.5]), [10.0, 20.0])
     array([nan, 0. , 7.5])
     """
+    values, given = (array.data if isinstance(array, xr.DataArray) else array for array in (times, triggers))
+    check_on_host("time_of_flight", {"times": values, "triggers": given})
     marks = _trigger_times(triggers, channel, rising)
     if isinstance(times, xr.DataArray):
         about = {"units": "ns", "long_name": "time since the last trigger"}
-        return times.copy(data=_since(times.data, marks)).assign_attrs(about).rename("tof")
-    return _since(times, marks)
+        return times.copy(data=_since(values, marks)).assign_attrs(about).rename("tof")
+    return _since(values, marks)
 
 
 def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.float64]:

@@ -14,9 +14,11 @@ import xarray as xr
 from daskclust.core.files import replacing
 from daskclust.core.timesort import TICK, order_of_times
 
+from ._host import check_on_host
 from ._ticks import TOT_TICK
 from ._tpx3_words import MAGIC, TDC_STEP, TDC_STEPS
 
+_COLUMNS = ("x", "y", "toa", "tot", "chip")
 _ROWS = 1 << 20
 _MOST_WORDS = 0xFFFF // 8
 _GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
@@ -54,6 +56,8 @@ def write_tpx3(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, values that the words cannot hold, common coordinates of a quad, and wrong parameters.
     OSError
@@ -90,6 +94,7 @@ def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
     missing = [name for name in ("x", "y", "toa", "tot") if name not in ds.variables]
     if missing:
         raise ValueError(f"the data set has no variable {', '.join(missing)}; hits need x, y, toa and tot")
+    check_on_host("write_tpx3", {name: ds[name].data for name in _COLUMNS if name in ds.variables})
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
@@ -99,7 +104,7 @@ def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
 
 def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
     """Yield the hits in blocks, in memory, and whether the block is the last."""
-    names = [name for name in ("x", "y", "toa", "tot", "chip") if name in ds.variables]
+    names = [name for name in _COLUMNS if name in ds.variables]
     ds = ds[names].reset_coords()
     dim = ds["toa"].dims[0]
     sizes = ds.unify_chunks().chunks[dim] if ds.chunks else (_ROWS,) * -(-ds.sizes[dim] // _ROWS)

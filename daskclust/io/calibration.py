@@ -14,6 +14,7 @@ import xarray as xr
 
 from daskclust.core.timesort import order_of_times
 
+from ._host import check_on_host
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
 from ._ticks import TOT_TICK
@@ -154,6 +155,8 @@ def calibrate(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, chips without a calibration, pixels that no chip has, and another `tot_unit` or layout.
         On dask, chips and pixels are checked when they are computed.
@@ -185,6 +188,7 @@ def calibrate(
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + _listed(ds))
+    _check_variables(ds, names, "calibrate")
     options = {
         "calibration": calibration,
         "ticks": tot_unit == "tick",
@@ -206,6 +210,19 @@ def _listed(ds: xr.Dataset) -> str:
     return ", ".join(map(repr, ds)) or "none"
 
 
+def _check_variables(ds: xr.Dataset, names: list[str], step: str) -> None:
+    """Refuse a data set without some variables, or with such on a GPU."""
+    missing = [name for name in names if name not in ds]
+    if missing:
+        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
+    check_on_host(step, {name: ds[name].data for name in names})
+
+
+def _is_lazy(ds: xr.Dataset, names: list[str]) -> bool:
+    """Return whether any of some variables is a dask array."""
+    return any(hasattr(ds[name].data, "__dask_graph__") for name in names)
+
+
 def _over_blocks(
     ds: xr.Dataset,
     names: list[str],
@@ -215,10 +232,7 @@ def _over_blocks(
     options: Mapping[str, Any],
 ) -> xr.DataArray:
     """Return a function of some variables, hit by hit, at once or block by block."""
-    missing = [name for name in names if name not in ds]
-    if missing:
-        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
-    if not any(hasattr(ds[name].data, "__dask_graph__") for name in names):
+    if not _is_lazy(ds, names):
         values = function(*(ds[name].values for name in names), **options)
         return xr.DataArray(values, dims=ds[names[0]].dims)
     import dask.array as da
@@ -328,6 +342,8 @@ def correct_timewalk(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, and for a table or parameters that are not as above.
 
@@ -348,15 +364,16 @@ def correct_timewalk(
     """
     if by not in ("energy", "tot"):
         raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
-    options = {"correction": _check_correction(correction)}
-    toa = _over_blocks(ds, ["toa", by], _corrected, np.dtype(np.float64), "correct_timewalk", options)
+    options, names = {"correction": _check_correction(correction)}, ["toa", by]
+    _check_variables(ds, names, "correct_timewalk")
+    if _is_lazy(ds, names):
+        toa = _over_blocks(ds, names, _corrected, np.dtype(np.float64), "correct_timewalk", options)
+        return ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))
+    delay = _delay(ds[by].values, **options)
+    toa = ds["toa"].copy(data=_earlier(ds["toa"].values, delay))
     result = ds.assign(toa=toa)
-    result["toa"].attrs = dict(ds["toa"].attrs)
-    if hasattr(toa.data, "__dask_graph__"):
-        return result
-    result.attrs["n_uncorrected"] = int(np.isnan(_delay(ds[by].values, options["correction"])).sum())
-    order = order_of_times(toa.values)
-    return result.isel({toa.dims[0]: order})
+    result.attrs["n_uncorrected"] = int(np.isnan(delay).sum())
+    return result.isel({toa.dims[0]: order_of_times(toa.values)})
 
 
 def _check_correction(correction: Any) -> Floats | dict[str, float]:
@@ -393,6 +410,10 @@ def _delay(values: npt.NDArray[Any], correction: Floats | dict[str, float]) -> F
 def _corrected(
     toa: npt.NDArray[Any], values: npt.NDArray[Any], *, correction: Floats | dict[str, float]
 ) -> npt.NDArray[np.float64]:
-    """Return times without delays."""
-    delay = _delay(values, correction)
+    """Return times without the delays that values tell."""
+    return _earlier(toa, _delay(values, correction))
+
+
+def _earlier(toa: npt.NDArray[Any], delay: Floats) -> Floats:
+    """Return times without delays, where there are any."""
     return np.asarray(toa, np.float64) - np.where(np.isnan(delay), 0.0, delay)
