@@ -14,7 +14,7 @@ from daskclust.core.timesort import TICK
 from ._quad import on_quad
 from ._ticks import TOT_TICK
 from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
-from ._tpx3_read import HitFile
+from ._tpx3_read import IndexedFile
 from ._tpx3_scan import HITS, REFERENCE
 from ._tpx3_words import pixel_at, ticks_after
 
@@ -66,7 +66,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     chip[i] = np.uint8(number)
 
 
-def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
+def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
     """Return the columns of all hits of an indexed file, on the device, sorted by (toa, place in the file)."""
     cells = hits.index.cells
     cells = cells[cells[:, HITS] > 0]

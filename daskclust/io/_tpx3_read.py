@@ -51,25 +51,45 @@ def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
 
 
 @dataclass(frozen=True)
-class HitFile:
-    """An indexed file, divided into chunks.
+class IndexedFile:
+    """A file after one pass over it.
 
     Parameters
     ----------
     index : Index
-        What one pass over the file tells.
-    windows : Windows
-        All of them.
-    cuts : numpy.ndarray of int64, shape (chunks + 1,)
-        The windows with which chunks begin, and the number of windows.
+        What the pass tells.
     setup : Setup
         How fields become columns.
     """
 
     index: Index
+    setup: Setup
+
+    def attrs(self, path: str) -> dict[str, Any]:
+        """Return the attributes of the data set."""
+        layout = LAYOUTS[int(self.setup.is_quad)]
+        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
+        if self.setup.is_quad:
+            told["gap"] = self.setup.gap
+        return told | self.index.counts | {"disorder": self.index.delay * TICK}
+
+
+@dataclass(frozen=True)
+class HitFile(IndexedFile):
+    """An indexed file, divided into chunks.
+
+    Parameters
+    ----------
+    index, setup
+        See `IndexedFile`.
+    windows : Windows
+        All of them.
+    cuts : numpy.ndarray of int64, shape (chunks + 1,)
+        The windows with which chunks begin, and the number of windows.
+    """
+
     windows: Windows
     cuts: Ints
-    setup: Setup
 
     @functools.cached_property
     def starts(self) -> Ints:
@@ -95,27 +115,11 @@ class HitFile:
         """Return what is needed to read all hits."""
         return Piece(self.index.file, self.index.cells, self.windows, self.setup)
 
-    def attrs(self, path: str) -> dict[str, Any]:
-        """Return the attributes of the data set."""
-        layout = LAYOUTS[int(self.setup.is_quad)]
-        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
-        if self.setup.is_quad:
-            told["gap"] = self.setup.gap
-        return told | self.index.counts | {"disorder": self.index.delay * TICK}
 
-
-def open_hits(
-    path: str,
-    *,
-    layout: str,
-    gap: int,
-    disorder: float,
-    chunks: int | None,
-    phase_correction: bool,
-    cell_words: int | None = None,
-    window_hits: int | None = None,
-) -> HitFile:
-    """Index a file and divide it into chunks of about `chunks` hits, None for one.
+def index_hits(
+    path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, cell_words: int
+) -> IndexedFile:
+    """Index a file.
 
     Parameters
     ----------
@@ -123,14 +127,12 @@ def open_hits(
         The file.
     layout, gap, disorder, phase_correction
         See `daskclust.io.open_tpx3`.
-    chunks : int or None
-        Hits per chunk, about.
-    cell_words, window_hits : int, optional
-        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
+    cell_words : int
+        Most words of a cell.
 
     Returns
     -------
-    HitFile
+    IndexedFile
         Nothing is decoded yet.
 
     Raises
@@ -140,22 +142,51 @@ def open_hits(
     """
     check_layout(layout, gap)
     check_disorder(disorder)
-    wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
-    # Windows begin where cells do: smaller chunks need smaller cells.
-    words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
-    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=words)
+    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=cell_words)
     if layout == "quad" and index.chips[QUAD_CHIPS:].any():
         chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
         raise ValueError(
             f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
         )
-    with index.file.mapped() as (data, memory):
-        windows = divide(index, data, wanted, memory)
+    return IndexedFile(index, Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase))
+
+
+def open_hits(
+    path: str,
+    *,
+    chunks: int | None,
+    cell_words: int | None = None,
+    window_hits: int | None = None,
+    **options: Any,
+) -> HitFile:
+    """Index a file and divide it into chunks of about `chunks` hits, None for one.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    chunks : int or None
+        Hits per chunk, about.
+    cell_words, window_hits : int, optional
+        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
+    **options
+        See `index_hits`.
+
+    Returns
+    -------
+    HitFile
+        Nothing is decoded yet.
+    """
+    wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
+    # Windows begin where cells do: smaller chunks need smaller cells.
+    words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
+    found = index_hits(path, cell_words=words, **options)
+    with found.index.file.mapped() as (data, memory):
+        windows = divide(found.index, data, wanted, memory)
         del data
-    groups = windows.starts[:-1] // (chunks or max(index.n_hits, 1))
+    groups = windows.starts[:-1] // (chunks or max(found.index.n_hits, 1))
     cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)
-    setup = Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase)
-    return HitFile(index, windows, np.append(cuts, len(windows)), setup)
+    return HitFile(found.index, found.setup, windows, np.append(cuts, len(windows)))
 
 
 def check_chunks(chunks: Any) -> int | None:

@@ -56,6 +56,14 @@ def test_a_file_is_read_as_on_the_host(tmp_path, options, ticks):
         np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
 
 
+def test_windows_of_time_are_not_made_for_a_device(tmp_path, monkeypatch):
+    """They take a pass over the words on the host, and the device sorts all hits at once."""
+    path = tmp_path / "run.tpx3"
+    write_tpx3(hits(20), path)
+    monkeypatch.setattr("daskclust.io._tpx3_read.divide", None)
+    assert open_tpx3(path, like=cuda.to_device(np.zeros(1))).sizes["hit"] == 20
+
+
 def test_a_damaged_file_is_read_as_on_the_host(tmp_path):
     """Chunks that are not aligned to words, bytes between them, words of other kinds, and a last chunk that is cut."""
     path, parts = tmp_path / "run.tpx3", []
