@@ -417,6 +417,15 @@ def test_phase_correction(write):
     np.testing.assert_array_equal((toa[1] - toa[0]) / 1.5625, [x // 2 % 16 for x in columns])
 
 
+def test_a_time_before_the_clock_within_a_whole_group_moves_corrected_hits_too(write):
+    data = chunk([pixel(5), *(pixel(t) for t in range(20, 60)), pixel(-3, 10), *(pixel(t) for t in range(60, 100))])
+    path = write(data)
+    for phase in (False, True):
+        check(path, data, phase_correction=phase)
+    assert open_tpx3(path)["toa"].values[0] == (2**34 - 3) * 1.5625
+    assert open_tpx3(path, phase_correction=True)["toa"].values[0] == (2**34 + 2) * 1.5625
+
+
 @pytest.mark.parametrize("start", [-3, 8 * SECOND + 1, 2**34 - 3, 2**36 - 3])
 def test_triggers_and_corrected_hits_have_one_clock(write, start):
     """Only some times before the correction are before the clock's start, or beyond half of its range."""
