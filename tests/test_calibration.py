@@ -70,6 +70,14 @@ def test_energy_is_the_inverse_of_tot(tot_unit: Any, unit: float, by_chip: bool)
     assert "n_uncalibrated" not in ds.attrs
 
 
+@pytest.mark.parametrize(("x", "y"), [(-1, 5), (256, 5), (5, -1), (5, 256), (65536, 0)])
+def test_energy_of_pixels_that_no_chip_has(x: int, y: int) -> None:
+    calibration = Calibration(**matrices())
+    with pytest.raises(ValueError, match=rf"hit 1 lies at pixel \({x}, {y}\), but a chip has pixels 0 to 255"):
+        calibration.energy([5, x], [5, y], [50.0, 50.0])
+    assert calibration.energy([], [], []).shape == (0,)
+
+
 @pytest.mark.parametrize("gap", [0, 3])
 def test_quad(gap: int) -> None:
     """Pixels of a quad have the coefficients of the chips' own pixels."""

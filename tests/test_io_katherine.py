@@ -117,6 +117,9 @@ def test_frames(tmp_path: Path) -> None:
 def test_chunks(tmp_path: Path) -> None:
     path = write(tmp_path, [hit(k, k, k, 1, 0) for k in range(5)])
     assert open_katherine(path, chunks=2).chunks["hit"] == (2, 2, 1)
+    for wrong in (0, -1, 2.5, True, "auto"):
+        with pytest.raises(ValueError, match=f"chunks must be a positive number of hits, got {wrong!r}"):
+            open_katherine(path, chunks=wrong)  # type: ignore[arg-type]
 
 
 def test_wrong_files(tmp_path: Path) -> None:

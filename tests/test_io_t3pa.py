@@ -82,6 +82,9 @@ def test_order_is_by_time_then_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ds["x"], [9, 6, 5, 7, 8])
     assert ds.attrs["n_unsorted"] == 2
     assert open_t3pa(tmp_path / "run.t3pa", chunks=2).chunks["hit"] == (2, 2, 1)
+    for wrong in (0, -1, 2.5, True, "auto"):
+        with pytest.raises(ValueError, match=f"chunks must be a positive number of hits, got {wrong!r}"):
+            open_t3pa(tmp_path / "run.t3pa", chunks=wrong)  # type: ignore[arg-type]
 
 
 def test_lost_data(tmp_path: Path) -> None:
@@ -116,6 +119,21 @@ def test_appended_measurements(tmp_path: Path) -> None:
     for wrong in (2, -1, True, 0.0):
         with pytest.raises(ValueError, match=r"measurement must be a number from 0 to 1 for .*, got"):
             open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
+
+
+def test_measurements_of_one_row(tmp_path: Path) -> None:
+    path = write(tmp_path, [[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])])
+    with pytest.raises(ValueError, match=r"has 4 measurements \(Index is 0 again in line 3\).* measurement=0 to"):
+        open_t3pa(path)
+    assert [open_t3pa(path, measurement=k)["x"].values.tolist() for k in range(4)] == [[0], [1, 2], [3], [4]]
+    for header in (HEADER, HEADER[1:]):  # with Index, and without
+        ds = open_t3pa(write(tmp_path, [[0, 7, 5, 1, 0, 0][-len(header) :]], header), measurement=0)
+        assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([7], 1)
+
+
+def test_an_index_of_zeros_alone_counts_nothing(tmp_path: Path) -> None:
+    ds = open_t3pa(write(tmp_path, [[0, x, 5, 1, 0, 0] for x in range(3)]))
+    assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([0, 1, 2], 1)
 
 
 def test_columns_that_are_not_needed(tmp_path: Path) -> None:

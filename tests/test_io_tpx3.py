@@ -6,6 +6,8 @@ import itertools
 import logging
 import pickle
 import struct
+import threading
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -16,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust.core.timesort import order_of_ticks
-from daskclust.io import open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
+from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
 from daskclust.io._tpx3_read import open_hits
 from daskclust.io._tpx3_stream import WordDecoder
 from daskclust.io._tpx3_xarray import Tpx3Entrypoint
 
 SECOND = 640_000_000  # ticks
+PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False}
 COLUMNS = ("x", "y", "toa", "tot", "chip")
 
 
@@ -90,7 +93,7 @@ def bytes_counted(counts):
 
 def check(path, data, chunks=None, cell_words=None, window_hits=None, **options):
     """Compare a file with the plain decoder, every byte of it accounted for; return the data set."""
-    options = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, **options}
+    options = PLAIN | options
     hits = open_hits(path, chunks=chunks, cell_words=cell_words, window_hits=window_hits, **options)
     want = tpx3_reference.decode(data, options["disorder"], options["phase_correction"])
     assert hits.index.counts == want.counts
@@ -102,9 +105,19 @@ def check(path, data, chunks=None, cell_words=None, window_hits=None, **options)
     parts = [hits.piece(number).read() for number in range(len(hits.sizes))]
     for name in COLUMNS:
         np.testing.assert_array_equal(hits.whole().read()[name], wanted[name], err_msg=name)
-        if parts:
-            np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), wanted[name])
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), wanted[name], err_msg=name)
     return hits
+
+
+def check_triggers(path, data):
+    """Compare the triggers of a file with the plain decoder; return them."""
+    ds, want = open_tpx3_triggers(path), tpx3_reference.decode(data)
+    rows = [((t + want.base) * 1.5625 + fine * 3.125 / 12, channel, rising, number, chip)
+            for t, fine, chip, channel, rising, number in want.triggers]  # fmt: skip
+    rows.sort(key=lambda row: row[0])
+    found = zip(*(ds[name].values.tolist() for name in ("time", "channel", "is_rising", "number", "chip")), strict=True)
+    assert list(found) == rows
+    return ds
 
 
 # ----------------------------------------------------------------------------------------------------------- real files
@@ -117,27 +130,28 @@ def test_a_real_run(shared_data, caplog):
     assert np.bincount(ds["chip"]).tolist() == [2341, 2921, 4631, 88655]
     assert ds.sizes["hit"] == 98548
     assert ds.attrs["n_tdc"] == 28800
-    assert np.ptp(ds["toa"].values) == pytest.approx(119.997e9, abs=1e6)
+    assert np.ptp(ds["toa"].values) == 119_997_260_468.75
     assert ds.attrs["n_late"] > 0
     assert f"{ds.attrs['n_late']} of 98548 hits are later" in caplog.text
     assert f"disorder={ds.attrs['disorder']:g}" in caplog.text
     check(path, data, chunks=7000)
     check(path, data, chunks=1000, cell_words=100, window_hits=300)
-    triggers = open_tpx3_triggers(path)
+    triggers = check_triggers(path, data)
     assert triggers.sizes["trigger"] == 28800
-    assert (np.diff(triggers["time"]) >= 0).all()
-    # 60 Hz, through the wraps of both counters, on every chip.
+    # The source's 60 Hz to a tick, through the wraps of all counters, on every chip.
     for number in range(4):
-        period = np.diff(triggers["time"].values[triggers["chip"].values == number])
+        of_chip = triggers.isel(trigger=triggers["chip"].values == number)
+        assert (np.diff(of_chip["number"].values.astype(int)) % 4096 == 1).all()
+        period = np.diff(of_chip["time"])
         assert len(period) == 7199
-        np.testing.assert_allclose(period, 1e9 / 60, rtol=1e-3)
+        np.testing.assert_allclose(period, 16_666_527.46, rtol=0, atol=1.5625)
 
 
 def test_a_rollover_does_not_make_times_jump(shared_data):
     path = shared_data / "timepix" / "sns_rollover_test_data.tpx3"
     ds = open_tpx3(path)
     assert ds.sizes["hit"] == 26
-    assert np.ptp(ds["toa"].values) == pytest.approx(8.388e9, abs=1e6)
+    assert np.ptp(ds["toa"].values) == 8_388_198_400.0
     check(str(path), path.read_bytes(), chunks=5, cell_words=3, window_hits=2)
 
 
@@ -174,26 +188,31 @@ def test_long_chunks_take_the_way_of_whole_groups(write):
     check(write(data[8:]), data[8:])
 
 
-def test_threads_do_not_matter(write):
-    import numba
+def test_threads_do_not_matter(write, monkeypatch):
+    """Two threads are held up until both have a piece, so they do work at once, on whatever machine."""
+    from daskclust.io import _tpx3_decode
 
-    path, found, before = write(stream(np.random.default_rng(8), chunks=400)), [], numba.get_num_threads()
-    for threads in {1, numba.config.NUMBA_NUM_THREADS}:
-        numba.set_num_threads(threads)
-        hits = open_hits(
-            path,
-            layout="chips",
-            gap=0,
-            disorder=0.0,
-            chunks=None,
-            phase_correction=False,
-            window_hits=100,
-            cell_words=64,
-        )
-        found.append(xr.Dataset({name: ("hit", values) for name, values in hits.whole().read().items()}))
-    numba.set_num_threads(before)
-    assert len(hits.windows) > 20
-    xr.testing.assert_identical(found[0], found[-1])
+    loop, both, scratches = _tpx3_decode.read_window.loop, threading.Barrier(2), []
+
+    def held_loop(first, last, args):
+        scratches.append(args[-2][0])
+        if len(scratches) <= 2:
+            both.wait(timeout=60)
+        loop(first, last, args)
+
+    data = stream(np.random.default_rng(8), chunks=400)
+    path = write(data)
+    alone = open_hits(path, **PLAIN, chunks=None, window_hits=100, cell_words=64)
+    monkeypatch.setattr(_tpx3_decode, "thread_count", lambda: 2)
+    monkeypatch.setattr(_tpx3_decode, "read_window", SimpleNamespace(loop=held_loop))
+    found = alone.whole().read()
+    assert len(alone.windows) > 20
+    assert len(scratches) == 16  # pieces
+    assert not np.shares_memory(*scratches[:2])
+    monkeypatch.undo()
+    wanted = check(path, data, window_hits=100, cell_words=64).whole().read()
+    for name in COLUMNS:
+        np.testing.assert_array_equal(found[name], wanted[name], err_msg=name)
 
 
 @pytest.mark.parametrize("chips", [1, 4, 256])
@@ -273,12 +292,7 @@ def test_triggers_as_the_oracle_has_them(tmp_path_factory, seed, start, cell_wor
     data = stream(np.random.default_rng(seed), start=start)
     path = tmp_path_factory.mktemp("drawn") / "run.tpx3"
     path.write_bytes(data)
-    ds, want = open_tpx3_triggers(path), tpx3_reference.decode(data)
-    rows = [((t + want.base) * 1.5625 + fine * 3.125 / 12, channel, rising, number, chip)
-            for t, fine, chip, channel, rising, number in want.triggers]  # fmt: skip
-    rows.sort(key=lambda row: row[0])
-    found = zip(*(ds[name].values.tolist() for name in ("time", "channel", "is_rising", "number", "chip")), strict=True)
-    assert list(found) == rows
+    check_triggers(path, data)
 
 
 # -------------------------------------------------------------------------------------------------------- damaged files
@@ -306,7 +320,7 @@ def test_sizes_that_are_wrong(write):
 def test_fuzz(write):
     rng = np.random.default_rng(11)
     valid = [stream(rng, chunks=12, longest=10) for _ in range(8)]
-    decoders = 0
+    refused = 0
     for number in range(3000):
         data = bytearray(valid[number % 8])
         for _ in range(rng.integers(0, 6)):
@@ -326,14 +340,21 @@ def test_fuzz(write):
         if tpx3_reference.decode(data).counts["n_chunks"]:
             check(path, data, chunks=20, **sizes)
         else:
+            refused += 1
             with pytest.raises(ValueError, match=f"{path} has no chunk of Timepix3 words"):
                 open_tpx3(path)
-        decoder = WordDecoder()
         cut = int(rng.integers(len(data) + 1))
-        decoder.feed(data[:cut]), decoder.feed(data[cut:]), decoder.close()
-        assert bytes_counted(decoder.counts) == len(data)
-        decoders += 1
-    assert decoders == 3000
+        counts, ticks = decoded(data[:cut], data[cut:])
+        assert bytes_counted(counts) == len(data)
+        assert (counts, ticks) == decoded(data)
+    assert 200 < refused < 400  # most of those of random bytes, and hardly any others
+
+
+def decoded(*pieces):
+    """Return what a stream counts, and the times of its hits."""
+    decoder = WordDecoder()
+    hits = [*map(decoder.feed, pieces), decoder.close()]
+    return decoder.counts, np.concatenate([part.tick for part in hits]).tolist()
 
 
 def test_what_is_no_tpx3_file(write, tmp_path):
@@ -394,6 +415,26 @@ def test_phase_correction(write):
     data = chunk([pixel(1000 * k, x) for k, x in enumerate(columns)])
     toa = [open_tpx3(write(data), phase_correction=phase)["toa"].values for phase in (False, True)]
     np.testing.assert_array_equal((toa[1] - toa[0]) / 1.5625, [x // 2 % 16 for x in columns])
+
+
+def test_a_time_before_the_clock_within_a_whole_group_moves_corrected_hits_too(write):
+    data = chunk([pixel(5), *(pixel(t) for t in range(20, 60)), pixel(-3, 10), *(pixel(t) for t in range(60, 100))])
+    path = write(data)
+    for phase in (False, True):
+        check(path, data, phase_correction=phase)
+    assert open_tpx3(path)["toa"].values[0] == (2**34 - 3) * 1.5625
+    assert open_tpx3(path, phase_correction=True)["toa"].values[0] == (2**34 + 2) * 1.5625
+
+
+@pytest.mark.parametrize("start", [-3, 8 * SECOND + 1, 2**34 - 3, 2**36 - 3])
+def test_triggers_and_corrected_hits_have_one_clock(write, start):
+    """Only some times before the correction are before the clock's start, or beyond half of its range."""
+    words = [pixel(start, 10), tdc(start + 103), pixel(start + 203), pixel(start + 203 + 2**33 - 5, 30)]
+    path = write(chunk(words))
+    plain, corrected = (open_tpx3(path, phase_correction=phase) for phase in (False, True))
+    np.testing.assert_array_equal(corrected["toa"] - plain["toa"], plain["x"] // 2 % 16 * 1.5625)
+    time = open_tpx3_triggers(path)["time"].values
+    np.testing.assert_array_equal(corrected["toa"] - time, np.array([-98, 100, 2**33 + 110]) * 1.5625)
 
 
 # --------------------------------------------------------------------------------------------------- lazy, xarray, dask
@@ -479,6 +520,12 @@ def test_the_engine_tells_what_is_no_file_of_it(write, tmp_path):
         xr.open_dataset(tmp_path / "none.tpx3", engine="tpx3")
 
 
+@pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])
+def test_the_engine_checks_the_size_of_chunks(run, hits):
+    with pytest.raises(ValueError, match=f"hits_per_chunk must be a positive number of hits, got {hits!r}"):
+        xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
+
+
 def test_the_engine_on_a_worker_process(run):
     from distributed import Client, LocalCluster
 
@@ -559,9 +606,10 @@ def test_what_is_written_is_read_again(tmp_path, span, words_per_chunk):
     rng = np.random.default_rng(span)
     n = 300 if span < 1e14 else 3
     ds = hits_of(np.sort(rng.integers(0, span, n)) + span, rng)
+    steps = 12 * np.sort(rng.integers(0, 2 * span, 50)) + np.arange(50)  # of the fine count
     triggers = xr.Dataset(
         {
-            "time": ("trigger", np.sort(rng.integers(0, 2 * span, 50)) * 3.125 + 3.125 / 12 * np.arange(50)),
+            "time": ("trigger", steps // 12 * 3.125 + steps % 12 * (3.125 / 12)),
             "channel": ("trigger", rng.integers(1, 3, 50).astype(np.uint8)),
             "is_rising": ("trigger", rng.integers(0, 2, 50).astype(bool)),
             "number": ("trigger", np.arange(50, dtype=np.uint16)),
@@ -578,9 +626,7 @@ def test_what_is_written_is_read_again(tmp_path, span, words_per_chunk):
     write_tpx3(ds.chunk(hit=37), path, triggers=triggers, words_per_chunk=words_per_chunk)
     xr.testing.assert_equal(open_tpx3(path), ds)
     if triggers is not None:
-        found = open_tpx3_triggers(path).sortby("number")
-        np.testing.assert_allclose(found["time"], triggers["time"], rtol=0, atol=1e-3)
-        xr.testing.assert_equal(found.drop_vars("time"), triggers.drop_vars("time"))
+        xr.testing.assert_equal(open_tpx3_triggers(path), triggers)
 
 
 def test_what_cannot_be_written(tmp_path):
@@ -599,11 +645,31 @@ def test_what_cannot_be_written(tmp_path):
         write_tpx3(ds.assign_attrs(layout="quad"), path)
     with pytest.raises(ValueError, match="has no variable tot"):
         write_tpx3(ds.drop_vars("tot"), path)
-    with pytest.raises(ValueError, match="words_per_chunk must be from 1 to 8191, got 9000"):
-        write_tpx3(ds, path, words_per_chunk=9000)
+    for words in (9000, 0, 2.5, True, "10"):
+        with pytest.raises(ValueError, match=f"words_per_chunk must be a whole number from 1 to 8191, got {words!r}"):
+            write_tpx3(ds, path, words_per_chunk=words)
+    triggers = xr.Dataset({"time": ("trigger", [0.0, 10.0])})
+    for change, message in [
+        ({"channel": ("trigger", [1, 0])}, r"channel must be from 1 to 2, got .*0.* \(trigger 1\)"),
+        ({"channel": ("trigger", [3, 1])}, r"channel must be from 1 to 2, got .*3.* \(trigger 0\)"),
+        ({"number": ("trigger", [0, 4096])}, r"number must be from 0 to 4095, got .*4096.* \(trigger 1\)"),
+        ({"time": ("trigger", [np.nan, 10.0])}, r"time must be from 0 to .* got .*nan.* \(trigger 0\)"),
+        ({"chip": ("trigger", [-1, 10])}, r"chip must be from 0 to 255, got .*-1.* \(trigger 0\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            write_tpx3(ds, path, triggers=triggers.assign(change))
     assert not path.exists()
     write_tpx3(ds.isel(hit=slice(0)), path)
     assert path.stat().st_size == 0
+
+
+def test_triggers_without_numbers_are_counted_in_the_order_of_time(tmp_path):
+    path = tmp_path / "run.tpx3"
+    triggers = xr.Dataset({"time": ("trigger", [300.0, 100.0, 200.0]), "chip": ("trigger", [3, 1, 2])})
+    write_tpx3(hits_of([10, 400], np.random.default_rng(0)), path, triggers=triggers)
+    found = open_tpx3_triggers(path)
+    assert (found["time"].values.tolist(), found["chip"].values.tolist()) == ([100.0, 200.0, 300.0], [1, 2, 3])
+    assert (found["number"].values.tolist(), found["channel"].values.tolist()) == ([0, 1, 2], [1, 1, 1])
 
 
 # -------------------------------------------------------------------------------------------------------------- streams
@@ -634,6 +700,53 @@ def test_a_stream_gives_what_the_file_does(seed, start, steps):
     assert triggers == [(row[0], row[2]) for row in want.triggers]
 
 
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ([pixel(300 * SECOND), tdc(300 * SECOND), pixel(301 * SECOND)], 0),
+        ([pixel(300 * SECOND), *global_time(300 * SECOND), pixel(301 * SECOND)], 0),
+        ([global_time(300 * SECOND)[0], pixel(300 * SECOND), global_time(300 * SECOND)[1], pixel(301 * SECOND)], 0),
+        ([tdc(300 * SECOND), pixel(300 * SECOND), *global_time(300 * SECOND)], 0),
+        ([tdc(300 * SECOND), *global_time(300 * SECOND), pixel(300 * SECOND), pixel(301 * SECOND)], 2 * 2**36),
+        ([*global_time(300 * SECOND), tdc(300 * SECOND), pixel(300 * SECOND)], 2 * 2**36),
+    ],
+)
+def test_how_a_stream_is_cut_does_not_change_its_clock(words, known):
+    """What came before the first hit decides, in whatever pieces it came."""
+    data, found = chunk(words), []
+    for step in (1, 8, len(data)):
+        reader = WordReader(trigger=1)
+        parts = [reader.feed(data[k : k + step]) for k in range(0, len(data), step)]
+        found.append((np.concatenate([part["toa"] for part in parts]).tolist(), reader.triggers(-np.inf).tolist()))
+    assert found[0] == found[1] == found[2]
+    is_first_timed = words[0] >> 60 == 0xB
+    assert found[0][0][0] == (300 * SECOND % (2**34 if is_first_timed else 2**36) + known) * 1.5625
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
+        ({"layout": "quad", "gap": -1}, "gap must be a number of pixels from 0 to 65024, got -1"),
+        ({"layout": "quad", "gap": 1.5}, "gap must be a number of pixels .* got 1.5"),
+        ({"gap": "2"}, "gap must be a number of pixels .* got '2'"),
+        ({"trigger": 0}, "trigger must be the TDC input 1 or 2, got 0"),
+    ],
+)
+def test_wrong_parameters_of_a_stream(options, message):
+    with pytest.raises(ValueError, match=message):
+        WordReader(**options)
+
+
+@pytest.mark.parametrize("disorder", [-1.0, np.nan, np.inf, True, "600", None])
+def test_wrong_bounds_of_disorder(write, disorder):
+    message = f"disorder must be a time in ns, not negative, got {disorder!r}"
+    with pytest.raises(ValueError, match=message):
+        open_tpx3(write(chunk([pixel(5)])), disorder=disorder)
+    with pytest.raises(ValueError, match=message):
+        WordDecoder(disorder=disorder)
+
+
 def test_a_stream_goes_on_after_damage():
     good = [chunk([pixel(100 * k + j) for j in range(5)]) for k in range(10)]
     decoder = WordDecoder()
@@ -642,8 +755,6 @@ def test_a_stream_goes_on_after_damage():
     ticks = np.concatenate([ticks, decoder.close().tick])
     assert len(ticks) == 50
     assert (decoder.counts["n_bytes_skipped"], decoder.counts["n_chunks_cut"]) == (5, 1)
-    with pytest.raises(ValueError, match="disorder must be"):
-        WordDecoder(disorder=-1.0)
 
 
 # --------------------------------------------------------------------------------------------------------- sort by time

@@ -101,12 +101,12 @@ def decode(data: bytes, bound: float = 600_000.0, phase: bool = False) -> Decode
                 x = 2 * (address >> 9) + (address & 7) // 4
                 y = 4 * (address >> 3 & 0x3F) + (address & 3)
                 raw = (((word & 0xFFFF) * 2**14 + (word >> 30 & 0x3FFF)) * 16) - (word >> 16 & 15)
-                raw += x // 2 % 16 if phase else 0
                 last = raw if last is None else last + nearest(raw - last, WRAP)
                 times.append(last)
-                out.hits.append((last, chip, x, y, word >> 20 & 0x3FF))
-                counts["n_late"] += top is not None and (top - last) * 1.5625 > bound
-                top = last if top is None else max(top, last)
+                time = last + (x // 2 % 16 if phase else 0)
+                out.hits.append((time, chip, x, y, word >> 20 & 0x3FF))
+                counts["n_late"] += top is not None and (top - time) * 1.5625 > bound
+                top = time if top is None else max(top, time)
             elif kind == "n_tdc" or word >> 56 == 0x44:
                 raw = (word >> 9 & 2**35 - 1) * 2 if kind == "n_tdc" else (word >> 16 & 2**32 - 1) * 16
                 if last is None:

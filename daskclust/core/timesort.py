@@ -13,7 +13,7 @@ from daskclust.core.jit import body, kernel
 from daskclust.core.ops import nearest_whole
 
 TICK = 1.5625
-"""Time in ns that Timepix3 counts in."""
+"""The tick of the fine clock of Timepix3 in ns, 1/640 MHz: exact in binary, so that multiples of it are, too."""
 
 DIGIT = 11
 """Most bits of a digit: its counters stay in the first-level cache."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._attrs import plain_attrs
-from ._binary import reading, same_length
+from ._binary import reading
 from ._blocks import Block
 from ._kinds import conform
 from ._lazy import lazy_column
@@ -75,7 +75,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         ours: _column(path, member, naming.known.find(ours), dtypes[ours], rows[ours], chunks)
         for ours, member in members.items()
     }
-    return Table(same_length(columns, path) if chunks is None else columns, naming, units, attrs)
+    return Table(columns, naming, units, attrs)
 
 
 def _h5py() -> ModuleType:

@@ -16,6 +16,13 @@ ReadRows = Callable[[str, str, Variable | None, int, int], npt.NDArray[Any]]
 """Reads rows start to stop of one column: (path, column, variable, start, stop)."""
 
 
+def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "") -> int:
+    """Return `value` if it is a number of hits for a chunk; `also` says for the message what else would do."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a positive number of hits{also}, got {value!r}")
+    return int(value)
+
+
 def lazy_column(
     read: ReadRows, path: str, column: str, variable: Variable | None, dtype: np.dtype[Any], rows: int, chunks: int
 ) -> Any:

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.timesort import TICK, order_of_ticks
+
 from .fields import TIMEPIX
 
-TICK = 1.5625
-"""The tick of the fine clock, in ns: 1/640 MHz. Multiples of it are exact in float64."""
-
 COARSE = 16
-"""Fine ticks in one tick of the coarse clock of 40 MHz, 25 ns."""
+"""Fine ticks in one tick of the coarse clock of 40 MHz."""
+
+TOT_TICK = COARSE * TICK
+"""The tick of the coarse clock, in which time over threshold is counted: 25 ns."""
 
 Integers = npt.NDArray[np.integer[Any]]
 
@@ -53,14 +55,14 @@ def hits_of_ticks(
     latest = np.maximum.accumulate(ticks)
     n_unsorted = int(np.count_nonzero(ticks < latest))
     if n_unsorted:
-        order = np.argsort(ticks, kind="stable")
+        order = order_of_ticks(ticks)
         ticks, tot = ticks[order], tot[order]
         columns = {name: values[order] for name, values in columns.items()}
     values: dict[str, npt.NDArray[Any]] = {
         "x": columns["x"].astype(np.uint16, copy=False),
         "y": columns["y"].astype(np.uint16, copy=False),
         "toa": ticks * TICK,
-        "tot": tot.astype(np.float32) * np.float32(COARSE * TICK),
+        "tot": tot.astype(np.float32) * np.float32(TOT_TICK),
         "chip": columns["chip"].astype(np.uint8, copy=False),
     }
     described = {v.name: {"units": v.unit, "long_name": v.doc} for v in TIMEPIX.variables}

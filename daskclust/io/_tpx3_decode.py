@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.jit import body, in_threads, kernel, thread_count
-from daskclust.core.timesort import DIGIT, sort_records
+from daskclust.core.timesort import DIGIT, TICK, sort_records
 
 from . import _tpx3_scan as table
+from ._quad import on_quad
+from ._ticks import TOT_TICK
 from ._tpx3_scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
-from ._tpx3_words import PIXEL_BITS, TDC, TDC_BITS, TICK, TOT_TICK, kind_of, pixel_ticks, shortest, tdc_ticks, word_at
+from ._tpx3_words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
 # as a whole, so nothing has to be looked up afterwards.
@@ -81,7 +83,7 @@ def take_hits(data, cell, low, width, setup, records, n):
             last = np.uint64(0)
             for j in range(GROUP):
                 word = word_at(data, place + 8 * j)
-                since = np.uint64(base + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS))
+                since = np.uint64(base + ticks_after(word, reference, phase))
                 records[n + j] = record_of(word, since, high_bits, time_place)
                 odd |= (word >> np.uint64(60)) ^ np.uint64(0xB)
                 last = max(last, since)
@@ -89,7 +91,7 @@ def take_hits(data, cell, low, width, setup, records, n):
         if m < GROUP or not whole:
             for j in range(m):
                 word = word_at(data, place + 8 * j)
-                since = np.uint64(base + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS))
+                since = np.uint64(base + ticks_after(word, reference, phase))
                 records[n] = record_of(word, since, high_bits, time_place)
                 n += np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (since < width))
         else:
@@ -111,9 +113,7 @@ def spread(records, n, low, setup, start, columns):
     begin = low + setup.base
     for k in range(n):
         record = records[k]
-        address = record >> np.uint64(TOT_BITS)
-        column = np.int32((address >> np.uint64(8)) & np.uint64(0xFE) | (address >> np.uint64(2)) & np.uint64(1))
-        row = np.int32((address >> np.uint64(1)) & np.uint64(0xFC) | address & np.uint64(3))
+        column, row = pixel_at(record >> np.uint64(TOT_BITS))
         number = np.int32((record >> np.uint64(TOT_BITS + ADDRESS_BITS)) & chip_mask)
         if setup.is_quad:
             column, row = on_quad(column, row, number, np.int32(setup.gap))
@@ -122,18 +122,6 @@ def spread(records, n, low, setup, start, columns):
         toa[start + k] = np.float64(begin + np.int64(record >> time_place)) * TICK
         tot[start + k] = np.float32(np.int32(record & tot_mask)) * np.float32(TOT_TICK)
         chip[start + k] = np.uint8(number)
-
-
-@body
-def on_quad(column, row, chip, gap):
-    """Return the common coordinates of a pixel of one of four chips."""
-    right = chip <= 1
-    upper = chip == 1 or chip == 2
-    across = column + np.int32(256) + gap if right else column
-    if upper:
-        across = np.int32(511) + gap - column if right else np.int32(255) - column
-        row = np.int32(511) + gap - row
-    return across, row
 
 
 @kernel
@@ -237,7 +225,7 @@ def fold_words(data, cell, state, context):
 def count_hit(n, word, chip, context):
     """Count the word if it is a hit within bounds of time."""
     reference, low, high, phase = context
-    t = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+    t = reference + ticks_after(word, reference, phase)
     return n + np.int64((word >> np.uint64(60) == np.uint64(0xB)) & (t >= low) & (t < high))
 
 

@@ -9,11 +9,14 @@ import numpy as np
 
 from daskclust.core.arrays import Cuda, Host
 from daskclust.core.jit import body, kernel
+from daskclust.core.timesort import TICK
 
-from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words, on_quad
-from ._tpx3_read import HitFile
+from ._quad import on_quad
+from ._ticks import TOT_TICK
+from ._tpx3_decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
+from ._tpx3_read import IndexedFile
 from ._tpx3_scan import HITS, REFERENCE
-from ._tpx3_words import PIXEL_BITS, TICK, TOT_TICK, pixel_ticks, shortest
+from ._tpx3_words import pixel_at, ticks_after
 
 CELL_WORDS = 256
 """Words of a cell: each is decoded by one thread, so there must be many."""
@@ -33,7 +36,7 @@ def take_hit(n, word, chip, context):
     """Write time, and chip, address and time over threshold in one number, of the n-th hit, if the word is one."""
     reference, phase, ticks, fields = context
     if word >> np.uint64(60) == np.uint64(0xB):
-        ticks[n] = reference + shortest(pixel_ticks(word, phase) - reference, PIXEL_BITS)
+        ticks[n] = reference + ticks_after(word, reference, phase)
         address = np.int64((word >> np.uint64(44)) & np.uint64(0xFFFF))
         tot = np.int64((word >> np.uint64(20)) & np.uint64(0x3FF))
         fields[n] = (chip << (ADDRESS_BITS + TOT_BITS)) | (address << TOT_BITS) | tot
@@ -52,9 +55,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     """Write hit i in the order of time to the columns."""
     x, y, toa, tot, chip = columns
     field = fields[order[i]]
-    address = (field >> TOT_BITS) & ((1 << ADDRESS_BITS) - 1)
-    column = np.int32((address >> 8) & 0xFE | (address >> 2) & 1)
-    row = np.int32((address >> 1) & 0xFC | address & 3)
+    column, row = pixel_at(field >> TOT_BITS)
     number = np.int32(field >> (ADDRESS_BITS + TOT_BITS))
     if is_quad:
         column, row = on_quad(column, row, number, np.int32(gap))
@@ -65,7 +66,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     chip[i] = np.uint8(number)
 
 
-def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
+def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
     """Return the columns of all hits of an indexed file, on the device, sorted by (toa, place in the file)."""
     cells = hits.index.cells
     cells = cells[cells[:, HITS] > 0]

@@ -13,15 +13,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.timesort import TICK, order_of_ticks
+
 from . import _tpx3_scan as table
 from ._tpx3_decode import count_hits
 from ._tpx3_scan import scan
-from ._tpx3_words import CONTROL, COUNT_FB, PIXEL, PIXEL_RANGE, TDC, TDC_RANGE, TICK, TIME_HIGH, TIME_LOW, UNKNOWN
+from ._tpx3_words import CONTROL, COUNT_FB, PIXEL, PIXEL_RANGE, TDC, TDC_RANGE, TIME_HIGH, TIME_LOW, UNKNOWN
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +120,12 @@ class Index:
         """Bits that the largest chip number takes."""
         used = np.flatnonzero(self.chips)
         return int(used[-1]).bit_length() if len(used) else 0
+
+
+def check_disorder(disorder: Any) -> None:
+    """Raise a ValueError for a bound that is no time."""
+    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
+        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
 
 
 def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True) -> Index:
@@ -297,7 +305,7 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mm
     if not len(held):
         none = np.empty(0, dtype=np.int64)
         return Windows(none.reshape(0, 2), np.zeros(1, np.int64), none, np.zeros(1, np.int64))
-    order = np.argsort(held[:, table.FIRST], kind="stable")
+    order = order_of_ticks(held[:, table.FIRST])
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
         borders = _borders(first, before, hits, 1 << (_SPAN_AND_CHIP_BITS - index.chip_bits))
@@ -341,7 +349,7 @@ def _windows(
     members = np.repeat(numbers, touched)
     offset = np.arange(len(members)) - np.repeat(np.cumsum(touched) - touched, touched)
     window = np.repeat(low, touched) + offset
-    order = np.argsort(window, kind="stable")
+    order = order_of_ticks(window)
     members, window = members[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
     counts = np.empty(len(members), dtype=np.int64)

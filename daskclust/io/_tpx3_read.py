@@ -13,16 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.jit import one_thread
+from daskclust.core.timesort import TICK
 
+from ._lazy import check_hits_per_chunk
+from ._quad import LAYOUTS, QUAD_CHIPS, check_layout
 from ._tpx3_decode import DTYPES, Setup, read_columns
-from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, divide, index_file
-from ._tpx3_words import TICK
+from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, check_disorder, divide, index_file
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000
-LAYOUTS = ("chips", "quad")
-QUAD_CHIPS = 4
-_QUAD_LARGEST_GAP = 65535 - 511
 _CACHED_PIECES = 3
 
 
@@ -52,25 +51,45 @@ def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
 
 
 @dataclass(frozen=True)
-class HitFile:
-    """An indexed file, divided into chunks.
+class IndexedFile:
+    """A file after one pass over it.
 
     Parameters
     ----------
     index : Index
-        What one pass over the file tells.
-    windows : Windows
-        All of them.
-    cuts : numpy.ndarray of int64, shape (chunks + 1,)
-        The windows with which chunks begin, and the number of windows.
+        What the pass tells.
     setup : Setup
         How fields become columns.
     """
 
     index: Index
+    setup: Setup
+
+    def attrs(self, path: str) -> dict[str, Any]:
+        """Return the attributes of the data set."""
+        layout = LAYOUTS[int(self.setup.is_quad)]
+        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
+        if self.setup.is_quad:
+            told["gap"] = self.setup.gap
+        return told | self.index.counts | {"disorder": self.index.delay * TICK}
+
+
+@dataclass(frozen=True)
+class HitFile(IndexedFile):
+    """An indexed file, divided into chunks.
+
+    Parameters
+    ----------
+    index, setup
+        See `IndexedFile`.
+    windows : Windows
+        All of them.
+    cuts : numpy.ndarray of int64, shape (chunks + 1,)
+        The windows with which chunks begin, and the number of windows.
+    """
+
     windows: Windows
     cuts: Ints
-    setup: Setup
 
     @functools.cached_property
     def starts(self) -> Ints:
@@ -96,27 +115,11 @@ class HitFile:
         """Return what is needed to read all hits."""
         return Piece(self.index.file, self.index.cells, self.windows, self.setup)
 
-    def attrs(self, path: str) -> dict[str, Any]:
-        """Return the attributes of the data set."""
-        layout = LAYOUTS[int(self.setup.is_quad)]
-        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
-        if self.setup.is_quad:
-            told["gap"] = self.setup.gap
-        return told | self.index.counts | {"disorder": self.index.delay * TICK}
 
-
-def open_hits(
-    path: str,
-    *,
-    layout: str,
-    gap: int,
-    disorder: float,
-    chunks: int | None,
-    phase_correction: bool,
-    cell_words: int | None = None,
-    window_hits: int | None = None,
-) -> HitFile:
-    """Index a file and divide it into chunks of about `chunks` hits, None for one.
+def index_hits(
+    path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, cell_words: int
+) -> IndexedFile:
+    """Index a file.
 
     Parameters
     ----------
@@ -124,14 +127,12 @@ def open_hits(
         The file.
     layout, gap, disorder, phase_correction
         See `daskclust.io.open_tpx3`.
-    chunks : int or None
-        Hits per chunk, about.
-    cell_words, window_hits : int, optional
-        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
+    cell_words : int
+        Most words of a cell.
 
     Returns
     -------
-    HitFile
+    IndexedFile
         Nothing is decoded yet.
 
     Raises
@@ -140,32 +141,52 @@ def open_hits(
         For wrong parameters, for files without chunks, and for chips that the layout does not have.
     """
     check_layout(layout, gap)
-    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
-        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
-    wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
-    # Windows begin where cells do: smaller chunks need smaller cells.
-    words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
-    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=words)
+    check_disorder(disorder)
+    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=cell_words)
     if layout == "quad" and index.chips[QUAD_CHIPS:].any():
         chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
         raise ValueError(
             f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
         )
-    with index.file.mapped() as (data, memory):
-        windows = divide(index, data, wanted, memory)
+    return IndexedFile(index, Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase))
+
+
+def open_hits(
+    path: str,
+    *,
+    chunks: int | None,
+    cell_words: int | None = None,
+    window_hits: int | None = None,
+    **options: Any,
+) -> HitFile:
+    """Index a file and divide it into chunks of about `chunks` hits, None for one.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    chunks : int or None
+        Hits per chunk, about.
+    cell_words, window_hits : int, optional
+        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
+    **options
+        See `index_hits`.
+
+    Returns
+    -------
+    HitFile
+        Nothing is decoded yet.
+    """
+    wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
+    # Windows begin where cells do: smaller chunks need smaller cells.
+    words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
+    found = index_hits(path, cell_words=words, **options)
+    with found.index.file.mapped() as (data, memory):
+        windows = divide(found.index, data, wanted, memory)
         del data
-    groups = windows.starts[:-1] // (chunks or max(index.n_hits, 1))
+    groups = windows.starts[:-1] // (chunks or max(found.index.n_hits, 1))
     cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)
-    setup = Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase)
-    return HitFile(index, windows, np.append(cuts, len(windows)), setup)
-
-
-def check_layout(layout: str, gap: int) -> None:
-    """Raise a ValueError for a layout that is not known, and for a gap that is no number of pixels."""
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
-    if isinstance(gap, bool) or not isinstance(gap, int | np.integer) or not 0 <= gap <= _QUAD_LARGEST_GAP:
-        raise ValueError(f"gap must be a number of pixels from 0 to {_QUAD_LARGEST_GAP}, got {gap!r}")
+    return HitFile(found.index, found.setup, windows, np.append(cuts, len(windows)))
 
 
 def check_chunks(chunks: Any) -> int | None:
@@ -174,9 +195,7 @@ def check_chunks(chunks: Any) -> int | None:
         return None
     if isinstance(chunks, str) and chunks == "auto":
         return AUTO_HITS
-    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
-        raise ValueError(f"chunks must be a positive number of hits, 'auto' or None, got {chunks!r}")
-    return int(chunks)
+    return check_hits_per_chunk(chunks, also=", 'auto' or None")
 
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:

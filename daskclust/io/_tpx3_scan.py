@@ -12,19 +12,23 @@ import numpy as np
 from daskclust.core.jit import body, kernel
 
 from ._tpx3_words import (
+    KINDS,
     MAGIC,
     PIXEL,
     PIXEL_BITS,
     TDC,
     TDC_BITS,
     TDC_RANGE,
+    TDC_STEPS,
     TIME_HIGH,
     TIME_LOW,
+    column_phase,
     kind_of,
     low_ticks,
     pixel_ticks,
     shortest,
     tdc_ticks,
+    ticks_after,
     word_at,
 )
 
@@ -41,15 +45,15 @@ CELL = 10
 # The state of the pass. RESUME: byte at which to go on when the chunk ends, or -1; LATEST: time of the last timed word;
 # SHIFT: what to subtract from TDC and global times, -1 while unknown; TOP: the largest time of a hit so far; LEAST: the
 # smallest of any word; DELAY: the largest TOP - time of a hit; BASE: what to add to all times, where IS_ABSOLUTE;
-# PHASE: see `pixel_ticks`.
+# PHASE: see `column_phase`; LATEST and LEAST are without it.
 (
     POS, LEFT, AT_CHIP, RESUME, IS_TIMED, LATEST, SHIFT, TOP, LEAST, DELAY, IS_ABSOLUTE, BASE, ROWS, DONE, PHASE,
 ) = range(15)  # fmt: skip
 STATE = 15
 
 # Counts, after those of the kinds of words.
-CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS = range(7, 13)
-COUNTS = 13
+CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS = range(KINDS, KINDS + 6)
+COUNTS = KINDS + 6
 
 
 @body
@@ -166,10 +170,13 @@ def scan_group(data, state, counts, chips, cells, bound):
     odd = np.uint64(0)
     low = np.int64(1) << np.int64(60)
     high = -low
+    least = low
     for j in range(GROUP):
         word = word_at(data, begin + 8 * j)
         odd |= (word >> np.uint64(60)) ^ np.uint64(0xB)
-        away = shortest(pixel_ticks(word, phase) - latest, PIXEL_BITS)
+        away = shortest(pixel_ticks(word) - latest, PIXEL_BITS)
+        least = min(least, away)
+        away += column_phase(word, phase)
         low = min(low, away)
         high = max(high, away)
     low += latest
@@ -180,12 +187,11 @@ def scan_group(data, state, counts, chips, cells, bound):
         top = max(state[TOP], high)
         if top - low > min(bound, state[DELAY]):
             for j in range(GROUP):
-                t = latest + shortest(pixel_ticks(word_at(data, begin + 8 * j), phase) - latest, PIXEL_BITS)
-                note_order(t, state, counts, bound)
-        final = pixel_ticks(word_at(data, begin + 8 * (GROUP - 1)), phase)
+                note_order(latest + ticks_after(word_at(data, begin + 8 * j), latest, phase), state, counts, bound)
+        final = pixel_ticks(word_at(data, begin + 8 * (GROUP - 1)))
         state[TOP] = top
         state[LATEST] = latest + shortest(final - latest, PIXEL_BITS)
-        state[LEAST] = min(state[LEAST], low)
+        state[LEAST] = min(state[LEAST], latest + least)
         state[POS] = begin + 8 * GROUP
         state[LEFT] -= 8 * GROUP
         counts[PIXEL] += GROUP
@@ -211,10 +217,10 @@ def note_order(t, state, counts, bound):
 
 @body
 def extended(word, kind, state):
-    """Return the time of a timed word in ticks, and let the next one follow it."""
+    """Return the time of a timed word in ticks, a hit's without the phase of its column; let the next one follow it."""
     latest = state[LATEST]
     if kind == PIXEL:
-        raw = pixel_ticks(word, state[PHASE])
+        raw = pixel_ticks(word)
         t = latest + shortest(raw - latest, PIXEL_BITS)
         if state[IS_TIMED] == 0:
             t = raw
@@ -258,6 +264,8 @@ def scan_word(data, state, counts, chips, lows, cells, bound):
     row = state[ROWS] - 1
     if kind in (PIXEL, TDC, TIME_LOW):
         t = extended(word, kind, state)
+        if kind == PIXEL:
+            t += column_phase(word, state[PHASE])
         away = abs(t - cells[row, REFERENCE])
         if cells[row, HAS_TIME] == 1 and (away >= FAR or (away >= NEAR and cells[row, WORDS] >= FEW)):
             open_cell(state, cells)
@@ -274,7 +282,7 @@ def scan_word(data, state, counts, chips, lows, cells, bound):
         elif kind == TDC:
             cells[row, TDCS] += 1
             fine = (word >> np.uint64(5)) & np.uint64(0xF)
-            if fine < 1 or fine > 12:
+            if fine < 1 or fine > TDC_STEPS:
                 counts[ERRORS] += 1
     if kind in (TIME_LOW, TIME_HIGH):
         note_global(word, kind, state[LATEST], chip, state, lows)

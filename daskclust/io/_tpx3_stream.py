@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.jit import body, kernel
+from daskclust.core.timesort import TICK
 
 from . import _tpx3_scan as table
-from ._tpx3_index import named_counts
+from ._ticks import TOT_TICK
+from ._tpx3_index import check_disorder, named_counts
 from ._tpx3_scan import (
     AT_CHIP,
     BASE,
@@ -30,10 +32,12 @@ from ._tpx3_scan import (
     note_global,
     note_order,
 )  # fmt: skip
-from ._tpx3_words import PIXEL, TDC, TICK, TIME_HIGH, TIME_LOW, kind_of, word_at
+from ._tpx3_words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of, pixel_at, word_at
 
-# The state has two more places: odd bytes at the end of the present chunk, and whether a header is to be looked for.
-ODD, IS_LOST = table.STATE, table.STATE + 1
+# The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
+# BASE was when the first hit came.
+ODD, IS_LOST, START = range(table.STATE, table.STATE + 3)
+STATE = table.STATE + 3
 
 
 class Hits(NamedTuple):
@@ -80,7 +84,7 @@ class WordDecoder:
     Raises
     ------
     ValueError
-        For a bound that is negative.
+        For a bound that is negative, or no time.
 
     Notes
     -----
@@ -104,14 +108,13 @@ class WordDecoder:
     """
 
     def __init__(self, *, disorder: float = 600_000.0) -> None:
-        if not disorder >= 0:
-            raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
-        self._bound = int(min(disorder / TICK, 1 << 60))
-        self._state = np.zeros(table.STATE + 2, dtype=np.int64)
+        check_disorder(disorder)
+        self._bound = int(disorder / TICK)
+        self._state = np.zeros(STATE, dtype=np.int64)
         self._state[SHIFT] = -1
         self._state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
         self._counts = np.zeros(table.COUNTS, dtype=np.int64)
-        self._chips, self._lows = np.zeros(256, dtype=np.int64), np.zeros((256, 3), dtype=np.int64)
+        self._lows = np.zeros((256, 3), dtype=np.int64)
         self._rest = b""
         self._n_bytes = 0
 
@@ -126,6 +129,11 @@ class WordDecoder:
         if self._state[IS_ABSOLUTE]:
             return int(self._state[BASE])
         return int(self._state[SHIFT]) if self._state[SHIFT] >= 0 else None
+
+    @property
+    def start(self) -> int:
+        """Ticks to add for times as global time before the first hit tells them, 0 where none came before it."""
+        return int(self._state[START])
 
     @property
     def disorder(self) -> float:
@@ -168,7 +176,7 @@ class WordDecoder:
         columns: list[npt.NDArray[Any]] = [np.empty(most, dtype=dtype) for dtype in types]
         found = np.zeros(2, dtype=np.int64)
         self._state[POS] = 0
-        tables = (self._state, self._counts, self._chips, self._lows)
+        tables = (self._state, self._counts, self._lows)
         decode_stream.run(1, bytes_, *tables, self._bound, is_end, tuple(columns[:5]), tuple(columns[5:]), found)
         self._rest = bytes(joined[int(self._state[POS]) :])
         n, m = int(found[0]), int(found[1])
@@ -242,7 +250,6 @@ def decode_stream(
     data,
     state,
     counts,
-    chips,
     lows,
     bound,
     is_end,
@@ -265,11 +272,11 @@ def decode_stream(
             if kind == PIXEL:
                 t = extended(word, kind, state)
                 note_order(t, state, counts, bound)
-                address = word >> np.uint64(44)
                 tick[n] = t
-                x[n] = np.uint16((address >> np.uint64(8)) & np.uint64(0xFE) | (address >> np.uint64(2)) & np.uint64(1))
-                y[n] = np.uint16((address >> np.uint64(1)) & np.uint64(0xFC) | address & np.uint64(3))
-                tot[n] = np.float32(np.int32((word >> np.uint64(20)) & np.uint64(0x3FF)) * np.int32(25))
+                column, row = pixel_at(word >> np.uint64(44))
+                x[n] = np.uint16(column)
+                y[n] = np.uint16(row)
+                tot[n] = np.float32(np.int32((word >> np.uint64(20)) & np.uint64(0x3FF))) * np.float32(TOT_TICK)
                 chip[n] = np.uint8(state[AT_CHIP])
                 n += 1
             elif kind == TDC:
@@ -277,12 +284,14 @@ def decode_stream(
                 triggers[1][m] = word
                 triggers[2][m] = np.uint8(state[AT_CHIP])
                 fine = (word >> np.uint64(5)) & np.uint64(0xF)
-                counts[ERRORS] += np.int64(fine < 1 or fine > 12)
+                counts[ERRORS] += np.int64(fine < 1 or fine > TDC_STEPS)
                 m += 1
             elif kind in (TIME_LOW, TIME_HIGH):
                 if kind == TIME_LOW:
                     extended(word, kind, state)
                 note_global(word, kind, state[table.LATEST], state[AT_CHIP], state, lows)
+                if counts[PIXEL] == 0:
+                    state[START] = state[BASE]
             state[POS] += 8
             state[LEFT] -= 8
         if state[LEFT] > 0:

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.timesort import TICK, order_of_times
+
 from . import _tpx3_scan as table
+from ._host import check_on_host
 from ._tpx3_decode import take_trigger, take_triggers
 from ._tpx3_index import index_file
-from ._tpx3_words import TICK
-
-_FINE_STEP = 3.125 / 12  # ns
+from ._tpx3_words import TDC_STEP, TDC_STEPS
 
 _ABOUT = {
     "time": ("ns", "time of the trigger"),
@@ -65,7 +66,7 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
         take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
         del data
     columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
-    order = np.argsort(columns["time"], kind="stable")
+    order = order_of_times(columns["time"])
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
     variables = {key: ("trigger", values[order], about[key]) for key, values in columns.items()}
     return xr.Dataset(variables, attrs={"source": name, **index.counts})
@@ -76,7 +77,7 @@ def trigger_columns(words: npt.NDArray[np.uint64], ticks: npt.NDArray[np.int64])
     fine = (words >> np.uint64(5)).astype(np.int64) & 0xF
     edge = (words >> np.uint64(56)).astype(np.uint8) & np.uint8(0xF)
     return {
-        "time": ticks * TICK + np.where((fine >= 1) & (fine <= 12), fine - 1, 0) * _FINE_STEP,
+        "time": ticks * TICK + np.where((fine >= 1) & (fine <= TDC_STEPS), fine - 1, 0) * TDC_STEP,
         "channel": np.where((edge == 0xF) | (edge == 0xA), 1, 2).astype(np.uint8),
         "is_rising": (edge == 0xF) | (edge == 0xE),
         "number": ((words >> np.uint64(44)) & np.uint64(0xFFF)).astype(np.uint16),
@@ -104,6 +105,8 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For another channel, a Dataset that has no triggers, and trigger times that are no 1-D array of finite numbers.
 
@@ -116,11 +119,13 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     >>> time_of_flight(np.array([5.0, 10.0, 27.5]), [10.0, 20.0])
     array([nan, 0. , 7.5])
     """
+    values, given = (array.data if isinstance(array, xr.DataArray) else array for array in (times, triggers))
+    check_on_host("time_of_flight", {"times": values, "triggers": given})
     marks = _trigger_times(triggers, channel, rising)
     if isinstance(times, xr.DataArray):
         about = {"units": "ns", "long_name": "time since the last trigger"}
-        return times.copy(data=_since(times.data, marks)).assign_attrs(about).rename("tof")
-    return _since(times, marks)
+        return times.copy(data=_since(values, marks)).assign_attrs(about).rename("tof")
+    return _since(values, marks)
 
 
 def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.float64]:

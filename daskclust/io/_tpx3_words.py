@@ -15,11 +15,12 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskclust.core.jit import body
+from daskclust.core.timesort import TICK
 
-TICK = 1.5625
-"""One tick in ns: exact in binary, so that ticks in ns are, too."""
-TOT_TICK = 25.0
-"""One count of time over threshold in ns."""
+TDC_STEPS = 12
+"""Fine steps of a TDC time in a coarse one, which is 2 ticks."""
+TDC_STEP = 2 * TICK / TDC_STEPS
+"""A fine step of a TDC time in ns."""
 MAGIC = 0x33585054
 """The first four bytes of a chunk header, ``TPX3``."""
 
@@ -71,14 +72,25 @@ def kind_of(word):
 
 
 @body
-def pixel_ticks(word, phase):
-    """Return the time of arrival within its range; negative where the fine time borrows from the range before.
+def pixel_at(address):
+    """Return column and row of a pixel from the 16 bits of its address: double column, super-pixel, pixel in it."""
+    address = np.int64(address)
+    column = (address >> np.int64(8)) & np.int64(0xFE) | (address >> np.int64(2)) & np.int64(1)
+    row = (address >> np.int64(1)) & np.int64(0xFC) | address & np.int64(3)
+    return np.int32(column), np.int32(row)
 
-    `phase` is 15 where the time is to be put later by the phase of the column's clock, 0 where not.
-    """
+
+@body
+def pixel_ticks(word):
+    """Return the time of arrival within its range; negative where the fine time borrows from the range before."""
     coarse = (word & np.uint64(0xFFFF)) << np.uint64(18) | (word >> np.uint64(30) & np.uint64(0x3FFF)) << np.uint64(4)
-    column = np.int64(word >> np.uint64(53)) & phase
-    return np.int64(coarse) - np.int64((word >> np.uint64(16)) & np.uint64(0xF)) + column
+    return np.int64(coarse) - np.int64((word >> np.uint64(16)) & np.uint64(0xF))
+
+
+@body
+def column_phase(word, phase):
+    """Return by how much the clock of a pixel's column is late, where `phase` is 15; 0 where `phase` is."""
+    return np.int64(word >> np.uint64(53)) & phase
 
 
 @body
@@ -98,3 +110,12 @@ def shortest(difference, bits):
     """Return a difference of times that wrap after 2**bits as the shortest way, in [-2**(bits - 1), 2**(bits - 1))."""
     spare = np.int64(64 - bits)
     return (difference << spare) >> spare
+
+
+@body
+def ticks_after(word, reference, phase):
+    """Return the time of a hit since a reference near it, with the phase of its column.
+
+    The phase comes last: which range a time is of does not depend on it, so all words have one clock.
+    """
+    return shortest(pixel_ticks(word) - reference, PIXEL_BITS) + column_phase(word, phase)

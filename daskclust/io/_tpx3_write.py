@@ -12,15 +12,18 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.timesort import TICK, order_of_times
 
-from ._tpx3_words import MAGIC, TICK, TOT_TICK
+from ._host import check_on_host
+from ._ticks import TOT_TICK
+from ._tpx3_words import MAGIC, TDC_STEP, TDC_STEPS
 
+_COLUMNS = ("x", "y", "toa", "tot", "chip")
 _ROWS = 1 << 20
 _MOST_WORDS = 0xFFFF // 8
 _GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
 _REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
 _LATEST = (1 << 52) - 16  # ticks (81 days): as far as global time goes
-_FINE = 12  # steps of the TDC's fine count in a coarse one of 3.125 ns
 
 Words = npt.NDArray[np.uint64]
 
@@ -53,6 +56,8 @@ def write_tpx3(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, values that the words cannot hold, common coordinates of a quad, and wrong parameters.
     OSError
@@ -83,11 +88,13 @@ def write_tpx3(
 
 def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
     """Raise a ValueError for what cannot be written."""
-    if isinstance(words_per_chunk, bool) or not 1 <= words_per_chunk <= _MOST_WORDS:
-        raise ValueError(f"words_per_chunk must be from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
+    is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
+    if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
+        raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
     missing = [name for name in ("x", "y", "toa", "tot") if name not in ds.variables]
     if missing:
         raise ValueError(f"the data set has no variable {', '.join(missing)}; hits need x, y, toa and tot")
+    check_on_host("write_tpx3", {name: ds[name].data for name in _COLUMNS if name in ds.variables})
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
@@ -97,7 +104,7 @@ def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
 
 def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
     """Yield the hits in blocks, in memory, and whether the block is the last."""
-    names = [name for name in ("x", "y", "toa", "tot", "chip") if name in ds.variables]
+    names = [name for name in _COLUMNS if name in ds.variables]
     ds = ds[names].reset_coords()
     dim = ds["toa"].dims[0]
     sizes = ds.unify_chunks().chunks[dim] if ds.chunks else (_ROWS,) * -(-ds.sizes[dim] // _ROWS)
@@ -107,16 +114,19 @@ def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
         yield ds.isel({dim: slice(start, stop)}).compute(), number + 1 == len(sizes or (0,))
 
 
-def _whole(values: Any, name: str, largest: int, unit: float = 1.0) -> npt.NDArray[np.int64]:
-    """Return values in whole units from 0 to `largest`."""
+def _whole(
+    values: Any, name: str, largest: int, unit: float = 1.0, *, least: int = 0, row: str = "hit {} of its block"
+) -> npt.NDArray[np.int64]:
+    """Return values in whole units from `least` to `largest`; `row` says for the message which one is not."""
     values = np.asarray(values)
     with np.errstate(invalid="ignore"):
         scaled = np.rint(values / unit)
-        wrong = ~((scaled >= 0) & (scaled <= largest))
+        wrong = ~((scaled >= least) & (scaled <= largest))
     if wrong.any():
+        first = int(np.argmax(wrong))
         raise ValueError(
-            f"{name} must be from 0 to {largest * unit:g}, got {values[np.argmax(wrong)]!r} (hit "
-            f"{int(np.argmax(wrong))} of its block); leave such hits out, or correct them"
+            f"{name} must be from {least} to {largest * unit:g}, got {values[first]!r} ({row.format(first)}); leave "
+            "such rows out, or correct them"
         )
     whole: npt.NDArray[np.int64] = scaled.astype(np.int64)
     return whole
@@ -146,21 +156,21 @@ def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]
     triggers = triggers[[n for n in ("time", "channel", "is_rising", "number", "chip") if n in triggers.variables]]
     triggers = triggers.reset_coords().compute()
     time = np.asarray(triggers["time"].values, dtype=np.float64)
-    order = np.argsort(time, kind="stable")
-    time, n = time[order], len(time)
-
-    def values(name: str, default: Any) -> Any:
-        return triggers[name].values[order] if name in triggers.variables else default
-
-    steps = _whole(time, "time", 1 << 55, 3.125 / _FINE)
-    channel = _whole(values("channel", np.ones(n)), "channel", 2)
-    rising = np.asarray(values("is_rising", np.ones(n)), dtype=bool)
+    n, row = len(time), "trigger {}"
+    steps = _whole(time, "time", 1 << 55, TDC_STEP, row=row)
+    order = order_of_times(time)
+    given = {"channel": np.ones(n), "is_rising": np.ones(n), "number": np.empty(n), "chip": np.zeros(n)}
+    given["number"][order] = np.arange(n) & 0xFFF
+    given |= {name: triggers[name].values for name in given if name in triggers.variables}
+    channel = _whole(given["channel"], "channel", 2, least=1, row=row)
+    rising = np.asarray(given["is_rising"], dtype=bool)
     kind = np.where(channel == 1, np.where(rising, 0x6F, 0x6A), np.where(rising, 0x6E, 0x6B)).astype(np.uint64)
-    number = _whole(values("number", np.arange(n) & 0xFFF), "number", 0xFFF).astype(np.uint64)
-    coarse = ((steps // _FINE) & ((1 << 35) - 1)).astype(np.uint64)
-    fine = (steps % _FINE + 1).astype(np.uint64)
+    number = _whole(given["number"], "number", 0xFFF, row=row).astype(np.uint64)
+    chip = _whole(given["chip"], "chip", 255, row=row).astype(np.uint8)
+    coarse = ((steps // TDC_STEPS) & ((1 << 35) - 1)).astype(np.uint64)
+    fine = (steps % TDC_STEPS + 1).astype(np.uint64)
     words = kind << np.uint64(56) | number << np.uint64(44) | coarse << np.uint64(9) | fine << np.uint64(5)
-    return words, time / TICK, _whole(values("chip", np.zeros(n)), "chip", 255).astype(np.uint8)
+    return words[order], time[order] / TICK, chip[order]
 
 
 def _top(ticks: npt.NDArray[np.int64]) -> int:

@@ -12,6 +12,7 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from ._lazy import check_hits_per_chunk
 from ._tpx3_decode import DTYPES
 from ._tpx3_read import AUTO_HITS, HitFile, open_hits, read_rows
 from ._tpx3_triggers import open_tpx3_triggers
@@ -84,9 +85,9 @@ class Tpx3Entrypoint(BackendEntrypoint):
         if group == "tdc":
             ds = open_tpx3_triggers(name)
         else:
+            chunks = check_hits_per_chunk(hits_per_chunk, "hits_per_chunk")
             hits = open_hits(
-                name, layout=layout, gap=gap, disorder=disorder, chunks=hits_per_chunk,
-                phase_correction=phase_correction,
+                name, layout=layout, gap=gap, disorder=disorder, chunks=chunks, phase_correction=phase_correction
             )  # fmt: skip
             encoding = {"preferred_chunks": {"hit": hits.sizes}}
             ds = xr.Dataset(

@@ -12,13 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.timesort import order_of_times
+
+from ._host import check_on_host
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
+from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
+from ._ticks import TOT_TICK
 from .fields import TIMEPIX
 
 Floats = npt.NDArray[np.float64]
-
-# The clock that counts ToT has 40 MHz.
-_TICK = 25.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +62,25 @@ class Calibration:
         -------
         numpy.ndarray of float64, shape (n,)
             In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
+
+        Raises
+        ------
+        ValueError
+            For pixels that no chip has.
         """
-        pixel = np.asarray(y, np.intp) * PIXELS + np.asarray(x, np.intp)
+        columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+        wrong = _outside(columns, rows)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"hit {k} lies at pixel ({columns[k]}, {rows[k]}), but a chip has pixels 0 to {PIXELS - 1}; give x and "
+                "y of the chip, or a Dataset with common coordinates to calibrate"
+            )
+        return self._energy(columns, rows, tot)
+
+    def _energy(self, x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits whose pixels are those of a chip."""
+        pixel = y * PIXELS + x
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
         tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -136,6 +155,8 @@ def calibrate(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, chips without a calibration, pixels that no chip has, and another `tot_unit` or layout.
         On dask, chips and pixels are checked when they are computed.
@@ -162,11 +183,12 @@ def calibrate(
     if tot_unit not in ("ns", "tick"):
         raise ValueError(f"tot_unit must be 'ns' or 'tick', got {tot_unit!r}")
     layout = ds.attrs.get("layout", "chips")
-    if layout not in ("chips", "quad"):
+    if layout not in LAYOUTS:
         raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + _listed(ds))
+    _check_variables(ds, names, "calibrate")
     options = {
         "calibration": calibration,
         "ticks": tot_unit == "tick",
@@ -188,6 +210,19 @@ def _listed(ds: xr.Dataset) -> str:
     return ", ".join(map(repr, ds)) or "none"
 
 
+def _check_variables(ds: xr.Dataset, names: list[str], step: str) -> None:
+    """Refuse a data set without some variables, or with such on a GPU."""
+    missing = [name for name in names if name not in ds]
+    if missing:
+        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
+    check_on_host(step, {name: ds[name].data for name in names})
+
+
+def _is_lazy(ds: xr.Dataset, names: list[str]) -> bool:
+    """Return whether any of some variables is a dask array."""
+    return any(hasattr(ds[name].data, "__dask_graph__") for name in names)
+
+
 def _over_blocks(
     ds: xr.Dataset,
     names: list[str],
@@ -197,10 +232,7 @@ def _over_blocks(
     options: Mapping[str, Any],
 ) -> xr.DataArray:
     """Return a function of some variables, hit by hit, at once or block by block."""
-    missing = [name for name in names if name not in ds]
-    if missing:
-        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
-    if not any(hasattr(ds[name].data, "__dask_graph__") for name in names):
+    if not _is_lazy(ds, names):
         values = function(*(ds[name].values for name in names), **options)
         return xr.DataArray(values, dims=ds[names[0]].dims)
     import dask.array as da
@@ -245,11 +277,11 @@ def _energy_of(
     chips = np.zeros(len(x), np.uint8) if chip is None else chip
     columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
     if gap is not None:
-        columns, rows = _pixels_of_quad(columns, rows, chips, gap)
+        columns, rows = pixels_of_quad(columns, rows, chips, gap)
     _check_pixels(columns, rows, chips, gap)
-    counts = np.asarray(tot, np.float64) / (_TICK if ticks else 1.0)
+    counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
     if isinstance(calibration, Calibration):
-        return calibration.energy(columns, rows, counts).astype(np.float32)
+        return calibration._energy(columns, rows, counts).astype(np.float32)
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
         if number not in calibration:
@@ -258,25 +290,21 @@ def _energy_of(
                 "or leave out its hits"
             )
         of_chip = chips == number
-        energy[of_chip] = calibration[number].energy(columns[of_chip], rows[of_chip], counts[of_chip])
+        energy[of_chip] = calibration[number]._energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
 
 
-def _pixels_of_quad(
-    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return pixels of the chips of a quad from common coordinates."""
-    turned = (chip == 1) | (chip == 2)
-    far = 2 * PIXELS - 1 + gap
-    columns = np.where(chip == 0, x - PIXELS - gap, np.where(chip == 1, far - x, np.where(chip == 2, 255 - x, x)))
-    return columns, np.where(turned, far - y, y)
+def _outside(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which pixels no chip has."""
+    outside: npt.NDArray[np.bool_] = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    return outside
 
 
 def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
     """Refuse pixels that no chip has."""
-    wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    wrong = _outside(x, y)
     if gap is not None:
-        wrong |= chip > 3
+        wrong |= chip >= QUAD_CHIPS
     if wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(
@@ -314,6 +342,8 @@ def correct_timewalk(
 
     Raises
     ------
+    TypeError
+        For arrays on a GPU.
     ValueError
         For missing variables, and for a table or parameters that are not as above.
 
@@ -334,15 +364,16 @@ def correct_timewalk(
     """
     if by not in ("energy", "tot"):
         raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
-    options = {"correction": _check_correction(correction)}
-    toa = _over_blocks(ds, ["toa", by], _corrected, np.dtype(np.float64), "correct_timewalk", options)
+    options, names = {"correction": _check_correction(correction)}, ["toa", by]
+    _check_variables(ds, names, "correct_timewalk")
+    if _is_lazy(ds, names):
+        toa = _over_blocks(ds, names, _corrected, np.dtype(np.float64), "correct_timewalk", options)
+        return ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))
+    delay = _delay(ds[by].values, **options)
+    toa = ds["toa"].copy(data=_earlier(ds["toa"].values, delay))
     result = ds.assign(toa=toa)
-    result["toa"].attrs = dict(ds["toa"].attrs)
-    if hasattr(toa.data, "__dask_graph__"):
-        return result
-    result.attrs["n_uncorrected"] = int(np.isnan(_delay(ds[by].values, options["correction"])).sum())
-    order = np.argsort(toa.values, kind="stable")
-    return result.isel({toa.dims[0]: order})
+    result.attrs["n_uncorrected"] = int(np.isnan(delay).sum())
+    return result.isel({toa.dims[0]: order_of_times(toa.values)})
 
 
 def _check_correction(correction: Any) -> Floats | dict[str, float]:
@@ -379,6 +410,10 @@ def _delay(values: npt.NDArray[Any], correction: Floats | dict[str, float]) -> F
 def _corrected(
     toa: npt.NDArray[Any], values: npt.NDArray[Any], *, correction: Floats | dict[str, float]
 ) -> npt.NDArray[np.float64]:
-    """Return times without delays."""
-    delay = _delay(values, correction)
+    """Return times without the delays that values tell."""
+    return _earlier(toa, _delay(values, correction))
+
+
+def _earlier(toa: npt.NDArray[Any], delay: Floats) -> Floats:
+    """Return times without delays, where there are any."""
     return np.asarray(toa, np.float64) - np.where(np.isnan(delay), 0.0, delay)

@@ -17,7 +17,10 @@ from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz, read_root
 from ._blocks import Block, blocks_of, column_dtypes, native, only_dim
 from ._hdf5 import read_hdf5, write_hdf5
+from ._lazy import check_hits_per_chunk
+from ._matrices import PIXELS
 from ._parquet import RowGroups, read_parquet
+from ._quad import LAYOUTS
 from ._text import is_number, read_text
 from .fields import FIELDS, TIMEPIX
 from .schema import Columns, Naming, Table, to_dataset
@@ -28,8 +31,6 @@ _HDF5 = (".h5", ".hdf5")
 _LAZY = (*_PARQUET, *_HDF5)
 _READABLE = (*_TEXT, *_LAZY, ".root", ".npy", ".npz")
 _WRITABLE = (".csv", *_LAZY, ".npz")
-
-_CHIP_PIXELS = 256
 
 # What a zip archive can hold.
 _LONGEST_COMMENT = (1 << 16) - 1
@@ -143,11 +144,11 @@ def read_hits(
 
 def _check_options(field: str | None, layout: str | None, chunks: int | None) -> None:
     """Refuse what is no option."""
-    if chunks is not None and (isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1):
-        raise ValueError(f"chunks must be a positive number of hits, got {chunks!r}")
+    if chunks is not None:
+        check_hits_per_chunk(chunks)
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
-    if layout not in (None, "chips", "quad"):
+    if layout not in (None, *LAYOUTS):
         raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
 
 
@@ -170,9 +171,9 @@ def _check_layout(ds: xr.Dataset) -> None:
         return
     for axis in ("x", "y"):
         largest = int(ds[axis].max()) if ds.sizes["hit"] else 0
-        if largest >= _CHIP_PIXELS:
+        if largest >= PIXELS:
             raise ValueError(
-                f"{axis} of {ds.attrs['source']} reaches {largest}, but a chip has pixels 0 to {_CHIP_PIXELS - 1}; "
+                f"{axis} of {ds.attrs['source']} reaches {largest}, but a chip has pixels 0 to {PIXELS - 1}; "
                 "where coordinates are common to several chips, give layout='quad'"
             )
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from ._lazy import check_hits_per_chunk
 from ._ticks import COARSE, hits_of_ticks
 
 _WORD = 6
@@ -51,8 +52,8 @@ def open_katherine(
     FileNotFoundError, IsADirectoryError
         Where `path` is no file.
     ValueError
-        For an empty file, one of which no word is a hit but some are unknown, hits of several frames, and frames that
-        the file does not have.
+        For an empty file, one of which no word is a hit but some are unknown, hits of several frames, frames that the
+        file does not have, and `chunks` that is not positive.
 
     Notes
     -----
@@ -75,6 +76,8 @@ def open_katherine(
     [9, 7, 412087.5, 500.0]
     >>> folder.cleanup()
     """
+    if chunks is not None:
+        check_hits_per_chunk(chunks)
     name = os.fspath(path)
     low, high, rest = _words(name)
     kind = (high >> np.uint16(12)).astype(np.uint8)

@@ -11,12 +11,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.jit import kernel
+from daskclust.core.timesort import TICK
 
-from ._tpx3_decode import on_quad
+from ._quad import QUAD_CHIPS, check_layout, place_on_quad
 from ._tpx3_stream import Hits, WordDecoder
 from ._tpx3_triggers import trigger_columns
-from ._tpx3_words import TICK
 
 _BLOCK = 1 << 22  # bytes that are read at once
 
@@ -181,23 +180,22 @@ class WordReader:
     Raises
     ------
     ValueError
-        For another layout or input.
+        For another layout or input, and a gap that is no number of pixels.
 
     Notes
     -----
     Times are those of `daskclust.io.open_tpx3` if global time or TDC words come before the first hits, or if the clock
-    started less than 26.84 s before; else all are smaller by one and the same number of such periods.
+    started less than 26.84 s before; else all are smaller by one and the same number of such periods. They are
+    the same in whatever pieces the bytes come.
     """
 
     def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0, trigger: int | None = None) -> None:
-        if layout not in ("chips", "quad"):
-            raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
+        check_layout(layout, gap)
         if trigger not in (None, 1, 2):
             raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
-        self._layout, self._gap, self.trigger = layout, gap, trigger
+        self._layout, self._gap, self.trigger = layout, int(gap), trigger
         self._triggers = np.empty(0, np.float64)
         self._decoder = WordDecoder()
-        self._base: int | None = None
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -214,26 +212,18 @@ class WordReader:
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
         """Return the times of triggers (ns) from the last one before `since` on; earlier ones are forgotten."""
-        base = (self._base or 0) * TICK
+        base = self._decoder.start * TICK
         self._triggers = self._triggers[max(int(np.searchsorted(self._triggers, since - base, "right")) - 1, 0) :]
         return self._triggers + base
 
     def _columns(self, hits: Hits) -> dict[str, npt.NDArray[Any]]:
-        if self._base is None and len(hits.tick):
-            self._base = self._decoder.base or 0
         if self.trigger is not None and len(hits.trigger_tick):
             found = trigger_columns(hits.trigger_word, hits.trigger_tick)
             counts = (found["channel"] == self.trigger) & found["is_rising"]
             self._triggers = np.sort(np.concatenate([self._triggers, found["time"][counts]]))
         if self._layout == "quad" and len(hits.chip):
-            if hits.chip.max() > 3:
+            if hits.chip.max() >= QUAD_CHIPS:
                 raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
-            _place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
-        toa = (hits.tick + (self._base or 0)) * TICK
+            place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
+        toa = (hits.tick + self._decoder.start) * TICK
         return {"x": hits.x, "y": hits.y, "toa": toa, "tot": hits.tot, "chip": hits.chip}
-
-
-@kernel
-def _place_on_quad(i, x, y, chip, gap):  # type: ignore[no-untyped-def]
-    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))  # type: ignore[operator]
-    x[i], y[i] = np.uint16(column), np.uint16(row)

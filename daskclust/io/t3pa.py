@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from ._ticks import COARSE, TICK, hits_of_ticks
+from ._lazy import check_hits_per_chunk
+from ._ticks import COARSE, TOT_TICK, hits_of_ticks
 
 Rows = dict[str, npt.NDArray[np.int64]]
 
@@ -35,7 +36,7 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
         order, Index and Overflow where there are any. Others are passed over.
     measurement : int, optional
         Which measurement to read, from 0, where several were appended to one file: a new one begins where Index is
-        0 again. Times begin anew in each, so that None is for files with one.
+        0 again, unless it is 0 in all rows. Times begin anew in each, so that None is for files with one.
     chunks : int, optional
         Hits per chunk of a Dataset of dask arrays. The file is read at once all the same.
 
@@ -53,7 +54,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
         Where `path` is no file.
     ValueError
         For an empty file, missing columns (with those that were found), and rows of another length, or with what is no
-        number or out of range (with the line); for several measurements, and those that the file does not have.
+        number or out of range (with the line); for several measurements, and those that the file does not have;
+        and for `chunks` that is not positive.
 
     Notes
     -----
@@ -76,6 +78,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     [1, 7, 2487.5, 500.0]
     >>> folder.cleanup()
     """
+    if chunks is not None:
+        check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     _check_range(name, rows)
@@ -190,7 +194,7 @@ def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
     """Return the rows at which measurements begin, and the number of rows."""
     n = rows["ToA"].size
     index = rows.get("Index", np.arange(n))
-    begins = np.flatnonzero((index[1:] == 0) & (index[:-1] != 0)) + 1
+    begins = np.flatnonzero(index[1:] == 0) + 1 if index.any() else np.empty(0)  # zeros alone count nothing
     return np.concatenate([[0], begins, [n]]).astype(np.int64)
 
 
@@ -218,7 +222,7 @@ def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
     n_begins, n_ends = int(np.count_nonzero(begins)), int(np.count_nonzero(ends))
     return hit, {
         "n_lost_data_intervals": max(n_begins, n_ends),
-        "lost_data_toa": (toa[begins] * (COARSE * TICK)).tolist(),
-        "lost_data_length": (toa[ends] * (COARSE * TICK)).tolist(),
+        "lost_data_toa": (toa[begins] * TOT_TICK).tolist(),
+        "lost_data_length": (toa[ends] * TOT_TICK).tolist(),
         "n_special": int(np.count_nonzero(~hit)) - n_begins - n_ends,
     }

@@ -13,7 +13,7 @@ from daskclust.core.arrays import device_of, is_cuda
 
 from ._tpx3_device import CELL_WORDS as DEVICE_CELL_WORDS
 from ._tpx3_device import read_on_device
-from ._tpx3_read import check_chunks, lazy_columns, open_hits
+from ._tpx3_read import IndexedFile, check_chunks, index_hits, lazy_columns, open_hits
 from ._tpx3_triggers import open_tpx3_triggers, time_of_flight
 from ._tpx3_write import write_tpx3
 from .fields import TIMEPIX
@@ -109,22 +109,18 @@ def open_tpx3(
     wanted = check_chunks(chunks)
     if like is not None and wanted is not None:
         raise ValueError(f"like= reads all hits at once; leave chunks out, got chunks={chunks!r}")
-    on_device = like is not None and is_cuda(like)
-    hits = open_hits(
-        name,
-        layout=layout,
-        gap=gap,
-        disorder=disorder,
-        chunks=wanted,
-        phase_correction=phase_correction,
-        cell_words=DEVICE_CELL_WORDS if on_device else None,
-    )
+    options: dict[str, Any] = {
+        "layout": layout, "gap": gap, "disorder": disorder, "phase_correction": phase_correction,
+    }  # fmt: skip
+    file: IndexedFile
     columns: Mapping[str, Any]
-    if on_device:
-        columns = read_on_device(hits, device_of(like))
+    if like is not None and is_cuda(like):
+        file = index_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
+        columns = read_on_device(file, device_of(like))
     else:
+        file = hits = open_hits(name, chunks=wanted, **options)
         columns = hits.whole().read() if wanted is None else lazy_columns(hits)
-    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=hits.attrs(name))
+    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=file.attrs(name))
 
 
 def about(name: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from numba import cuda
 from daskclust import EventBuilder
 from daskclust.core.arrays import device_of, is_cuda
 from daskclust.events.device import cluster_on_gpu, quiet_windows
-from daskclust.io import open_tpx3, write_tpx3
+from daskclust.io import calibrate, correct_timewalk, open_tpx3, time_of_flight, write_tpx3
 
 pytestmark = pytest.mark.cudasim
 
@@ -56,6 +56,14 @@ def test_a_file_is_read_as_on_the_host(tmp_path, options, ticks):
         np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
 
 
+def test_windows_of_time_are_not_made_for_a_device(tmp_path, monkeypatch):
+    """They take a pass over the words on the host, and the device sorts all hits at once."""
+    path = tmp_path / "run.tpx3"
+    write_tpx3(hits(20), path)
+    monkeypatch.setattr("daskclust.io._tpx3_read.divide", None)
+    assert open_tpx3(path, like=cuda.to_device(np.zeros(1))).sizes["hit"] == 20
+
+
 def test_a_damaged_file_is_read_as_on_the_host(tmp_path):
     """Chunks that are not aligned to words, bytes between them, words of other kinds, and a last chunk that is cut."""
     path, parts = tmp_path / "run.tpx3", []
@@ -70,6 +78,26 @@ def test_a_damaged_file_is_read_as_on_the_host(tmp_path):
     for name in COLUMNS:
         values = got[name].data
         np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("step", "call"),
+    [
+        ("calibrate", lambda ds, path: calibrate(ds, None)),
+        ("correct_timewalk", lambda ds, path: correct_timewalk(ds, [[0.0, 1.0]], by="tot")),
+        ("time_of_flight", lambda ds, path: time_of_flight(ds["toa"], [0.0])),
+        ("time_of_flight", lambda ds, path: time_of_flight(ds["toa"].data, [0.0])),
+        ("time_of_flight", lambda ds, path: time_of_flight(np.zeros(3), ds["toa"].data)),
+        ("write_tpx3", write_tpx3),
+    ],
+)
+def test_what_works_on_the_host_alone_says_so(tmp_path, step, call):
+    path = tmp_path / "run.tpx3"
+    write_tpx3(hits(5), path)
+    ds = open_tpx3(path, like=cuda.to_device(np.zeros(1)))
+    with pytest.raises(TypeError, match=rf"{step} needs arrays in host memory, .* is on a GPU; .*as_numpy\(\)"):
+        call(ds, tmp_path / "other.tpx3")
+    assert not (tmp_path / "other.tpx3").exists()
 
 
 def test_a_file_without_hits(tmp_path):
