@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import socket
 import sys
+from types import SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 
 from daskclust import EventBuilder
-from daskclust.bench import bench_events, bench_stream, events_markdown
+from daskclust.bench import bench_clue, bench_events, bench_stream, events_markdown, stream
 from daskclust.cli import main
 from daskclust.datasets import timepix
 
@@ -44,17 +48,81 @@ def test_lanes_give_the_same_clusters():
         assert len({run["clusters"] for run in runs if run["kind"] == kind}) == 1
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: bench_events(2000, lanes=[1, 10**4], kinds=("gamma",), repeats=1),
+        lambda: bench_clue([2000], threads=1, repeats=0),
+    ],
+)
+def test_the_number_of_threads_is_restored_after_an_error(call):
+    before = numba.get_num_threads()
+    try:
+        with pytest.raises(ValueError, match=r"threads must be between 1 and|no median"):
+            call()
+        assert numba.get_num_threads() == before
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_lanes_of_a_gpu(monkeypatch):
+    """Without one: what it is called with, and what is written down."""
+    calls = []
+
+    def cluster_on_gpu(hits, builder, *, window, lanes):
+        calls.append((lanes, window))
+        return builder.fit(hits).labels_, builder.n_clusters_
+
+    waiting = SimpleNamespace(synchronize=lambda: None)
+    cupy = SimpleNamespace(asarray=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: waiting))
+    monkeypatch.setattr("daskclust.bench.events.cupy_module", lambda: cupy)
+    monkeypatch.setattr("daskclust.events.device.cluster_on_gpu", cluster_on_gpu)
+    (run,) = bench_events(2000, device="cuda", kinds=("gamma",), repeats=1)["runs"]
+    assert set(calls) == {(2, run["window"])}
+    assert run["lanes"] == 2
+    assert run["lanes"] < 2000 / run["window"]  # no lane goes without a window
+    assert list(run["mhits_per_second"]) == ["cluster", "host to host"]
+    runs = bench_events(2000, device="cuda", lanes=[1, 3], kinds=("gamma",), repeats=1)["runs"]
+    assert [run["lanes"] for run in runs] == [1, 3]
+    assert {lanes for lanes, _ in calls} == {1, 2, 3}
+
+
+# ----------------------------------------------------------------------------------------------------- through a socket
 def test_a_stream_is_the_offline_answer():
-    report = bench_stream(2e5, 1.0)
+    report = bench_stream(2e5, 1.0, buffer=1000)
     assert report["equal"] is True
     assert report["hits_in"] == report["hits_out"] == report["hits_sent"] >= 80_000
     assert report["late_hits"] == 0
     assert report["clusters"] > 0
-    assert report["largest_backlog"] <= report["hits_sent"]
-    assert report["mhits_per_second"] > 0
+    assert report["largest_backlog"] <= 1000 + 2e5 * 20e-6  # a round, and what its disorder makes wait
+    # nobody is done before all has been sent, of which the last 40th of a template is sent at its beginning
+    assert report["seconds"] >= 0.95 * report["hits_sent"] / 2e5
+    assert report["mhits_per_second"] == report["hits_in"] / report["seconds"] / 1e6
+    assert multiprocessing.active_children() == []
     json.dumps(report)
 
 
+def test_nobody_goes_on_sending_after_an_error(monkeypatch):
+    def fails(*_):
+        raise ArithmeticError("rows")
+
+    monkeypatch.setattr(stream, "_same_rows", fails)
+    with pytest.raises(ArithmeticError, match="rows") as raised:
+        bench_stream(2e5, 5.0, buffer=1000)
+    assert multiprocessing.active_children() == []
+    del raised
+
+
+def test_a_sender_that_finds_nobody_says_so(monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
+        port = silent.getsockname()[1]
+        with pytest.raises(ConnectionRefusedError, match=f"nobody listens at port {port}"):
+            stream._send(port, np.zeros(1, np.uint64), 1, 1)
+
+
+# ------------------------------------------------------------------------------------------------------- the command
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -63,12 +131,34 @@ def test_a_stream_is_the_offline_answer():
         (("--threads", "two"), "two"),
     ],
 )
-def test_wrong_arguments(monkeypatch, capsys, arguments, words):
-    monkeypatch.setattr(sys, "argv", ["daskclust", "bench", "events", *arguments])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert exit_.value.code == 1
-    assert words in capsys.readouterr().err
+def test_wrong_arguments(command, arguments, words):
+    code, _, err = command("bench", "events", *arguments)
+    assert code == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("system", "option", "value"),
+    [
+        ("stream", "--device", "cuda"),
+        ("stream", "--device", "cpu"),
+        ("stream", "--sizes", "1e5"),
+        ("stream", "--threads", "1"),
+        ("stream", "--repeats", "3"),
+        ("events", "--rate", "1e6"),
+        ("clue", "--seconds", "5"),
+    ],
+)
+def test_options_of_other_benchmarks_are_refused(command, system, option, value):
+    code, _, err = command("bench", system, option, value)
+    assert code == 1
+    assert f"{option} is not for the benchmark {system}; leave it out" in err
+
+
+def test_clue_is_timed_with_one_number_of_threads(command):
+    code, _, err = command("bench", "clue", "--threads", "1,2")
+    assert code == 1
+    assert "clue is timed with one number of threads, got --threads 1,2" in err
 
 
 def test_the_command_writes_the_report(monkeypatch, capsys, tmp_path):

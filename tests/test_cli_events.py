@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import signal
 import socket
 import sys
 import threading
@@ -247,6 +249,39 @@ def test_workers_give_the_same(run, tmp_path, raw, small_rounds):
     assert summary["noise_hits"] == int((labelled["label"] < 0).sum())
 
 
+@pytest.mark.parametrize("options", [(), ("--workers", 1), ("--follow", "--idle", 0.1)])
+def test_what_is_lost_is_told(run, tmp_path, raw, options):
+    """Bytes between chunks, an unknown word, a chunk that is cut; in a file, hits later than --disorder, too."""
+    data, unknown = raw.read_bytes(), b"TPX3" + bytes([0, 0, 8, 0]) + (0x10 << 56).to_bytes(8, "little")
+    half = len(data) // 2 // 8 * 8
+    source = tmp_path / "run.tpx3"
+    source.write_bytes(b"junk!" + data + unknown + b"junk" + data[:half] + unknown + data[half:-11])
+    code, out, err = run(source, "--dt-max", 200, "--disorder", 1, *options, "--json")
+    assert code == 0, err
+    counts = open_tpx3(source, disorder=1e3).attrs
+    names = ["n_unknown", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated"]
+    assert min(counts[name] for name in [*names, "n_late"]) > 0
+    summary = json.loads(out)
+    if "--follow" in options:  # it cannot look ahead, so the words of a chunk that is cut are not the same
+        assert set(names) <= set(summary)
+        assert "n_late" not in summary  # all came in one round, and none was late for that
+    else:
+        assert {name: summary.get(name) for name in names} == {name: counts[name] for name in names}
+        assert summary["n_late"] == counts["n_late"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered, workers):
+    source = tmp_path / "run.t3pa"
+    write_t3pa(delivered.isel(hit=slice(3)), source)
+    with source.open("a") as stream:
+        stream.write("3\t116\t1000\t0\t0\t9\n4\t117\t1500\t0\t0\t9\n5\t118\t1500\t0\t0\t9\n")
+    code, out, err = run(source, "--dt-max", 200, "--workers", workers, "--json")
+    assert code == 0, err
+    summary = json.loads(out)
+    assert (summary["hits"], summary["n_special"], summary["n_lost_data_intervals"]) == (3, 1, 1)
+
+
 def test_the_real_run(run, tmp_path, shared_data):
     source = shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3"
     target = tmp_path / "clusters.parquet"
@@ -329,12 +364,41 @@ def test_a_readout_that_connects(run, tmp_path, raw):
     assert json.loads(out)["hits_out"] == N
 
 
+def test_an_interrupt_ends_a_readout_with_its_output_written(run, tmp_path, monkeypatch, raw):
+    def interrupted(path, *, idle, stop):
+        yield raw.read_bytes()
+        os.kill(os.getpid(), signal.SIGINT)
+        while not stop():
+            time.sleep(0.01)
+
+    monkeypatch.setattr("daskclust.io.readout.follow", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    target = tmp_path / "clusters.parquet"
+    code, out, err = run(raw, *DT, "--disorder", 20, "--follow", "-o", target, "--json")
+    assert code == 0, err
+    assert json.loads(out)["hits_out"] == N
+    assert_table(target, offline(open_tpx3(raw))[0])
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_interrupt_raises():
+    before = signal.getsignal(signal.SIGINT)
+    with sys.modules["daskclust.cli.events"]._stop_at_interrupt() as stop:
+        assert not stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 # --------------------------------------------------------------------------------------------------------------- errors
 @pytest.fixture
 def files(tmp_path, monkeypatch, raw):
     """Return a folder, the working one, with files that are wrong in their ways, and one that is right."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.tpx3").write_bytes(raw.read_bytes())
+    write_t3pa(open_tpx3(raw).isel(hit=slice(5)), tmp_path / "run.t3pa")
     (tmp_path / "empty.tpx3").touch()
     (tmp_path / "text.tpx3").write_text("x,y,toa\n1,2,3\n")
     (tmp_path / "random.tpx3").write_bytes(np.random.default_rng(0).bytes(3000))
@@ -380,6 +444,9 @@ DT = ("--dt-max", 200)
         (("tcp://127.0.0.1:1", *DT), "add --follow"),
         (("tcp://nowhere", *DT, "--follow"), "is no address"),
         (("run.tpx3", *DT, "--follow", "--workers", 2), "leave --workers out"),
+        (("run.tpx3", *DT, "--idle", 1), "--idle is for --follow, got --idle 1 without it"),
+        (("run.tpx3", *DT, "--follow", "--idle", -1), "--idle must be 0 or more, got -1"),
+        (("run.t3pa", *DT, "--layout", "quad"), "--layout quad is not for run.t3pa, whose chips are apart"),
         (("none.tpx3", *DT, "--follow", "--idle", 0.1), "no such file: none.tpx3, after 0.1 s"),
     ],
 )

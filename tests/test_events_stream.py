@@ -10,9 +10,8 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskclust import EventBuilder
+from daskclust import EventBuilder, EventStream
 from daskclust.datasets import readout_order, timepix
-from daskclust.events.stream import EventStream
 from daskclust.io import (
     WordReader,
     follow,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numba
+
 from daskclust.core.arrays import HOST
 from daskclust.core.jit import Kernel
 
@@ -28,6 +30,17 @@ def median_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int)
         finish()
         times.append(time.perf_counter() - begin)
     return statistics.median(times) * 1e3
+
+
+@contextmanager
+def kernel_threads(number: int) -> Iterator[None]:
+    """Let kernels run in so many threads while this is open."""
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(number)
+        yield
+    finally:
+        numba.set_num_threads(before)
 
 
 @contextmanager

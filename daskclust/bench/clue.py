@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench._timing import kernel_times, median_ms, nothing_to_wait_for, peak_bytes
+from daskclust.bench._timing import kernel_threads, kernel_times, median_ms, nothing_to_wait_for, peak_bytes
 from daskclust.core.arrays import cupy_module
 
 # kernels by the step of the paper's table 2 that they do
@@ -49,12 +49,13 @@ def bench_clue(sizes: list[int], *, device: str = "cpu", threads: int = 0, repea
 
     from daskclust.machine import describe
 
-    if threads:
-        numba.set_num_threads(threads)
-    runs = [_time_clue(n, device, repeats) for n in sizes]
+    threads = threads or int(numba.get_num_threads())
+    with kernel_threads(threads):
+        runs = [_time_clue(n, device, repeats) for n in sizes]
+        machine = describe()
     parameters = {"layers": 100, "dc": 3.0, "delta_c": 5.0, "delta_o": 5.0, "rhoc": 8.0}
-    facts = {"device": device, "threads": int(numba.get_num_threads())}
-    return {"system": "clue", **facts, "parameters": parameters, "machine": describe(), "runs": runs}
+    facts = {"device": device, "threads": threads}
+    return {"system": "clue", **facts, "parameters": parameters, "machine": machine, "runs": runs}
 
 
 def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:

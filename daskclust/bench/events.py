@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench._timing import kernel_times, median_ms, nothing_to_wait_for, peak_bytes
+from daskclust.bench._timing import kernel_threads, kernel_times, median_ms, nothing_to_wait_for, peak_bytes
 from daskclust.core.arrays import cupy_module
 
 KINDS = ("gamma", "pion0", "pion45", "lead")
@@ -33,7 +33,8 @@ def bench_events(
     device : {"cpu", "cuda"}
         Where the hits are clustered.
     lanes : list of int, optional
-        Numbers of threads, on the CPU; by default 1, 2, 4 and so on up to all.
+        Numbers of data lanes. On the CPU threads, by default 1, 2, 4 and so on up to all; on CUDA windows that are
+        under way at once, by default 2.
     kinds : tuple of str
         Streams, see `daskclust.datasets.timepix`.
     repeats : int, default 5
@@ -42,8 +43,11 @@ def bench_events(
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters`` and ``runs``: for each stream and number of lanes million hits a second, of
-        reading a raw file, of clustering sorted hits (``cluster``), of the table, and of all (``total``).
+        ``machine`` facts, ``parameters`` and ``runs``: for each stream and number of lanes million hits a second. On
+        the CPU of reading a raw file (``read``), of clustering sorted hits (``cluster``), of the ``table``, and of all
+        (``total``). On CUDA of clustering sorted hits that are on the device (``cluster``, all at once, whatever the
+        lanes), and in host memory, with copies to the device and back (``host to host``): in windows of a quarter of
+        each lane's share, so that copies have kernels to overlap with.
     """
     from daskclust.machine import describe
 
@@ -65,34 +69,36 @@ def _on_cpu(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: 
 
     made = timepix(hits, kind=kind, rng=0)
     write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=1)), path)
-    builder, before, runs = EventBuilder(200.0), numba.get_num_threads(), []
-    for threads in lanes or _doubling(before):
-        numba.set_num_threads(threads)
-        data = open_tpx3(path)
-        labels = builder.fit(data).labels_
-        calls: dict[str, Callable[[], Any]] = {
-            "read": partial(open_tpx3, path),
-            "cluster": partial(builder.fit, data),
-            "table": partial(cluster_table, data, labels),
-            "total": partial(_all_of_it, path, builder),
-        }
-        speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
-        with kernel_times(nothing_to_wait_for) as seconds:
-            builder.fit(data)
-        clusters = int(builder.n_clusters_)
+    builder, runs = EventBuilder(200.0), []
+    for threads in lanes or _doubling(numba.get_num_threads()):
+        with kernel_threads(threads):
+            data = open_tpx3(path)
+            labels = builder.fit(data).labels_
+            calls: dict[str, Callable[[], Any]] = {
+                "read": partial(open_tpx3, path),
+                "cluster": partial(builder.fit, data),
+                "table": partial(cluster_table, data, labels),
+                "total": partial(_all_of_it, path, builder),
+            }
+            speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
+            with kernel_times(nothing_to_wait_for) as seconds:
+                builder.fit(data)
+            peak = peak_bytes(partial(builder.fit, data))
         runs.append(
             {
-                "kind": kind,
-                "lanes": threads,
-                "clusters": clusters,
-                "mean_size": hits / max(clusters, 1),
+                **_what(kind, threads, hits, builder),
                 "mhits_per_second": speeds,
                 "kernels_ms": {name: time * 1e3 for name, time in seconds.items()},
-                "peak_bytes_per_hit": peak_bytes(partial(builder.fit, data)) / hits,
+                "peak_bytes_per_hit": peak / hits,
             }
         )
-    numba.set_num_threads(before)
     return runs
+
+
+def _what(kind: str, lanes: int, hits: int, builder: Any) -> dict[str, Any]:
+    """Return what was timed."""
+    clusters = int(builder.n_clusters_)
+    return {"kind": kind, "lanes": lanes, "clusters": clusters, "mean_size": hits / max(clusters, 1)}
 
 
 def _all_of_it(path: Path, builder: Any) -> None:
@@ -121,14 +127,16 @@ def _on_cuda(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats:
     on_device = {name: cupy.asarray(values) for name, values in host.items()}
     builder = EventBuilder(200.0)
 
-    calls: dict[str, Callable[[], Any]] = {
-        "cluster": partial(builder.fit, on_device),
-        "host to host": partial(cluster_on_gpu, host, builder),
-    }
-    speeds = {name: hits / median_ms(call, finish, repeats) / 1e3 for name, call in calls.items()}
-    clusters = int(builder.n_clusters_)
-    run = {"kind": kind, "lanes": 1, "clusters": clusters, "mean_size": hits / max(clusters, 1)}
-    return [{**run, "mhits_per_second": speeds}]
+    def speed(call: Callable[[], Any]) -> float:
+        return hits / median_ms(call, finish, repeats) / 1e3
+
+    on_device_speed, runs = speed(partial(builder.fit, on_device)), []
+    for under_way in lanes or [2]:
+        window = max(1, hits // (4 * under_way))
+        host_to_host = speed(partial(cluster_on_gpu, host, builder, window=window, lanes=under_way))
+        speeds = {"cluster": on_device_speed, "host to host": host_to_host}
+        runs.append({**_what(kind, under_way, hits, builder), "window": window, "mhits_per_second": speeds})
+    return runs
 
 
 def markdown(report: dict[str, Any]) -> str:

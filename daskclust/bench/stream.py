@@ -6,6 +6,8 @@ import multiprocessing
 import socket
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,12 @@ from numpy.typing import NDArray
 from daskclust.core.jit import kernel
 
 _STEPS = 40  # pieces in which one template is sent
+_DISORDER = 20e3  # ns
 
 
-def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamma", rng: int = 0) -> dict[str, Any]:
+def bench_stream(
+    rate: float = 10e6, seconds: float = 60.0, *, buffer: int = 1 << 20, kind: Any = "gamma", rng: int = 0
+) -> dict[str, Any]:
     """Send raw hits through a socket for a while and compare what a stream puts out with the answer offline.
 
     Parameters
@@ -26,6 +31,8 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamm
         Hits a second, both in the detector's own time and in the sender's.
     seconds : float, default 60.0
         How long.
+    buffer : int, default 1_048_576
+        As of `daskclust.EventStream`.
     kind : str, default "gamma"
         Hits, see `daskclust.datasets.timepix`; 0.4 s of them are sent again and again at later times.
     rng : int, default 0
@@ -35,12 +42,17 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamm
     -------
     dict
         ``machine`` facts, ``parameters``; ``hits_in``, ``hits_out``, ``clusters``, ``late_hits``, ``largest_backlog``;
-        ``seconds`` from the first table to the last, ``mhits_per_second``; and ``equal``: whether
-        every row is that of the offline table.
+        ``seconds`` from the first bytes that come to the last table, ``mhits_per_second``; and ``equal``: whether
+        every row is that of the offline table. As bytes are sent at the speed of the detector's clock, they cannot be
+        less than `seconds`, about: more is what the stream was behind in the end.
+
+    Raises
+    ------
+    RuntimeError
+        If the process that sends fails.
     """
-    from daskclust import EventBuilder
+    from daskclust import EventBuilder, EventStream
     from daskclust.datasets import readout_order, timepix
-    from daskclust.events.stream import EventStream
     from daskclust.io import open_tpx3, receive, write_tpx3
     from daskclust.machine import describe
     from daskclust.properties import cluster_table
@@ -50,7 +62,7 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamm
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "template.tpx3")
         made = timepix(hits, kind=kind, rate=rate, rng=rng)
-        write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=rng)), path, global_time=False)
+        write_tpx3(made.isel(hit=readout_order(made, disorder=_DISORDER, rng=rng)), path, global_time=False)
         offline = open_tpx3(path)
         words = np.fromfile(path, np.uint64)
     table = cluster_table(offline, builder.fit(offline).labels_)
@@ -58,20 +70,26 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, kind: Any = "gamm
     repeats = max(1, round(seconds * 1e9 / (period * 25)))
     with socket.create_server(("127.0.0.1", 0)) as server:  # a free port; the stream listens there next
         port = server.getsockname()[1]
-    process = multiprocessing.get_context("spawn").Process(target=_send, args=(port, words, period, repeats))
-    process.start()
-    stream = EventStream(receive(f"tcp://listen@127.0.0.1:{port}", timeout=60), builder, disorder=20e3)
-    rows, equal, began = 0, True, 0.0
-    for found in stream:
-        began = began or time.perf_counter()
-        equal = equal and _same_rows(found, table, rows, period)
-        rows += found.sizes["cluster"]
-    took = time.perf_counter() - began
-    process.join()
+    clock = _Clock()
+    items = clock.started_by(receive(f"tcp://listen@127.0.0.1:{port}", timeout=60))
+    stream = EventStream(items, builder, disorder=_DISORDER, buffer=buffer)
+    rows, equal = 0, True
+    with _sender(port, words, period, repeats):
+        for found in stream:
+            equal = equal and _same_rows(found, table, rows, period)
+            rows += found.sizes["cluster"]
+        took = time.perf_counter() - clock.began
     counters = stream.counters
     return {
         "system": "stream",
-        "parameters": {"rate": rate, "seconds": seconds, "kind": kind, "dt_max": 200.0},
+        "parameters": {
+            "rate": rate,
+            "seconds": seconds,
+            "kind": kind,
+            "dt_max": 200.0,
+            "disorder": _DISORDER,
+            "buffer": buffer,
+        },
         "machine": describe(),
         "hits_in": counters.hits_in,
         "hits_out": counters.hits_out,
@@ -95,17 +113,39 @@ def _same_rows(found: Any, table: Any, first: int, period: int) -> bool:
     return all(same)
 
 
+class _Clock:
+    """When the first of some bytes came."""
+
+    began = 0.0
+
+    def started_by(self, items: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield items as they come."""
+        for item in items:
+            self.began = self.began or time.perf_counter()
+            yield item
+
+
+@contextmanager
+def _sender(port: int, words: NDArray[np.uint64], period: int, repeats: int) -> Iterator[None]:
+    """Let a process of its own send, and wait for its end; after an error here it is ended."""
+    process = multiprocessing.get_context("spawn").Process(target=_send, args=(port, words, period, repeats))
+    process.start()
+    try:
+        yield
+        process.join()
+    finally:
+        process.terminate()
+        process.join()
+    if process.exitcode:
+        raise RuntimeError(f"the process that sends ended with code {process.exitcode}; its error is above")
+
+
 def _send(port: int, words: NDArray[np.uint64], period: int, repeats: int) -> None:
     """Send the words again and again, each time later by `period` (25 ns), at the speed of the detector's own clock."""
     out, bounds = np.empty_like(words), np.linspace(0, len(words), _STEPS + 1).astype(int)
-    for _ in range(600):
-        try:
-            connection = socket.create_connection(("127.0.0.1", port))
-            break
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-    began = time.perf_counter()
-    with connection:
+    _shift.run(1, words, 0, out, grain=1 << 30)  # compiled before the clock starts
+    with _connection(port) as connection:
+        began = time.perf_counter()
         for repeat in range(repeats):
             for step in range(_STEPS):
                 part = slice(bounds[step], bounds[step + 1])
@@ -114,6 +154,16 @@ def _send(port: int, words: NDArray[np.uint64], period: int, repeats: int) -> No
                 if wait > 0:
                     time.sleep(wait)
                 connection.sendall(out[part].tobytes())
+
+
+def _connection(port: int) -> socket.socket:
+    """Connect, once somebody listens."""
+    for _ in range(600):
+        try:
+            return socket.create_connection(("127.0.0.1", port))
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise ConnectionRefusedError(f"nobody listens at port {port} of this machine, for a minute")
 
 
 @kernel

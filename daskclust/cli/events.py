@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,10 +20,18 @@ from daskclust.cli._frame import check_writable, cluster, progress, show
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daskclust.events.estimator import EventBuilder
     from daskclust.events.stream import EventStream
+
+    Prepare = Callable[[xr.Dataset], xr.Dataset] | None
 
 _ROUND = 1 << 20  # hits that are clustered at once
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
+_LOST = (
+    "n_late", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated", "n_special",
+    "n_lost_data_intervals",
+)  # fmt: skip
+"""Counts of a file that tell of what is no hit, or not where it should be."""
 
 
 def events(
@@ -61,33 +69,34 @@ def events(
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
 
-    Memory is bounded: hits are read, clustered and written window by window, with the answer of all at once.
+    Hits are clustered and written window by window, with the answer of all at once. Memory is bounded for raw files and
+    running readouts, and for Parquet and HDF5 files in the order of time. Other formats are read at once, and files
+    that are not in the order of time are sorted in memory.
     """
+    from daskclust.events.estimator import EventBuilder
+
     began = time.perf_counter()
     check_writable(output, hits)
     reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
     _check_outputs(source, output, hits)
-    _check_reading(source, reading, follow, trigger, workers)
-    parameters: dict[str, Any] = {
-        "dt_max": dt_max,
-        "variant": variant,
-        "connectivity": connectivity,
-        "min_hits": min_hits,
-    }
+    _check_reading(source, reading, follow, idle, trigger, workers)
+    builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
+    builder._plan()  # refused before anything starts
+    prepare = None if calibration is None else _energies(calibration, tot_unit)
     with progress(f"clustering {source}", quiet=as_json) as work:
-        if workers:
-            from daskclust.events.estimator import EventBuilder
-            from daskclust.io import read_calibration
-
-            EventBuilder(**parameters)._plan()  # refused before a cluster starts
+        if follow:
+            with _stop_at_interrupt() as stop:
+                stream = _readout(source, builder, reading, idle, stop, trigger, prepare)
+                summary = _write(stream, output, hits, where, work)
+            summary |= _lost({**stream.reader.counts, "n_late": 0})  # late_hits tells those
+        elif workers:
             with cluster(workers):
                 data = _open(source, reading, trigger)
-                if calibration is not None:
-                    data = _with_energy(data, read_calibration(calibration), tot_unit)
-                summary = _on_workers(work.compute(data.clust.events(**parameters)), output, hits, where)
+                result = (data if prepare is None else prepare(data)).clust.events(**builder.get_params())
+                summary = _on_workers(work.compute(result), output, hits, where) | _lost(data.attrs)
         else:
-            stream = _stream(source, parameters, reading, follow, idle, trigger, calibration, tot_unit)
-            summary = _write(stream, output, hits, where, work)
+            data = _open(source, reading, trigger)
+            summary = _write(_windows(data, builder, prepare), output, hits, where, work) | _lost(data.attrs)
     summary["seconds"] = round(time.perf_counter() - began, 3)
     summary["hits_per_second"] = round(summary["hits"] / max(summary["seconds"], 1e-3))
     for name, path in (("output", output), ("hits_output", hits)):
@@ -107,9 +116,13 @@ def _check_outputs(source: str, output: Path | None, hits: Path | None) -> None:
         raise ValueError(f"-o and --hits are both {output}; write clusters and hits to two files")
 
 
-def _check_reading(source: str, reading: dict[str, Any], follow: bool, trigger: int | None, workers: int) -> None:
+def _check_reading(
+    source: str, reading: dict[str, Any], follow: bool, idle: float | None, trigger: int | None, workers: int
+) -> None:
     if reading["layout"] not in (None, "chips", "quad"):
         raise ValueError(f"--layout must be chips or quad, got {reading['layout']!r}")
+    if reading["layout"] == "quad" and source.endswith(".t3pa"):
+        raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
     for option in ("gap", "disorder"):
         if not reading[option] >= 0:
             raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
@@ -121,6 +134,10 @@ def _check_reading(source: str, reading: dict[str, Any], follow: bool, trigger: 
         raise ValueError(f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}")
     if follow and workers:
         raise ValueError("--follow clusters in this process; leave --workers out")
+    if idle is not None and not follow:
+        raise ValueError(f"--idle is for --follow, got --idle {idle:g} without it; leave it out, or add --follow")
+    if idle is not None and not idle >= 0:
+        raise ValueError(f"--idle must be 0 or more, got {idle:g}")
     if trigger is not None and not (follow or source.endswith(".tpx3")):
         raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times; got {source}")
 
@@ -140,54 +157,81 @@ def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Datas
     return _in_time(io.read_hits(source, field="timepix", layout=reading["layout"], chunks=_ROUND))
 
 
-def _stream(
-    source: str,
-    parameters: dict[str, Any],
-    reading: dict[str, Any],
-    follow: bool,
-    idle: float | None,
-    trigger: int | None,
-    calibration: Path | None,
-    tot_unit: str,
-) -> EventStream:
-    """Return the stream of a file, or of a running readout."""
-    from daskclust.events.estimator import EventBuilder
-    from daskclust.events.stream import EventStream
-    from daskclust.io import read_calibration
-    from daskclust.io.readout import WordReader, receive
-    from daskclust.io.readout import follow as follow_file
-
-    builder = EventBuilder(**parameters)
+@contextmanager
+def _stop_at_interrupt() -> Iterator[threading.Event]:
+    """Let Ctrl-C set an event, so that what has come is clustered and written; once more, and it interrupts."""
     stop = threading.Event()
-    if follow:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, lambda *_: stop.set())  # what is there is clustered and written
-        layout, gap, order = reading["layout"] or "chips", reading["gap"], reading["disorder"]
-        reader = WordReader(layout=layout, gap=gap, trigger=trigger)  # type: ignore[arg-type]
-        items: Any = (receive if source.startswith("tcp://") else follow_file)(source, idle=idle, stop=stop.is_set)
-    else:
-        data = _open(source, reading, trigger)
-        layout, gap, order = data.attrs.get("layout", "chips"), int(data.attrs.get("gap", 0)), 0.0
-        reader, items = None, _windows(data)
-    prepare = None
-    if calibration is not None:
-        given = read_calibration(calibration)
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # signals are not for this thread
+        return
 
-        def prepare(hits: xr.Dataset) -> xr.Dataset:
-            return _with_energy(hits.assign_attrs(layout=layout, gap=gap), given, tot_unit)
+    def end(*_: Any) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    buffer = _ROUND if follow else 1  # a window is a round
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+def _readout(
+    source: str,
+    builder: EventBuilder,
+    reading: dict[str, Any],
+    idle: float | None,
+    stop: threading.Event,
+    trigger: int | None,
+    prepare: Prepare,
+) -> EventStream:
+    """Return the stream of a running readout, or of a file that grows."""
+    from daskclust.events.stream import EventStream
+    from daskclust.io import readout
+
+    gap: int = reading["gap"]
+    layout: Any = reading["layout"] or "chips"
+    items = (readout.receive if source.startswith("tcp://") else readout.follow)(source, idle=idle, stop=stop.is_set)
+
+    def prepared(hits: xr.Dataset) -> xr.Dataset:
+        return hits if prepare is None else prepare(hits.assign_attrs(layout=layout, gap=gap))
+
     return EventStream(
-        items, builder, disorder=order, buffer=buffer, chip=layout != "quad", reader=reader, prepare=prepare
+        items,
+        builder,
+        disorder=reading["disorder"],
+        buffer=_ROUND,
+        chip=layout != "quad",
+        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger),
+        prepare=prepared,
     )
 
 
-def _with_energy(hits: xr.Dataset, calibration: Any, tot_unit: Any) -> xr.Dataset:
-    """Return hits with energies; those that have none (masked pixels, say) add nothing to their cluster's."""
-    from daskclust.io import calibrate
+def _windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventStream:
+    """Return the stream of a file's hits, a window of the file a round."""
+    from daskclust.events.stream import EventStream
 
-    energy = calibrate(hits, calibration, tot_unit=tot_unit)["energy"]
-    return hits.assign(energy=energy.where(energy > 0, 0))
+    def windows() -> Iterator[xr.Dataset]:
+        start = 0
+        for length in data.chunks.get("hit", (data.sizes["hit"],)):
+            part = data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
+            yield part if prepare is None else prepare(part)
+            start += length
+
+    return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")
+
+
+def _energies(calibration: Path, tot_unit: Any) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Return what gives hits energies; those that have none (masked pixels, say) add nothing to their cluster's."""
+    from daskclust.io import calibrate, read_calibration
+
+    given = read_calibration(calibration)
+
+    def prepare(hits: xr.Dataset) -> xr.Dataset:
+        energy = calibrate(hits, given, tot_unit=tot_unit)["energy"]
+        return hits.assign(energy=energy.where(energy > 0, 0))
+
+    return prepare
 
 
 def _in_time(data: xr.Dataset) -> xr.Dataset:
@@ -196,14 +240,6 @@ def _in_time(data: xr.Dataset) -> xr.Dataset:
     if (toa[1:] >= toa[:-1]).all():
         return data
     return data.compute().sortby("toa").chunk({"hit": _ROUND})
-
-
-def _windows(data: xr.Dataset) -> Iterator[xr.Dataset]:
-    """Yield the chunks of a Dataset, computed one after the other."""
-    start = 0
-    for length in data.chunks.get("hit", (data.sizes["hit"],)):
-        yield data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
-        start += length
 
 
 def _write(stream: EventStream, output: Path | None, hits: Path | None, where: str | None, work: Any) -> dict[str, Any]:
@@ -236,10 +272,12 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
     counters = asdict(stream.counters)
     summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     summary |= {"clusters_kept": kept} if where is not None else {}
-    found = counters | dict(stream.reader.counts)
-    told = ("noise_hits", "late_hits", "split_clusters", "n_unknown", "n_chunks_cut", "n_bytes_skipped")
-    summary |= {name: found[name] for name in told if found.get(name)}
-    return summary
+    return summary | {name: counters[name] for name in ("noise_hits", "late_hits", "split_clusters") if counters[name]}
+
+
+def _lost(counts: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts of a file, or of a readout's words, that tell of what is lost."""
+    return {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
 
 
 def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None) -> dict[str, Any]:

@@ -62,11 +62,19 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 
 # --------------------------------------------------------------------------------------------------------------- bench
+_NOT_FOR = {
+    "clue": ("rate", "seconds"),
+    "events": ("rate", "seconds"),
+    "stream": ("device", "sizes", "threads", "repeats"),
+}
+
+
 def bench(
+    context: typer.Context,
     system: Annotated[str, typer.Argument(help="clue, events, or stream: events online, through a socket.")] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
     sizes: Annotated[str | None, typer.Option(help="Numbers of points.  [default: the paper's]")] = None,
-    threads: Annotated[str, typer.Option(help="Threads of kernels; for events several, e.g. 1,2,4; 0: all.")] = "0",
+    threads: Annotated[str, typer.Option(help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.")] = "0",
     rate: Annotated[float, typer.Option(help="For stream: hits a second.")] = 10e6,
     seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
     repeats: Annotated[int, typer.Option(help="Runs of each size, after a warm-up; the median counts.")] = 7,
@@ -78,9 +86,15 @@ def bench(
 
     if system not in ("clue", "events", "stream"):
         raise ValueError(f"there are benchmarks for 'clue', 'events' and 'stream', got {system!r}")
+    for option in _NOT_FOR[system]:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--{option} is not for the benchmark {system}; leave it out")
     if device not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
     counts = [int(number) for number in threads.split(",")]
+    if system == "clue" and len(counts) > 1:
+        raise ValueError(f"clue is timed with one number of threads, got --threads {threads}; run it once for each")
     with progress(f"timing {system}"):
         if system == "clue":
             numbers = [round(float(size)) for size in (sizes or "1e5,3e5,1e6,3e6,1e7").split(",")]

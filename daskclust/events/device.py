@@ -6,6 +6,7 @@ are copied (Celko et al. 2025, section 5.1). Windows end at quiet gaps, so that 
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,23 +15,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import own_stream
+from daskclust.core.arrays import current_stream, is_cuda, own_stream
 from daskclust.core.engine import run_in_memory
+from daskclust.core.inputs import is_dask
 from daskclust.core.jit import SIMULATED
-from daskclust.events.estimator import EventBuilder
+from daskclust.events.estimator import EventBuilder, check_from_one, checked_columns
 
 _buffers = threading.local()
 
 
 def cluster_on_gpu(
-    hits: Mapping[str, Any], builder: EventBuilder, *, window: int = 1 << 22, lanes: int = 2
+    hits: Any, builder: EventBuilder, *, window: int = 1 << 22, lanes: int = 2
 ) -> tuple[NDArray[np.int64], int]:
     """Cluster hits in host memory on the current CUDA device, window after window.
 
     Parameters
     ----------
-    hits : mapping of arrays, or xarray.Dataset
-        ``x``, ``y``, ``toa`` and perhaps ``chip``, of shape (n,), on the host, in the order of time.
+    hits : xarray.Dataset, DataFrame, mapping of arrays, or array of shape (n, 3) or (n, 4)
+        As of `EventBuilder.fit`, in host memory and in the order of time.
     builder : EventBuilder
         What a cluster is.
     window : int, default 4_194_304
@@ -48,17 +50,22 @@ def cluster_on_gpu(
 
     Raises
     ------
+    TypeError
+        For hits that are not in host memory.
     ValueError
-        For hits that are not in the order of time.
+        For hits that are not in the order of time, a `window` or `lanes` below 1, and as `EventBuilder.fit`.
+
+    Notes
+    -----
+    Threads, pinned memory and scratch memory on the device are kept for the next call with as many lanes.
     """
-    columns = {name: np.asarray(hits[name]) for name in ("toa", "x", "y", "chip") if name in hits}
-    columns["toa"] = columns["toa"].astype(np.float64, copy=False)
-    if getattr(hits, "attrs", {}).get("layout") == "quad":
-        columns.pop("chip", None)
-    toa, plan = columns["toa"], builder._plan()
-    descents = np.flatnonzero(~(toa[1:] >= toa[:-1]))
-    if len(descents):
-        raise ValueError(f"hits must be in the order of time; toa[{descents[0] + 1}] is before the hit before it")
+    plan = builder._plan()
+    window, lanes = check_from_one("window", window), check_from_one("lanes", lanes)
+    columns = checked_columns(hits, ...)
+    toa = columns["toa"]
+    if is_dask(toa) or is_cuda(toa):
+        raise TypeError(f"hits must be in host memory, got {type(toa)!r}; EventBuilder.fit takes them as they are")
+    _check_times(toa)
     begin = quiet_windows(toa, plan.dt_max, window)
     labels, counts = np.empty(len(toa), np.int64), np.zeros(len(begin) - 1, np.int64)
 
@@ -71,12 +78,25 @@ def cluster_on_gpu(
         for k in range(len(counts)):
             work(k)
     else:
-        with ThreadPoolExecutor(lanes, thread_name_prefix="daskclust-lane") as threads:
-            list(threads.map(work, range(len(counts))))
+        list(_threads(_current_device(), lanes).map(work, range(len(counts))))
     for k, before in enumerate(np.cumsum(counts) - counts):
         mine = labels[begin[k] : begin[k + 1]]
         np.add(mine, before, out=mine, where=mine >= 0)
     return labels, int(counts.sum())
+
+
+def _check_times(toa: NDArray[np.float64]) -> None:
+    """Refuse times that are not in order, or not finite: in order, only the first and the last may be infinite."""
+    breaks = np.flatnonzero(~(toa[1:] >= toa[:-1]))[:1]
+    for k in (0, *breaks, *breaks + 1, len(toa) - 1) if len(toa) else ():
+        if not np.isfinite(toa[k]):
+            raise ValueError(f"toa must be finite, got toa[{k}] = {toa[k]}; remove such hits first")
+    if len(breaks):
+        k = int(breaks[0]) + 1
+        raise ValueError(
+            f"hits must be in the order of time; toa[{k}] is before the hit before it, {toa[k]} after {toa[k - 1]}: "
+            "sort them first"
+        )
 
 
 def quiet_windows(toa: NDArray[np.float64], dt_max: float, window: int) -> NDArray[np.int64]:
@@ -94,11 +114,28 @@ def quiet_windows(toa: NDArray[np.float64], dt_max: float, window: int) -> NDArr
     return np.array([*begin, len(toa)] if len(toa) else [0], np.int64)
 
 
+@functools.lru_cache(maxsize=1)
+def _threads(device: int, lanes: int) -> ThreadPoolExecutor:
+    """Return the threads of the lanes; those of the last call are kept, and with them their pinned buffers."""
+    return ThreadPoolExecutor(lanes, "daskclust-lane", initializer=_use_device, initargs=(device,))
+
+
+def _current_device() -> int:
+    from numba import cuda
+
+    return int(cuda.get_current_device().id)
+
+
+def _use_device(number: int) -> None:
+    """Let this thread work on a device: which one is current is known to each thread by itself."""
+    from numba import cuda
+
+    cuda.select_device(number)
+
+
 def _in_lane(plan: Any, part: Mapping[str, NDArray[Any]], labels: NDArray[np.int64]) -> int:
     """Copy hits to the device by way of pinned memory, cluster them, copy labels back; return how many clusters."""
     from numba import cuda
-
-    from daskclust.core.arrays import current_stream
 
     stream = current_stream()
     on_device = {name: cuda.to_device(_pinned(name, values), stream=stream) for name, values in part.items()}

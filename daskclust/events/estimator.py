@@ -47,12 +47,14 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     --------
     daskclust.properties.cluster_table : Size, energy, position, times and shape of each cluster.
     daskclust.io.open_tpx3 : Hits of a raw file.
-    daskclust.events.stream.EventStream : The same from a running readout.
+    daskclust.EventStream : The same from a running readout.
 
     Notes
     -----
     Time and memory on the CPU are linear in the number of hits: the last hit of each pixel is kept in a table, and for
-    every variant it stands for all earlier hits of its pixel. A GPU looks through the hits within `dt_max` instead.
+    every variant it stands for all earlier hits of its pixel. A GPU has no such table. For ``"local"`` each hit has a
+    thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between quiet gaps
+    of more than `dt_max` has one thread, which takes its hits one after the other.
 
     Hits of different chips are never neighbours where the data has a column ``chip``, unless it is a Dataset with
     ``attrs["layout"] == "quad"``: then coordinates are common to all chips, and clusters cross their seams.
@@ -108,7 +110,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             they are computed, for chunks that are not in the order of time.
         """
         plan = self._plan()
-        columns = _checked_columns(X, chip)
+        columns = checked_columns(X, chip)
         if is_dask(columns["toa"]):
             results = Lazy(columns, _partition(partition, columns), "toa").run(plan, {"labels": np.int64})
         else:
@@ -122,13 +124,18 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"variant must be {', '.join(map(repr, RULES))}, got {self.variant!r}")
         if self.connectivity not in (4, 8) or isinstance(self.connectivity, bool):
             raise ValueError(f"connectivity must be 8 or 4 pixels, got {self.connectivity!r}")
-        least = self.min_hits
-        if isinstance(least, bool) or not isinstance(least, int | np.integer) or least < 1:
-            raise ValueError(f"min_hits must be a whole number from 1 on, got {least!r}")
-        return EventPlan(check_positive("dt_max", self.dt_max), self.variant, int(self.connectivity), int(least))
+        least = check_from_one("min_hits", self.min_hits)
+        return EventPlan(check_positive("dt_max", self.dt_max), self.variant, int(self.connectivity), least)
 
 
-def _checked_columns(X: Any, chip: Any) -> dict[str, Any]:
+def check_from_one(name: str, value: Any) -> int:
+    """Return `value` if it is a whole number from 1 on."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
+    return int(value)
+
+
+def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     """Return toa, x, y and perhaps chip, checked in all that needs no pass over the data."""
     columns = columns_of(X, ("x", "y", "toa"), ("chip",))
     if chip is not ...:

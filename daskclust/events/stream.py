@@ -123,7 +123,7 @@ class EventStream:
     Examples
     --------
     >>> import numpy as np
-    >>> from daskclust import EventBuilder
+    >>> from daskclust import EventBuilder, EventStream
     >>> from daskclust.datasets import timepix
     >>> hits = timepix(10_000, rng=0)
     >>> parts = [hits.isel(hit=slice(k, k + 1000)) for k in range(0, 10_000, 1000)]

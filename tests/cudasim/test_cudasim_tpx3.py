@@ -160,6 +160,13 @@ def test_chips_are_apart_but_on_a_quad():
     assert on_quad < on_chips
 
 
+def test_columns_of_any_kind():
+    """What EventBuilder takes: an array of columns, whole numbers as floats."""
+    data = hits(30, ticks=1500)
+    array = np.stack([data[name].values.astype(np.float64) for name in ("x", "y", "toa")], axis=1)
+    assert_as_on_the_host(array, EventBuilder(100.0), window=8)
+
+
 @pytest.mark.parametrize("n", [0, 1])
 def test_few_hits(n):
     assert_as_on_the_host(hits(40).isel(hit=slice(n)), EventBuilder(100.0), window=5)
