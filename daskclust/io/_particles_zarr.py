@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -66,7 +67,7 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
     if hasattr(root, "shape"):
         with reading(path, "zarr"):
             attrs = plain_attrs(dict(root.attrs))
-        return _with_attrs(table_of(_stored(path, "", root, "x"), naming, chunks), {}, attrs)
+        return replace(table_of(_stored(path, "", root, "x"), naming, chunks), attrs=attrs)
     with reading(path, "zarr"):
         arrays = {str(name): array for name, array in root.arrays()}
         attrs = plain_attrs(dict(root.attrs))
@@ -84,7 +85,7 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
         unit = units[member]
         if isinstance(unit, str):
             told[ours] = unit
-    return _with_attrs(Table(found, naming), told, attrs)
+    return Table(found, naming, told, attrs)
 
 
 def _open(path: str) -> Any:
@@ -94,11 +95,6 @@ def _open(path: str) -> Any:
         raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
     with reading(path, "zarr"):
         return zarr.open(path, mode="r")
-
-
-def _with_attrs(table: Table, units: dict[str, str], attrs: dict[str, Any]) -> Table:
-    """Return a table with what the store tells of it."""
-    return Table(table.columns, table.naming, units, attrs)
 
 
 def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
