@@ -127,7 +127,7 @@ def test_the_field_is_found(tmp_path: Path) -> None:
     assert list(read_hits(path)) == ["x", "y", "layer"]
     path.write_text("# x y toa\n1 2 3\n")
     assert read_hits(path).attrs["field"] == "timepix"
-    with pytest.raises(ValueError, match="unknown field 'pixel'; known: calorimeter, timepix"):
+    with pytest.raises(ValueError, match="unknown field 'pixel'; known: calorimeter, particles, timepix"):
         read_hits(path, field="pixel")
     path.write_text("a,toa\n1,2\n")
     with pytest.raises(ValueError, match="has no column for 'x', 'y'; it has 'a', 'toa'"):

@@ -1,6 +1,7 @@
 """Data sets to try things on: seeded generators, and public sample files.
 
-Every generator gives the same data for the same ``rng`` and a variable ``truth`` with the true cluster of each hit.
+Every generator gives the same data for the same ``rng`` and a variable ``truth`` with the true cluster of each hit
+(particles of a box of the universe: ``halo``).
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 
 from ._calorimeter import calorimeter, hgcal_event
+from ._cosmology import cosmology_box
 from ._flat import anisotropic_blobs, circles, moons
 from ._samples import FILES, PublicFile, fetch
+from ._spreader import seed_spreader
 from ._timepix import readout_order, timepix
 
 __all__ = [
@@ -18,9 +21,11 @@ __all__ = [
     "anisotropic_blobs",
     "calorimeter",
     "circles",
+    "cosmology_box",
     "fetch",
     "hgcal_event",
     "moons",
     "readout_order",
+    "seed_spreader",
     "timepix",
 ]

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ._parquet import ParquetSink
     from .calibration import Calibration, calibrate, correct_timewalk, read_calibration
-    from .fields import CALORIMETER, FIELDS, TIMEPIX, Field, Variable
+    from .fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
     from .hits import read_hits, write_hits
     from .katherine import open_katherine
+    from .particles import linking_length, open_particles, write_particles
     from .readout import WordReader, follow, receive
     from .schema import to_dataset
     from .t3pa import open_t3pa
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 _NAMES = {
     "_parquet": ("ParquetSink",),
     "calibration": ("Calibration", "calibrate", "correct_timewalk", "read_calibration"),
-    "fields": ("CALORIMETER", "FIELDS", "TIMEPIX", "Field", "Variable"),
+    "fields": ("CALORIMETER", "FIELDS", "PARTICLES", "TIMEPIX", "Field", "Variable"),
     "hits": ("read_hits", "write_hits"),
     "katherine": ("open_katherine",),
+    "particles": ("linking_length", "open_particles", "write_particles"),
     "readout": ("WordReader", "follow", "receive"),
     "schema": ("to_dataset",),
     "t3pa": ("open_t3pa",),
@@ -35,6 +37,7 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "CALORIMETER",
     "FIELDS",
+    "PARTICLES",
     "TIMEPIX",
     "Calibration",
     "Field",
@@ -44,7 +47,9 @@ __all__ = [
     "calibrate",
     "correct_timewalk",
     "follow",
+    "linking_length",
     "open_katherine",
+    "open_particles",
     "open_t3pa",
     "open_tpx3",
     "open_tpx3_triggers",
@@ -54,6 +59,7 @@ __all__ = [
     "time_of_flight",
     "to_dataset",
     "write_hits",
+    "write_particles",
     "write_tpx3",
 ]
 

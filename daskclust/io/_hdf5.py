@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -48,7 +49,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         For damaged files, no or several groups with columns, datasets that are no columns of numbers, that claim more
         data than the file holds or that keep them in other files, and unequal lengths.
     """
-    h5py = _h5py()
+    h5py = import_h5py()
     with reading(path, "HDF5"):
         file = h5py.File(path, "r")
     with file:
@@ -56,7 +57,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             groups = _groups(h5py, file)
         where = _group_name(groups, group, path)
         with reading(path, "HDF5"):
-            found = _members(h5py, file[where])
+            found = datasets_in(h5py, file[where])
             attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
         naming = naming.settle(found, attrs.get("field"))
         chosen = naming.choose(found, named=True)
@@ -78,7 +79,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
     return Table(columns, naming, units, attrs)
 
 
-def _h5py() -> ModuleType:
+def import_h5py() -> ModuleType:
     """Import h5py, or say what to install."""
     try:
         import h5py  # type: ignore[import-untyped,unused-ignore]
@@ -129,7 +130,7 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
     return groups[0]
 
 
-def _members(h5py: ModuleType, group: Any) -> list[str]:
+def datasets_in(h5py: ModuleType, group: Any) -> list[str]:
     """Return the names of the datasets of a group, without links to other files."""
     inside = (h5py.HardLink, h5py.SoftLink)
     names = [name for name in group if isinstance(group.get(name, getlink=True), inside)]
@@ -138,17 +139,38 @@ def _members(h5py: ModuleType, group: Any) -> list[str]:
 
 def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
-    short = name.rpartition("/")[2]
-    remedy = f"leave it out with columns={{{short!r}: None}}"
+    remedy = f"leave it out with columns={{{name.rpartition('/')[2]!r}: None}}"
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
     if shape is None or len(shape) != 1 or dtype.kind not in "fiub":
         raise ValueError(f"dataset {name} of {path} has shape {shape} and dtype {dtype}, which is no column; {remedy}")
+    check_stored(dataset, name, path, remedy)
+    return dtype, shape[0]
+
+
+def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
+    """Raise for a dataset that is not, or not completely, in its file.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Of one or more dimensions.
+    name, path : str
+        The dataset and its file, for messages.
+    remedy : str
+        What else to do, for messages.
+
+    Raises
+    ------
+    ValueError
+        For one that claims more data than the file holds, or keeps them in other files.
+    """
     with reading(path, "HDF5"):
+        shape, itemsize, chunks = dataset.shape, dataset.dtype.itemsize, dataset.chunks
         elsewhere = dataset.is_virtual or bool(dataset.external)
-        stored, claimed = dataset.id.get_storage_size(), shape[0] * dtype.itemsize
-        largest = max(claimed, dataset.chunks[0] * dtype.itemsize if dataset.chunks else 0)
-        blocks = -(-shape[0] // dataset.chunks[0]) if dataset.chunks else 0
+        stored, claimed = dataset.id.get_storage_size(), math.prod(shape) * itemsize
+        largest = max(claimed, math.prod(chunks) * itemsize if chunks else 0)
+        blocks = math.prod(-(-length // step) for length, step in zip(shape, chunks, strict=True)) if chunks else 0
         complete = dataset.id.get_num_chunks() >= blocks if blocks else stored >= claimed
     if elsewhere:
         raise ValueError(f"dataset {name} of {path} keeps its numbers in other files; copy them into one, or {remedy}")
@@ -157,12 +179,11 @@ def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], in
             f"dataset {name} of {path} claims {largest} bytes of data, and the file holds {stored} of it: it was not "
             f"written completely; write it again, or {remedy}"
         )
-    return dtype, shape[0]
 
 
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one dataset."""
-    with reading(path, "HDF5"), _h5py().File(path, "r") as file:
+    with reading(path, "HDF5"), import_h5py().File(path, "r") as file:
         array: npt.NDArray[Any] = file[column][start:stop]
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array if variable is None else conform(array, variable, first_row=start, source=path)
@@ -198,7 +219,7 @@ def write_hdf5(
     ImportError
         Without h5py.
     """
-    with _h5py().File(stream.name, "w", track_order=True) as file:
+    with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
         columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
         for name, unit in units.items():

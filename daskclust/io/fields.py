@@ -26,7 +26,7 @@ class Variable:
     dtype : str
         Type that values of another kind are converted to, when nothing is lost by it.
     unit : str
-        Goes to ``attrs["units"]``; "1" when there is none.
+        Goes to ``attrs["units"]``; "1" when there is none, "" when only the file can tell it.
     doc : str
         Goes to ``attrs["long_name"]``.
     aliases : tuple of str
@@ -121,7 +121,33 @@ TIMEPIX = Field(
     marks=("toa", "toa_ns"),
 )
 
-FIELDS: dict[str, Field] = {field.name: field for field in (CALORIMETER, TIMEPIX)}
+PARTICLES = Field(
+    name="particles",
+    dim="particle",
+    variables=(
+        Variable("x", "float", "float64", "", "position along x", ("pos_x", "posx")),
+        Variable("y", "float", "float64", "", "position along y", ("pos_y", "posy")),
+        Variable("z", "float", "float64", "", "position along z", ("pos_z", "posz")),
+        Variable("vx", "float", "float64", "", "velocity along x", ("vel_x", "velx")),
+        Variable("vy", "float", "float64", "", "velocity along y", ("vel_y", "vely")),
+        Variable("vz", "float", "float64", "", "velocity along z", ("vel_z", "velz")),
+        Variable("mass", "float", "float64", "", "mass", ("m", "masses")),
+        Variable("id", "int", "int64", "1", "number of the particle", ("particle_id", "particleid", "particleids")),
+        Variable("halo", "int", "int64", "1", "true halo number, background -1"),
+        Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
+        Variable("label", "int", "int64", "1", "cluster number, noise -1"),
+    ),
+    required=("x",),
+    headerless={
+        1: ("x",),
+        2: ("x", "y"),
+        3: ("x", "y", "z"),
+        6: ("x", "y", "z", "vx", "vy", "vz"),
+        7: ("x", "y", "z", "vx", "vy", "vz", "mass"),
+    },
+)
+
+FIELDS: dict[str, Field] = {field.name: field for field in (CALORIMETER, TIMEPIX, PARTICLES)}
 """Every field by its name. A new one is added here."""
 
 # Sizes of units in one unit of their quantity; the first spelling is the one that data sets carry.

@@ -61,7 +61,7 @@ def read_hits(
         - ``.root``: a tree with one number per hit and branch, or with one list per event and branch: lists are joined
           and ``event`` tells the entry. ``file.root:name`` chooses among several trees.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
-    field : {"calorimeter", "timepix"}, optional
+    field : {"calorimeter", "timepix", "particles"}, optional
         What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
         where a column is called ``toa`` or is to be, and a calorimeter where none is.
     columns : sequence of str, or mapping of str to str or None, optional
@@ -90,6 +90,8 @@ def read_hits(
         - Timepix: ``x``, ``y`` (pixel, uint16) and ``toa`` (ns, float64) always; ``tot`` (ns, float32), ``chip``
           (uint8), ``energy`` (keV, float32), ``tof`` (ns, float64) and others of `daskclust.io.TIMEPIX` where the file
           has them (``col``, ``row``, ``t`` ...), and ``attrs["layout"]``. A column ``ftoa`` is kept, not applied.
+
+        - Particles, along ``particle``: those of `daskclust.io.PARTICLES`; `open_particles` reads more formats of them.
 
         All other columns keep their names.
 

@@ -321,4 +321,5 @@ def _with_attrs(
         raise ValueError(f"variable {name!r} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
     if factor is None or (factor != 1 and variable.kind != "float"):
         return array, {"units": str(unit), "long_name": variable.doc}
-    return array if factor == 1 else array * factor, {"units": variable.unit, "long_name": variable.doc}
+    known = {"units": variable.unit} if variable.unit else {}
+    return array if factor == 1 else array * factor, {**known, "long_name": variable.doc}

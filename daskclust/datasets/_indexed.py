@@ -1,0 +1,188 @@
+"""Random points by their index: each is made from its own number alone, whatever chunk it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arguments import Float, Int, check_counts
+
+Bits = npt.NDArray[np.uint64]
+Columns = npt.NDArray[Any]
+Step = Callable[[Any, Bits], Columns]
+"""Makes columns of shape (number of columns, m) from a table and the numbers of m points."""
+Steps = Mapping[tuple[str, ...], tuple[Step, npt.DTypeLike]]
+"""By the names of columns that are made together: what makes them, and their type."""
+
+# Points that are made at a time in memory: they and what is computed from them fit a cache better than all.
+_BLOCK = 1 << 16
+_ROUNDS = 4
+
+
+def draw_keys(random: np.random.Generator, count: int) -> Bits:
+    """Return keys of independent streams of numbers."""
+    return random.integers(0, 1 << 64, count, dtype=np.uint64)
+
+
+def random_bits(key: np.uint64, index: Bits) -> Bits:
+    """Return 64 random bits for each index, of the stream of a key.
+
+    References
+    ----------
+    SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
+    doi:10.1145/2660193.2660195.
+    """
+    state = index * np.uint64(0x9E3779B97F4A7C15) + key
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def uniforms(key: np.uint64, index: Bits) -> Float:
+    """Return a number from 0 to 1, without 1, for each index."""
+    out: Float = (random_bits(key, index) >> np.uint64(11)).astype(np.float64)
+    out *= 2.0**-53
+    return out
+
+
+def normals(keys: Bits, index: Bits) -> Float:
+    """Return standard normal numbers, of shape (len(keys), len(index)), for an even number of keys (Box and Muller)."""
+    out = np.empty((len(keys), len(index)))
+    for k in range(0, len(keys), 2):
+        radius = np.sqrt(-2 * np.log1p(-uniforms(keys[k], index)))
+        angle = 2 * np.pi * uniforms(keys[k + 1], index)
+        out[k], out[k + 1] = radius * np.cos(angle), radius * np.sin(angle)
+    return out
+
+
+def shuffled(keys: Bits, index: Bits, n: int) -> Bits:
+    """Return where each index of 0 to n - 1 goes in a random order of these.
+
+    Parameters
+    ----------
+    keys : numpy.ndarray of uint64, shape (4,)
+        Of the order.
+    index : numpy.ndarray of uint64
+        Some of 0 to n - 1.
+    n : int
+        How many there are.
+
+    Returns
+    -------
+    numpy.ndarray of uint64
+        Different for different indices.
+
+    Notes
+    -----
+    A Feistel network permutes the numbers of an even count of bits, at most 4 n; what falls beyond n is permuted again
+    until it does not.
+    """
+    half = np.uint64(max(1, -(-(n - 1).bit_length() // 2)))
+    out = _permuted(keys, index, half)
+    beyond = np.flatnonzero(out >= n)
+    while len(beyond):
+        out[beyond] = _permuted(keys, out[beyond], half)
+        beyond = beyond[out[beyond] >= n]
+    return out
+
+
+def _permuted(keys: Bits, index: Bits, half: np.uint64) -> Bits:
+    """Return the numbers of 2 * half bits in another order."""
+    left, right = index >> half, index & ((np.uint64(1) << half) - np.uint64(1))
+    for key in keys:
+        left, right = right, left ^ (random_bits(key, right) >> (np.uint64(64) - half))
+    return (left << half) | right
+
+
+def make_columns(
+    table: Callable[[], Any],
+    steps: Steps,
+    n: int,
+    chunks: int | None,
+    name: str,
+) -> dict[str, Any]:
+    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes.
+
+    Parameters
+    ----------
+    table : callable
+        Returns what steps need beside the index. It is called once, on a worker where data are lazy.
+    steps : Steps
+        What makes the columns.
+    n : int
+        Number of points.
+    chunks : int or None
+        Points of a block; None makes all at once.
+    name : str
+        What names of tasks begin with.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray or dask.array.Array, each of shape (n,)
+        By name.
+
+    Raises
+    ------
+    ValueError
+        For `chunks` that is not positive.
+    """
+    columns: dict[str, Any] = {}
+    if chunks is None:
+        made = table()
+        for names, (step, dtype) in steps.items():
+            columns.update(zip(names, _filled(step, made, 0, n, np.empty((len(names), 0), dtype)), strict=True))
+        return columns
+    check_counts(1, chunks=chunks)
+    import dask
+    import dask.array as da
+    from dask.base import tokenize
+
+    token = tokenize(table, n, chunks)
+    lazy_table = dask.delayed(table)(dask_key_name=f"{name}-table-{token}")
+    sizes = (chunks,) * (n // chunks) + ((n % chunks,) if n % chunks or not n else ())
+    for names, (step, dtype) in steps.items():
+        like = np.empty((len(names), 0), dtype)
+        array = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _block,
+            step=step,
+            like=like,
+            table=lazy_table,
+            chunks=((len(names),), sizes),
+            dtype=like.dtype,
+            meta=np.empty((0, 0), like.dtype),
+            name=f"{name}-{'-'.join(names)}-{token}",
+        )
+        columns.update({key: array[k] for k, key in enumerate(names)})
+    return columns
+
+
+def _filled(step: Step, table: Any, start: int, stop: int, like: Columns) -> Columns:
+    """Return the columns of points `start` to `stop`, as many as `like` has and of its type."""
+    out = np.empty((len(like), stop - start), like.dtype)
+    for first in range(start, stop, _BLOCK):
+        last = min(first + _BLOCK, stop)
+        out[:, first - start : last - start] = step(table, np.arange(first, last, dtype=np.uint64))
+    return out
+
+
+def _block(*, step: Step, like: Columns, table: Any, block_info: Mapping[Any, Any] | None = None) -> Columns:
+    """Return the columns of one block; dask tells which one."""
+    if block_info is None:
+        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
+    start, stop = block_info[None]["array-location"][1]
+    return _filled(step, table, start, stop, like)
+
+
+def directions(keys: Bits, index: Bits, d: int) -> Float:
+    """Return random directions, unit vectors of shape (d, len(index)); `keys` are d, or one more where d is odd."""
+    out = normals(keys, index)[:d]
+    length = np.sqrt((out * out).sum(axis=0))
+    return out / np.where(length > 0, length, 1.0)
+
+
+def segment_of(first: Int, index: Bits) -> Int:
+    """Return in which segment each index is; `first` has where each begins, the first one with 0."""
+    return np.searchsorted(first, index.astype(np.int64), side="right") - 1

@@ -1,0 +1,231 @@
+"""The seed spreader of Gan and Tao: clusters along random walks, on which programs for DBSCAN are compared."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.labels import NOISE
+
+from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_positive
+from ._indexed import Bits, Steps, directions, draw_keys, make_columns, segment_of, shuffled, uniforms
+
+Density = Literal["similar", "varying"]
+_AXES = ("x", "y", "z")
+_VARIANTS = 10
+
+
+class _Recipe(NamedTuple):
+    """What the points are made from, but the walks."""
+
+    n: int
+    n_clustered: int
+    d: int
+    n_clusters: float
+    vicinity: float
+    per_spot: int
+    size: float
+    is_varying: bool
+    shuffle: bool
+    seed: int
+    keys: Bits
+
+
+class _Table(NamedTuple):
+    """The spots of all walks: number of the first point, centre, radius of the ball, and walk."""
+
+    recipe: _Recipe
+    first: Int  # (k,)
+    centre: Float  # (d, k)
+    radius: Float  # (k,)
+    walk: Int  # (k,)
+
+
+def seed_spreader(
+    n: int = 1_000_000,
+    d: int = 3,
+    *,
+    density: Density = "similar",
+    n_clusters: float = 10.0,
+    noise: float = 1e-4,
+    vicinity: float = 100.0,
+    per_spot: int = 100,
+    size: float = 1e5,
+    shuffle: bool = True,
+    chunks: int | None = None,
+    rng: RNG = None,
+) -> xr.Dataset:
+    """Make clusters of points along random walks, and uniform noise.
+
+    Parameters
+    ----------
+    n : int, default 1000000
+        Number of points, noise included.
+    d : int, default 3
+        Number of dimensions.
+    density : {"similar", "varying"}, default "similar"
+        Whether all clusters have balls of the radius `vicinity`, or the i-th one of (i % 10 + 1) times that, so that
+        clusters differ in density by up to a factor of 10**d.
+    n_clusters : float, default 10.0
+        Walks that are expected: a walk ends after each point with the probability n_clusters / n, without noise.
+    noise : float, default 1e-4
+        Fraction of uniform noise, from 0 to 1.
+    vicinity : float, default 100.0
+        Radius of the balls in which points are uniform.
+    per_spot : int, default 100
+        Points of a ball; then the walk goes on by d / 2 radii in a random direction.
+    size : float, default 1e5
+        Side of the domain; walks and points are reflected at its borders.
+    shuffle : bool, default True
+        Whether points are in random order. Otherwise they come walk after walk, the noise last.
+    chunks : int, optional
+        Points per chunk of a Dataset of dask arrays. By default they are made in memory. Points are the same for any
+        chunks.
+    rng : int, numpy.random.Generator or None, default None
+        Seed or generator.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along ``particle``: up to three dimensions as ``x``, ``y``, ``z``, more as ``X`` of shape (n, d) with the
+        dimension ``axis``; float32, without a unit. ``truth`` (int64): the walk, noise -1. The arguments are in
+        ``attrs``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown density, negative numbers, lengths that are not positive, fractions outside of 0 to 1, and chunks
+        that are not positive.
+
+    Notes
+    -----
+    Walks may cross, and in more than four dimensions steps are longer than balls are wide: ``truth`` is how points
+    were made, not what DBSCAN finds. The defaults are those of the paper, which calls the two densities SS-simden and
+    SS-varden; it does not say what happens at the borders. Time and memory are O(n d); chunks need the table of spots
+    alone, which is made once on a worker: n / per_spot entries of 8 d + 24 bytes.
+
+    References
+    ----------
+    Gan and Tao, "DBSCAN revisited: mis-claim, un-fixability, and approximation", SIGMOD (2015),
+    doi:10.1145/2723372.2737792.
+
+    Examples
+    --------
+    >>> ds = seed_spreader(1000, 2, noise=0.1, rng=0)
+    >>> list(ds), int((ds["truth"] == -1).sum())
+    (['x', 'y', 'truth'], 100)
+    """
+    check_counts(n=n)
+    check_counts(1, d=d, per_spot=per_spot)
+    check_positive(n_clusters=n_clusters, vicinity=vicinity, size=size)
+    check_fraction(noise=noise)
+    if density not in get_args(Density):
+        raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {density!r}")
+    random = np.random.default_rng(rng)
+    recipe = _Recipe(
+        n=int(n),
+        n_clustered=int(n) - round(noise * n),
+        d=int(d),
+        n_clusters=n_clusters,
+        vicinity=vicinity,
+        per_spot=int(per_spot),
+        size=size,
+        is_varying=density == "varying",
+        shuffle=bool(shuffle),
+        seed=int(random.integers(1 << 63)),
+        keys=draw_keys(random, 4 + 1 + d + d % 2),
+    )
+    axes = _AXES[:d] if d <= len(_AXES) else tuple(f"X{k}" for k in range(d))
+    steps: Steps = {axes: (_positions, np.float32), ("truth",): (_walks, np.int64)}
+    columns = make_columns(partial(_table, recipe), steps, int(n), chunks, "daskclust-datasets-spreader")
+    attrs = {
+        "generator": "seed_spreader",
+        "n": n,
+        "d": d,
+        "density": density,
+        "n_clusters": n_clusters,
+        "noise": noise,
+        "vicinity": vicinity,
+        "per_spot": per_spot,
+        "size": size,
+        "shuffle": int(shuffle),
+    }
+    ds = xr.Dataset({name: ("particle", v) for name, v in columns.items()}, attrs=attrs)
+    ds["truth"].attrs["units"] = "1"
+    return ds if d <= len(_AXES) else _with_matrix(ds, axes)
+
+
+def _with_matrix(ds: xr.Dataset, axes: tuple[str, ...]) -> xr.Dataset:
+    """Return the data set with all coordinates in one variable."""
+    X = ds[list(axes)].to_dataarray("axis").transpose("particle", "axis").drop_vars("axis")
+    return xr.Dataset({"X": X.chunk(axis=-1) if X.chunks else X, "truth": ds["truth"]}, attrs=ds.attrs)
+
+
+def _table(recipe: _Recipe) -> _Table:
+    """Return the spots of walks that have as many points as they shall have together."""
+    random = np.random.default_rng(recipe.seed)
+    ends = _walk_ends(random, recipe)
+    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
+    spots = -(-(ends - starts) // recipe.per_spot)
+    walk = np.repeat(np.arange(len(ends)), spots)
+    first_spot = np.repeat(np.cumsum(spots) - spots, spots)
+    radius = np.full(len(walk), recipe.vicinity)
+    if recipe.is_varying:
+        radius *= walk % _VARIANTS + 1
+    step = random.normal(size=(len(walk), recipe.d))
+    step *= (radius * recipe.d / 2 / np.linalg.norm(step, axis=1))[:, None]
+    way = np.cumsum(step, axis=0)
+    origin = random.random((len(ends), recipe.d)) * recipe.size
+    centre = origin[walk] + way - way[first_spot]
+    first = starts[walk] + (np.arange(len(walk)) - first_spot) * recipe.per_spot
+    return _Table(recipe, first, np.ascontiguousarray(_reflected(centre, recipe.size).T), radius, walk)
+
+
+def _walk_ends(random: np.random.Generator, recipe: _Recipe) -> Int:
+    """Return the number of the point after the last one of each walk."""
+    if not recipe.n_clustered:
+        return np.zeros(0, np.int64)
+    chance = min(1.0, recipe.n_clusters / recipe.n_clustered)
+    parts = [np.zeros(1, np.int64)]
+    while parts[-1][-1] < recipe.n_clustered:
+        parts.append(parts[-1][-1] + np.cumsum(random.geometric(chance, 1024)))
+    ends = np.concatenate(parts)[1:]
+    ends = ends[: np.searchsorted(ends, recipe.n_clustered) + 1]
+    ends[-1] = recipe.n_clustered
+    return ends
+
+
+def _reflected(values: Float, size: float) -> Float:
+    """Return coordinates as mirrors at 0 and at `size` leave them."""
+    return np.abs((values + size) % (2 * size) - size)
+
+
+def _numbers(recipe: _Recipe, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_]]:
+    """Return the number of each point before they are shuffled, and whether it is on a walk."""
+    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
+    return number, number < recipe.n_clustered
+
+
+def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
+    """Return all coordinates."""
+    recipe = table.recipe
+    number, is_on_walk = _numbers(recipe, index)
+    inside, outside = number[is_on_walk], number[~is_on_walk]
+    spot = segment_of(table.first, inside)
+    distance = table.radius[spot] * uniforms(recipe.keys[4], inside) ** (1 / recipe.d)
+    out = np.empty((recipe.d, len(index)))
+    out[:, is_on_walk] = table.centre[:, spot] + distance * directions(recipe.keys[5:], inside, recipe.d)
+    out[:, ~is_on_walk] = np.array([uniforms(key, outside) * recipe.size for key in recipe.keys[5 : 5 + recipe.d]])
+    return _reflected(out, recipe.size).astype(np.float32)
+
+
+def _walks(table: _Table, index: Bits) -> Int:
+    """Return the number of the walk."""
+    number, is_on_walk = _numbers(table.recipe, index)
+    out = np.full((1, len(index)), NOISE, np.int64)
+    out[0, is_on_walk] = table.walk[segment_of(table.first, number[is_on_walk])]
+    return out

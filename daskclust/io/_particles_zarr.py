@@ -1,0 +1,165 @@
+"""Particles in zarr stores: a group with one array for each column, or one array for all."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from ._attrs import plain_attrs, stored_attrs
+from ._binary import reading
+from ._particles_arrays import Array, Part, Stored, check_numbers
+from ._particles_plain import table_of
+from ._particles_snapshot import COMPONENTS, KNOWN
+from .schema import Naming, Table
+
+_MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+
+# Rows of a chunk that is written: 4 MB for a column of float32.
+_CHUNK_ROWS = 1 << 20
+
+
+def is_zarr(path: str) -> bool:
+    """Return whether a path is a zarr store on disk."""
+    return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
+
+
+def import_zarr() -> ModuleType:
+    """Import zarr, or say what to install."""
+    try:
+        import zarr
+    except ImportError as error:
+        raise ImportError('zarr stores need zarr: pip install "daskclust[io]"') from error
+    return zarr
+
+
+def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
+    """Read the columns of a zarr store, of format 2 or 3.
+
+    Parameters
+    ----------
+    path : str
+        Its folder.
+    naming : Naming
+        Which arrays become which variables.
+    chunks : int or None
+        Rows per chunk of lazy columns; None reads at once.
+
+    Returns
+    -------
+    Table
+        Columns, the ``units`` attributes of the arrays, and the attributes of the store.
+
+    Raises
+    ------
+    ImportError
+        Without zarr.
+    ValueError
+        For damaged stores, arrays of other shapes, and chunks of positions that were not written.
+    """
+    root = _open(path)
+    if hasattr(root, "shape"):
+        with reading(path, "zarr"):
+            attrs = plain_attrs(dict(root.attrs))
+        return replace(table_of(_stored(path, "", root, "x"), naming, chunks), attrs=attrs)
+    with reading(path, "zarr"):
+        arrays = {str(name): array for name, array in root.arrays()}
+        attrs = plain_attrs(dict(root.attrs))
+        units = {name: dict(array.attrs).get("units") for name, array in arrays.items()}
+    columns = _columns(arrays)
+    chosen = naming.choose(list(columns), named=True)
+    read: dict[str, list[Any]] = {}
+    found: dict[str, Any] = {}
+    told: dict[str, str] = {}
+    for name, ours in chosen.items():
+        member, column = columns[name]
+        if member not in read:
+            read[member] = _stored(path, member, arrays[member], ours).columns(chunks)
+        found[ours] = read[member][column]
+        unit = units[member]
+        if isinstance(unit, str):
+            told[ours] = unit
+    return Table(found, naming, told, attrs)
+
+
+def _open(path: str) -> Any:
+    """Return the root of a store: a group or an array."""
+    zarr = import_zarr()
+    if not is_zarr(path):
+        raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
+    with reading(path, "zarr"):
+        return zarr.open(path, mode="r")
+
+
+def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
+    """Return array and number of each column: arrays (n,), and those (n, 3) that snapshots have."""
+    columns: dict[str, tuple[str, int]] = {}
+    for name, array in arrays.items():
+        if len(array.shape) == 1:
+            columns[KNOWN.get(name, name)] = (name, 0)
+        elif len(array.shape) == 2 and name in KNOWN:
+            columns.update(
+                {KNOWN[name] + axis: (name, k) for k, axis in zip(range(array.shape[1]), COMPONENTS, strict=False)}
+            )
+    return columns
+
+
+def _stored(path: str, member: str, array: Any, ours: str) -> Stored:
+    """Return one array of a store, if it can be read and its positions are complete."""
+    what = f"array {member!r} of {path}" if member else f"the array of {path}"
+    remedy = f"leave it out with columns={{{member!r}: None}}" if member else "write the particles as rows"
+    with reading(path, "zarr"):
+        shape, dtype = array.shape, np.dtype(array.dtype)
+        there, expected = array.nchunks_initialized, array.nchunks
+    width = check_numbers(shape, dtype, what, remedy)
+    if ours in COMPONENTS and there < expected:
+        raise ValueError(
+            f"{what} has {there} of {expected} chunks, and positions cannot be filled in: the store was not written "
+            "completely; write it again"
+        )
+    return Stored(_zarr_rows, (Part(path, member, shape[0]),), width, dtype.newbyteorder("="))
+
+
+def _zarr_rows(path: str, member: str, start: int, stop: int) -> Array:
+    """Return rows of one array of a store."""
+    with reading(path, "zarr"):
+        root = import_zarr().open(path, mode="r")
+        return np.asarray((root[member] if member else root)[start:stop])
+
+
+def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
+    """Write variables as arrays of a group, which `xarray.open_zarr` opens too.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to write; it is empty.
+    ds : xarray.Dataset
+        Variables along one dimension, numpy or dask.
+    dim : str
+        Its dimension.
+
+    Raises
+    ------
+    ImportError
+        Without zarr.
+    """
+    import_zarr()
+    plain = xr.Dataset(
+        {
+            str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})
+            for name, v in ds.variables.items()
+        },
+        attrs=stored_attrs(ds, dim),
+    )
+    # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
+    plain = plain.chunk({dim: _CHUNK_ROWS})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata.*")
+        plain.to_zarr(folder, mode="w", consolidated=False, write_empty_chunks=True)

@@ -1,0 +1,743 @@
+"""Opening and writing particles of simulations."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskclust.io import linking_length, open_particles, read_hits, to_dataset, write_hits, write_particles
+
+SUFFIXES = (".hdf5", ".parquet", ".zarr", ".npy", ".arborx")
+NAMED = SUFFIXES[:3]
+
+
+def raise_if_computed(*args: Any, **kwargs: Any) -> None:
+    """Be a dask scheduler for laziness tests."""
+    raise AssertionError("computed")
+
+
+def sample(n: int = 10, **attrs: Any) -> xr.Dataset:
+    """Return particles with every kind of variable, in float32 as simulations have them."""
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {axis: rng.random(n, np.float32) * 50 for axis in "xyz"}
+    columns |= {f"v{axis}": rng.normal(0, 200, n).astype(np.float32) for axis in "xyz"}
+    columns |= {"mass": rng.random(n), "id": rng.permutation(n).astype(np.uint64), "halo": np.arange(n) - 1}
+    units = {**dict.fromkeys("xyz", "Mpc/h"), **dict.fromkeys(("vx", "vy", "vz"), "km/s"), "mass": "1e10 Msun/h"}
+    return to_dataset(columns, field="particles", units=units, attrs={"boxsize": 50.0, **attrs})
+
+
+def positions(ds: xr.Dataset) -> np.ndarray[Any, Any]:
+    """Return positions as (n, 3)."""
+    return np.stack([ds[axis].values for axis in "xyz"], axis=1)
+
+
+# Snapshots as the codes write them
+
+
+def write_gadget2(folder: Path, n_files: int = 3, a: float = 0.25, **header: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Write a snapshot of Gadget-2 with gas and dark matter; return what dark matter there is."""
+    rng = np.random.default_rng(1)
+    sizes = [4 + 3 * k if k != 1 else 0 for k in range(n_files)]
+    n = sum(sizes)
+    dm = {
+        "Coordinates": rng.random((n, 3), np.float32) * 1000,
+        "Velocities": rng.normal(0, 300, (n, 3)).astype(np.float32),
+        "ParticleIDs": np.arange(n, dtype=np.uint32) + 1,
+    }
+    start = 0
+    for k, size in enumerate(sizes):
+        with h5py.File(folder / f"snap_005.{k}.hdf5", "w") as file:
+            group = file.create_group("Header")
+            group.attrs.update(
+                {
+                    "NumPart_ThisFile": np.array([2, size, 0, 0, 0, 0], np.int32),
+                    "NumPart_Total": np.array([2 * n_files, n, 0, 0, 0, 0], np.uint32),
+                    "NumPart_Total_HighWord": np.zeros(6, np.uint32),
+                    "MassTable": np.array([0, 1.5, 0, 0, 0, 0]),
+                    "Time": a,
+                    "Redshift": 1 / a - 1,
+                    "BoxSize": 1000.0,
+                    "NumFilesPerSnapshot": np.int32(n_files),
+                    "Omega0": 0.3,
+                    "OmegaLambda": 0.7,
+                    "HubbleParam": 0.7,
+                    "Flag_Sfr": np.int32(0),
+                    **header,
+                }
+            )
+            gas = file.create_group("PartType0")
+            gas["Coordinates"] = np.full((2, 3), float(k))
+            gas["Masses"] = np.array([0.5, 0.25 + k])
+            gas["InternalEnergy"] = np.ones(2)
+            gas["Metallicity"] = np.ones((2, 9))
+            gas["Acceleration"] = np.full((2, 3), [1.0, 2.0, 3.0])
+            if size:
+                group = file.create_group("PartType1")
+                for name, values in dm.items():
+                    group[name] = values[start : start + size]
+        start += size
+    return dm
+
+
+@pytest.mark.parametrize("chunks", [None, "auto", 1, 4, 5, 100])
+def test_gadget2_of_several_files(tmp_path: Path, chunks: Any) -> None:
+    dm = write_gadget2(tmp_path)
+    with dask.config.set(scheduler=raise_if_computed):
+        ds = open_particles(tmp_path / "snap_005.2.hdf5", chunks=chunks)
+    assert list(ds) == ["x", "y", "z", "vx", "vy", "vz", "id", "mass"]
+    assert ds.sizes == {"particle": 14}
+    assert (ds.chunks == {}) == (chunks is None)
+    if isinstance(chunks, int):
+        assert max(ds.chunks["particle"]) <= chunks
+    np.testing.assert_array_equal(positions(ds), dm["Coordinates"])
+    # Gadget has velocities divided by the square root of the scale factor.
+    np.testing.assert_array_equal(ds["vy"], dm["Velocities"][:, 1] * np.float32(0.5))
+    np.testing.assert_array_equal(ds["id"], dm["ParticleIDs"])
+    np.testing.assert_array_equal(ds["mass"], np.full(14, 1.5))
+    assert [str(ds[v].dtype) for v in ("x", "vx", "id", "mass")] == ["float32", "float32", "uint32", "float64"]
+    assert "units" not in ds["x"].attrs
+    assert ds.attrs == {
+        "boxsize": 1000.0,
+        "redshift": 3.0,
+        "scale_factor": 0.25,
+        "hubble": 0.7,
+        "omega_m": 0.3,
+        "omega_lambda": 0.7,
+        "particle_type": 1,
+        "field": "particles",
+        "source": str(tmp_path / "snap_005.2.hdf5"),
+    }
+
+
+def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
+    write_gadget2(tmp_path)
+    path = tmp_path / "snap_005.0.hdf5"
+    gas = open_particles(path, particle_type="gas", columns={"InternalEnergy": "u", "Acceleration": "a"})
+    assert list(gas) == ["x", "y", "z", "mass", "ax", "ay", "az", "u"]
+    np.testing.assert_array_equal(gas["mass"], [0.5, 0.25, 0.5, 1.25, 0.5, 2.25])
+    np.testing.assert_array_equal(gas["ay"], np.full(6, 2.0))
+    xr.testing.assert_identical(gas["x"].compute(), open_particles(path, particle_type=0, chunks=None)["x"])
+    assert list(open_particles(path, columns={"Velocities": None, "Masses": None})) == ["x", "y", "z", "id"]
+    assert list(open_particles(path, columns={"ParticleIDs": "number", "*": None})) == ["x", "y", "z", "number"]
+    units = {"length": "kpc/h", "mass": "1e10 Msun/h", "vx": "km/s"}
+    named = open_particles(path, units=units)
+    assert [named[v].attrs.get("units") for v in ("x", "z", "vx", "vy", "mass")] == [
+        "kpc/h",
+        "kpc/h",
+        "km/s",
+        None,
+        "1e10 Msun/h",
+    ]
+    for options, message in [
+        ({"particle_type": 4}, r"no particles of type 4; NumPart_Total is \[6, 14, 0, 0, 0, 0\]"),
+        ({"particle_type": "neutrino"}, "one of gas, dm, stars, bh, got 'neutrino'"),
+        ({"particle_type": -1}, "got -1"),
+        ({"columns": {"Potential": "p"}}, r"no array 'Potential' of this type; it has Coordinates, ParticleIDs, Vel"),
+        ({"columns": {"Coordinates": None}}, "leaves out Coordinates"),
+        ({"columns": {"*": "x"}}, r"columns\['\*'\] must be None"),
+        ({"columns": ["x", "y", "z"]}, r"give columns= as a mapping .*, got \['x', 'y', 'z'\]"),
+        ({"columns": {"ParticleIDs": "x"}}, r"two arrays of .* would become \['x'\]"),
+        ({"particle_type": 0, "columns": {"Metallicity": "Z"}}, "has 9 columns, and at most 3 can be read"),
+        ({"chunks": 0}, "'auto' or None, got 0"),
+        ({"chunks": "all"}, "'auto' or None, got 'all'"),
+        ({"units": {"energy": "J"}}, r"units names 'energy', which .* does not have"),
+        ({"boxsize": math.nan}, "boxsize must be positive and finite, one number or 3, got nan"),
+        ({"boxsize": [1.0, 2.0]}, r"one number or 3, got \[1.0, 2.0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_particles(path, **options)
+
+
+def test_high_words_and_runs_without_expansion(tmp_path: Path) -> None:
+    high = np.array([0, 1, 0, 0, 0, 0], np.uint32)
+    write_gadget2(tmp_path, 1, NumPart_Total_HighWord=high)
+    with pytest.raises(ValueError, match=rf"have 4 particles of type 1, and its NumPart_Total says {4 + 2**32}"):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+    dm = write_gadget2(tmp_path, 1, Time=2.5, Redshift=0.0, BoxSize=0.0)
+    ds = open_particles(tmp_path / "snap_005.0.hdf5")
+    np.testing.assert_array_equal(ds["vx"], dm["Velocities"][:, 0])
+    assert ds.attrs["time"] == 2.5
+    assert not {"boxsize", "redshift", "scale_factor"} & set(ds.attrs)
+    assert open_particles(tmp_path / "snap_005.0.hdf5", boxsize=7).attrs["boxsize"] == 7.0
+
+
+def test_swift(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    coordinates, velocities = rng.random((6, 3)) * [100, 50, 25], rng.normal(size=(6, 3)).astype(np.float32)
+    path = tmp_path / "swift_0010.hdf5"
+    with h5py.File(path, "w") as file:
+        file.create_group("Header").attrs.update(
+            {
+                "BoxSize": [100.0, 50.0, 25.0],
+                "Code": np.bytes_("SWIFT"),
+                "NumFilesPerSnapshot": np.array([1], np.int32),
+                "NumPart_ThisFile": np.array([0, 6, 0, 0, 0, 0, 0], np.int64),
+                "NumPart_Total": np.array([0, 6, 0, 0, 0, 0, 0], np.uint32),
+                "NumPart_Total_HighWord": np.zeros(7, np.uint32),
+                "MassTable": np.zeros(7),
+                "Redshift": np.array([1.0]),
+                "Scale-factor": np.array([0.5]),
+                "Time": np.array([0.006]),
+            }
+        )
+        file.create_group("Cosmology").attrs.update(
+            {"h": np.array([0.681]), "Omega_m": np.array([0.306]), "Omega_lambda": np.array([0.694])}
+        )
+        file.create_group("Units").attrs.update(
+            {
+                "Unit length in cgs (U_L)": np.array([3.08567758e24]),
+                "Unit mass in cgs (U_M)": np.array([1.98841e43]),
+                "Unit time in cgs (U_t)": np.array([3.08567758e19]),
+            }
+        )
+        group = file.create_group("PartType1")
+        for name, values, size in [
+            ("Coordinates", coordinates, 3.08567758e24),
+            ("Velocities", velocities, None),
+            ("Masses", np.full(6, 0.5, np.float32), 1.98841e43),
+            ("ParticleIDs", np.arange(6), None),
+        ]:
+            data = group.create_dataset(name, data=values, chunks=(4, *values.shape[1:]), compression="gzip")
+            data.attrs["h-scale exponent"] = np.array([0.0])
+            data.attrs["a-scale exponent"] = np.array([1.0 if name == "Coordinates" else 0.0])
+            if size is not None:
+                data.attrs["Conversion factor to CGS (not including cosmological corrections)"] = np.array([size])
+        file["DMParticles"] = h5py.SoftLink("/PartType1")
+    ds = open_particles(path, chunks=4)
+    np.testing.assert_array_equal(positions(ds), coordinates)
+    np.testing.assert_array_equal(ds["vz"], velocities[:, 2])
+    assert [ds[v].attrs["units"] for v in ("x", "vy", "mass")] == ["Mpc", "km/s", "1e10 Msun"]
+    told = {name: ds.attrs[name] for name in ("boxsize", "scale_factor", "redshift", "hubble", "omega_m", "code")}
+    assert told == {
+        "boxsize": [100.0, 50.0, 25.0],
+        "scale_factor": 0.5,
+        "redshift": 1.0,
+        "hubble": 0.681,
+        "omega_m": 0.306,
+        "code": "SWIFT",
+    }
+    with h5py.File(tmp_path / "virtual.hdf5", "w") as file, h5py.File(path) as source:
+        source.copy("Header", file)
+        layout = h5py.VirtualLayout(shape=(6, 3), dtype="f8")
+        layout[:] = h5py.VirtualSource("swift_0010.hdf5", "PartType1/Coordinates", shape=(6, 3))
+        file.create_group("PartType1").create_virtual_dataset("Coordinates", layout)
+    with pytest.raises(ValueError, match=r"has no particles itself, .* such as swift_0010.hdf5; open that one"):
+        open_particles(tmp_path / "virtual.hdf5")
+
+
+def test_arepo(tmp_path: Path) -> None:
+    path = tmp_path / "snap_099.0.hdf5"
+    velocities = np.random.default_rng(3).normal(size=(5, 3)).astype(np.float32)
+    with h5py.File(path, "w") as file:
+        file.create_group("Header").attrs.update(
+            {
+                "BoxSize": 35000.0,
+                "MassTable": np.array([0, 4.5e-4, 0, 0, 0, 0]),
+                "NumFilesPerSnapshot": np.int32(1),
+                "NumPart_ThisFile": np.array([0, 5, 0, 0, 0, 0], np.int32),
+                "NumPart_Total": np.array([0, 5, 0, 0, 0, 0], np.uint32),
+                "NumPart_Total_HighWord": np.zeros(6, np.uint32),
+                "Redshift": 0.5625,
+                "Time": 0.64,
+                "UnitLength_in_cm": 3.085678e21,
+                "UnitMass_in_g": 1.989e43,
+                "UnitVelocity_in_cm_per_s": 1e5,
+                "HubbleParam": 0.6774,
+                "OmegaBaryon": 0.0486,
+            }
+        )
+        group = file.create_group("PartType1")
+        group["Coordinates"] = np.arange(15.0).reshape(5, 3)
+        group["Coordinates"].attrs.update({"a_scaling": 1.0, "h_scaling": -1.0, "to_cgs": 3.085678e21})
+        group["Velocities"] = velocities
+        group["Velocities"].attrs.update({"a_scaling": 0.5, "h_scaling": 0.0, "to_cgs": 1e5})
+    ds = open_particles(path)
+    np.testing.assert_array_equal(ds["vx"], velocities[:, 0] * np.float32(0.8))
+    assert [ds[v].attrs["units"] for v in ("x", "vx", "mass")] == ["kpc/h", "km/s", "1e10 Msun/h"]
+    assert ds.attrs["omega_b"] == 0.0486
+    with h5py.File(path, "a") as file:
+        file["PartType1/Velocities"].attrs["a_scaling"] = 0.0
+        file["PartType1/Coordinates"].attrs.update({"h_scaling": 0.0, "to_cgs": 5e22})
+    again = open_particles(path)
+    np.testing.assert_array_equal(again["vx"], velocities[:, 0])
+    assert again["x"].attrs["units"] == "5e+22 cm"
+
+
+# What is wrong with snapshots
+
+
+def test_files_of_a_snapshot_that_are_missing_or_others(tmp_path: Path) -> None:
+    write_gadget2(tmp_path)
+    (tmp_path / "snap_005.1.hdf5").rename(tmp_path / "other.hdf5")
+    with pytest.raises(FileNotFoundError, match=r"3 files, and snap_005\.\*\.hdf5 with the numbers 1 are missing"):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+    with pytest.raises(ValueError, match=r"other\.hdf5 says that the snapshot has 3 files, but has no number in its"):
+        open_particles(tmp_path / "other.hdf5")
+    (tmp_path / "other.hdf5").rename(tmp_path / "snap_005.01.hdf5")
+    assert open_particles(tmp_path / "snap_005.2.hdf5").sizes == {"particle": 14}
+    with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
+        file["Header"].attrs["Time"] = 0.5
+    with pytest.raises(ValueError, match=r"Time is 0.5 in .*snap_005\.2.* and 0.25 in .*snap_005\.0.*two snapshots"):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+    (tmp_path / "snap_005.01.hdf5").unlink()
+    write_gadget2(tmp_path, NumPart_Total=np.array([6, 15, 0, 0, 0, 0]))
+    with pytest.raises(ValueError, match=r"3 files of the snapshot of .* have 14 particles of type 1, .* says 15"):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+    write_gadget2(tmp_path, 2, NumFilesPerSnapshot=10**12)
+    with pytest.raises(FileNotFoundError, match=r"has 1000000000000 files, .* 3, 4, 5, 6, 7 \.\.\. are missing"):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ({"BoxSize": math.nan}, r"the box of .* must be positive and finite, .* got nan; give boxsize="),
+        ({"BoxSize": -1.0}, "got -1.0"),
+        ({"BoxSize": "large"}, "got 'large'"),
+        ({"NumPart_ThisFile": np.array([2, -4, 0, 0, 0, 0])}, r"NumPart_ThisFile in the Header of .* is \[2, -4"),
+        ({"NumPart_ThisFile": "four"}, "is 'four', expected a number of particles for each type"),
+        ({"NumPart_ThisFile": np.array([2, 5])}, "has 4 rows, and the Header says 5 particles"),
+        ({"NumPart_ThisFile": np.array([2, 2**50])}, "has 4 rows, and the Header says 1125899906842624 particles"),
+        ({"NumFilesPerSnapshot": 0}, "NumFilesPerSnapshot in the Header of .* is 0"),
+        ({"NumFilesPerSnapshot": math.nan}, "is nan, expected a number of files"),
+        ({"Scale-factor": -0.5}, "the scale factor in the Header of .* is -0.5"),
+    ],
+)
+def test_headers_that_cannot_be(tmp_path: Path, header: dict[str, Any], message: str) -> None:
+    write_gadget2(tmp_path, 1, **header)
+    with pytest.raises(ValueError, match=message):
+        open_particles(tmp_path / "snap_005.0.hdf5")
+
+
+def test_a_box_can_be_given(tmp_path: Path) -> None:
+    write_gadget2(tmp_path, 1, BoxSize=math.nan)
+    path = tmp_path / "snap_005.0.hdf5"
+    assert open_particles(path, boxsize=10).attrs["boxsize"] == 10.0
+    assert open_particles(path, boxsize=(1, 2, 3)).attrs["boxsize"] == [1.0, 2.0, 3.0]
+    assert open_particles(path, boxsize=[4, 4, 4.0]).attrs["boxsize"] == 4.0
+
+
+def test_snapshots_without_what_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_gadget2(tmp_path, 1)
+    path = tmp_path / "snap_005.0.hdf5"
+    with h5py.File(path, "a") as file:
+        del file["PartType1/Coordinates"]
+    with pytest.raises(ValueError, match=r"no array PartType1/Coordinates, .* it has ParticleIDs, Velocities"):
+        open_particles(path)
+    with h5py.File(path, "a") as file:
+        del file["PartType1"]
+        file["PartType1"] = h5py.ExternalLink("other.hdf5", "/PartType1")
+    with pytest.raises(ValueError, match=r"4 particles of this type; it has none: choose another type"):
+        open_particles(path)
+    with h5py.File(path, "a") as file:
+        del file["Header"]
+    with pytest.raises(ValueError, match=r"no group Header, it has PartType0.*read_hits\(path, field='particles'\)"):
+        open_particles(path)
+    write_hits(sample(3), path)
+    assert read_hits(path)["x"].dims == ("particle",)
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+        open_particles(path)
+
+
+def test_arrays_that_are_not_there(tmp_path: Path) -> None:
+    write_gadget2(tmp_path)
+    path = tmp_path / "snap_005.0.hdf5"
+    with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
+        ids = file["PartType1"].pop("ParticleIDs")[:]
+    with pytest.raises(ValueError, match=r"snap_005\.2\.hdf5 has no array ParticleIDs of this type, and .*0\.hdf5 has"):
+        open_particles(path)
+    assert "id" not in open_particles(path, columns={"ParticleIDs": None})
+    with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
+        file["PartType1"].create_dataset("ParticleIDs", shape=ids.shape, dtype=np.uint32, chunks=(4,))
+        file["PartType1/ParticleIDs"][:4] = ids[:4]
+    with pytest.raises(ValueError, match=r"PartType1/ParticleIDs of .*snap_005\.2\.hdf5 claims .* not written comp"):
+        open_particles(path)
+    with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
+        del file["PartType1/ParticleIDs"]
+        file["PartType1/ParticleIDs"] = [b"a"] * 10
+    with pytest.raises(ValueError, match=r"has shape \(10,\) and dtype object, expected numbers of shape"):
+        open_particles(path)
+    with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
+        del file["PartType1/ParticleIDs"]
+        file["PartType1/ParticleIDs"] = np.ones((10, 2))
+    with pytest.raises(ValueError, match="array ParticleIDs has different shapes in the files"):
+        open_particles(path)
+
+
+def test_only_rows_that_are_used_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dm = write_gadget2(tmp_path)
+    lazy = open_particles(tmp_path / "snap_005.0.hdf5", chunks=5)
+    asked: list[Any] = []
+    original = h5py.Dataset.__getitem__
+
+    def spy(self: Any, key: Any, **options: Any) -> Any:
+        asked.append((os.path.basename(self.file.filename), self.name, key))
+        return original(self, key, **options)
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", spy)
+    x, y = dask.compute(lazy["x"][:5], lazy["y"][:5])
+    # Two columns are read once; a chunk may go over files.
+    where = "/PartType1/Coordinates"
+    assert asked == [("snap_005.0.hdf5", where, slice(0, 4)), ("snap_005.2.hdf5", where, slice(0, 1))]
+    np.testing.assert_array_equal(np.stack([x, y], axis=1), dm["Coordinates"][:5, :2])
+
+
+def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    np.save(tmp_path / "points.npy", np.zeros((10, 3)))
+    ds = open_particles(tmp_path / "points.npy")
+    np.save(tmp_path / "points.npy", np.zeros((5, 3)))
+    with pytest.raises(ValueError, match=r"gave an array of shape \(5, 3\) .* has changed since it was opened"):
+        ds["x"].compute()
+    assert open_particles(tmp_path / "points.npy")["x"].data.name != ds["x"].data.name
+
+
+# Other formats
+
+
+def test_numpy_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "points.npy"
+    for d, names in [(1, "x"), (2, "x y"), (3, "x y z"), (6, "x y z vx vy vz"), (7, "x y z vx vy vz mass")]:
+        X = np.asfortranarray(np.random.default_rng(d).random((11, d)))
+        np.save(path, X)
+        with dask.config.set(scheduler=raise_if_computed):
+            ds = open_particles(path, chunks=4)
+        assert list(ds) == names.split()
+        assert ds.chunks == {"particle": (4, 4, 3)}
+        for values, name in zip(X.T, ds, strict=True):
+            np.testing.assert_array_equal(ds[name], values)
+        xr.testing.assert_identical(ds.compute(), open_particles(path, chunks=None))
+    names = ["a", "b", "x", "c", "d", "e", "y"]
+    assert list(open_particles(path, columns=names)) == names
+    np.save(path, np.arange(12, dtype=">u2").reshape(4, 3))
+    for chunks in (None, 3):
+        ds = open_particles(path, chunks=chunks)
+        assert ds["y"].dtype == np.float64
+        np.testing.assert_array_equal(ds["y"], [1, 4, 7, 10])
+    np.save(path, np.arange(4.0))
+    np.testing.assert_array_equal(open_particles(path)["x"], np.arange(4.0))
+    table = np.zeros(3, dtype=[("pos_x", "f4"), ("y", "f4"), ("tag", "i2"), ("many", "f4", 2)])
+    table["y"] = [1, 2, 3]
+    np.save(path, table)
+    ds = open_particles(path, columns={"many": None}, chunks=2)
+    np.testing.assert_array_equal(ds["y"], [1, 2, 3])
+    assert list(ds) == ["x", "y", "tag"]
+    with pytest.raises(ValueError, match=r"column 'many' of .* has shape \(3, 2\), expected \(n,\)"):
+        open_particles(path)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, expected numbers of shape"),
+        (np.zeros((2, 5)), "has 5 columns without names"),
+        (np.zeros((2, 0)), r"has shape \(2, 0\)"),
+        (np.float64(3), r"has shape \(\)"),
+        (np.array([["a"]]), "dtype <U1"),
+    ],
+)
+def test_arrays_that_are_no_particles(tmp_path: Path, values: Any, message: str) -> None:
+    np.save(tmp_path / "points.npy", values)
+    with pytest.raises(ValueError, match=message):
+        open_particles(tmp_path / "points.npy")
+
+
+def test_real_positions(shared_data: Path, tmp_path: Path) -> None:
+    X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / np.float32(65536)
+    for suffix in SUFFIXES:
+        ds = xr.Dataset({axis: ("particle", X[:, k]) for k, axis in enumerate("xyz")}, attrs={"boxsize": 1.0})
+        write_particles(ds, tmp_path / f"cosmo{suffix}")
+        again = open_particles(tmp_path / f"cosmo{suffix}", boxsize=1.0, chunks=10_000)
+        np.testing.assert_array_equal(positions(again), X)
+        assert linking_length(again) == pytest.approx(0.2 / 32)
+
+
+def test_arborx(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).random((9, 3)).astype("<f4")
+    content = np.array(X.shape, "<i4").tobytes() + X.tobytes()
+    for suffix in (".arborx", ".bin"):
+        path = tmp_path / f"hacc{suffix}"
+        path.write_bytes(content)
+        for chunks in (None, 1, 4, "auto"):
+            np.testing.assert_array_equal(positions(open_particles(path, chunks=chunks)), X)
+    write_particles(open_particles(path), tmp_path / "again.arborx")
+    assert (tmp_path / "again.arborx").read_bytes() == content
+    for damaged in (content[:-1], content + b"\0", content[:5], b"\xff" * len(content)):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=rf"has {len(damaged)} bytes; as an ArborX file .*: it is cut, or"):
+            open_particles(path)
+    path.write_bytes(np.array([2, 4], "<i4").tobytes() + np.arange(8, dtype="<f4").tobytes())
+    with pytest.raises(ValueError, match=r"has 4 coordinates for each point; name them with columns=\[\.\.\.\]"):
+        open_particles(path)
+    np.testing.assert_array_equal(open_particles(path, columns=["x", "y", "z", "w"])["w"], [3, 7])
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_stores(tmp_path: Path, zarr_format: int) -> None:
+    X = np.random.default_rng(0).random((10, 3), np.float32)
+    zarr.create_array(tmp_path / "array.zarr", data=X, chunks=(4, 2), zarr_format=zarr_format)
+    group = zarr.open_group(tmp_path / "snapshot", mode="w", zarr_format=zarr_format)
+    group.attrs.update({"boxsize": 1.0, "redshift": 0.5, "nested": {"a": 1}})
+    for name, values in {"Coordinates": X, "Velocities": -X, "Masses": X[:, 0], "ParticleIDs": np.arange(10)}.items():
+        array = group.create_array(name, data=values, chunks=(4, *values.shape[1:]))
+        if name == "Masses":
+            array.attrs["units"] = "Msun"
+    for chunks in (None, 3, "auto"):
+        with dask.config.set(scheduler=raise_if_computed):
+            ds = open_particles(tmp_path / "array.zarr", chunks=chunks)
+            named = open_particles(tmp_path / "snapshot", chunks=chunks)
+        np.testing.assert_array_equal(positions(ds), X)
+        np.testing.assert_array_equal(positions(named), X)
+        np.testing.assert_array_equal(named["vz"], -X[:, 2])
+        assert set(named) == {"x", "y", "z", "vx", "vy", "vz", "mass", "id"}
+        assert named["mass"].attrs["units"] == "Msun"
+        assert (named.attrs["boxsize"], named.attrs["redshift"], "nested" in named.attrs) == (1.0, 0.5, False)
+
+
+def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "snapshot.zarr"
+    write_particles(sample(5), path)
+    shutil.rmtree(path / "y" / "c")
+    with pytest.raises(ValueError, match=r"array 'y' of .* has 0 of 1 chunks, .* was not written completely"):
+        open_particles(path)
+    (path / "y" / "zarr.json").write_text("{}")
+    with pytest.raises(ValueError, match="cannot be read as a zarr file"):
+        open_particles(path)
+    (path / "zarr.json").unlink()
+    with pytest.raises(ValueError, match=r"is no zarr store: it has none of zarr.json"):
+        open_particles(path)
+    group = zarr.open_group(path, mode="w")
+    group.create_array("x", shape=(3,), dtype="f4")[:] = 1
+    group.create_array("y", shape=(4,), dtype="f4")[:] = 1
+    with pytest.raises(ValueError, match="unequal lengths"):
+        open_particles(path)
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    for call in (lambda: open_particles(path), lambda: write_particles(sample(2), path)):
+        with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+            call()
+    assert sorted(os.listdir(tmp_path)) == ["snapshot.zarr"]
+
+
+def test_paths_that_are_no_particles(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.hdf5"):
+        open_particles(tmp_path / "none.hdf5")
+    with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
+        write_particles(sample(), tmp_path / "points.xyz")
+    (tmp_path / "points.xyz").touch()
+    with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
+        open_particles(tmp_path / "points.xyz")
+    (tmp_path / "points.npy").touch()
+    with pytest.raises(ValueError, match=r"is empty \(0 bytes\)"):
+        open_particles(tmp_path / "points.npy")
+    (tmp_path / "snap.hdf5").mkdir()
+    with pytest.raises(IsADirectoryError, match="is a directory; give one file of it"):
+        open_particles(tmp_path / "snap.hdf5")
+    with pytest.raises(ValueError, match="is a folder; give another name"):
+        write_particles(sample(), tmp_path / "snap.hdf5")
+    (tmp_path / "file.zarr").touch()
+    with pytest.raises(ValueError, match="is a file; give another name"):
+        write_particles(sample(), tmp_path / "file.zarr")
+
+
+# Writing
+
+
+@pytest.mark.parametrize("suffix", NAMED)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_all_that_is_written_is_read(tmp_path: Path, suffix: str, lazy: bool) -> None:
+    ds = sample(23, redshift=0.0, scale_factor=1.0, hubble=0.7, run="test", sides=[1, 2])
+    path = tmp_path / f"snap{suffix}"
+    write_particles(ds.chunk(particle=(7, 1, 15)) if lazy else ds, path)
+    for chunks in (None, 10):
+        again = open_particles(path, chunks=chunks)
+        for name in ds:
+            xr.testing.assert_equal(again[name], ds[name])
+            assert again[name].dtype == ds[name].dtype
+            assert again[name].attrs == ds[name].attrs
+        assert set(again) == set(ds)
+        own = {"source": str(path)} | ({"particle_type": 1} if suffix == ".hdf5" else {})
+        assert again.attrs == {**ds.attrs, **own}
+    write_particles(again, path)  # over itself
+    assert open_particles(path).sizes == {"particle": 23}
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_no_particles_and_few_axes(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"snap{suffix}"
+    ds = sample()[["x", "y", "z"]]
+    if suffix != ".hdf5":
+        write_particles(ds.isel(particle=slice(0)), path)
+        for chunks in (None, "auto"):
+            assert open_particles(path, chunks=chunks).compute().sizes == {"particle": 0}
+        write_particles(ds[["x", "y"]], path)
+        again = open_particles(path, boxsize=[50, 25])
+        np.testing.assert_array_equal(again["y"], ds["y"])
+        assert again.attrs["boxsize"] == [50.0, 25.0]
+        return
+    write_particles(ds.isel(particle=slice(0)), path)
+    with pytest.raises(ValueError, match="no particles of type 1"):
+        open_particles(path)
+    with pytest.raises(ValueError, match=r"needs Coordinates of 3 columns; the Dataset has no 'z'"):
+        write_particles(ds[["x", "y"]], path)
+
+
+def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
+    ds = sample(6, redshift=3.0, scale_factor=0.25, omega_m=0.3, hubble=0.7, particle_type=4)
+    path = tmp_path / "snap.hdf5"
+    write_particles(ds, path)
+    with h5py.File(path) as file:
+        header = dict(file["Header"].attrs)
+        assert [header[name] for name in ("Time", "Redshift", "BoxSize", "HubbleParam", "Omega0")] == [
+            0.25,
+            3.0,
+            50.0,
+            0.7,
+            0.3,
+        ]
+        np.testing.assert_array_equal(header["NumPart_Total"], [0, 0, 0, 0, 6, 0])
+        assert set(file["PartType4"]) == {"Coordinates", "Velocities", "Masses", "ParticleIDs", "halo"}
+        np.testing.assert_array_equal(file["PartType4/Velocities"][:, 0], ds["vx"] * 2)
+    again = open_particles(path, particle_type="stars")
+    np.testing.assert_array_equal(again["vx"], ds["vx"])
+    for attrs, message in [({"particle_type": 9}, "0 to 5, got 9"), ({"scale_factor": 0.0}, "positive and finite")]:
+        with pytest.raises(ValueError, match=message):
+            write_particles(ds.assign_attrs(attrs), path)
+    with pytest.raises(ValueError, match=r"needs Velocities of 3 columns; the Dataset has no 'vy'"):
+        write_particles(ds.drop_vars("vy"), path)
+    timed = sample(3, time=2.0)
+    write_particles(timed, path)
+    assert open_particles(path).attrs["time"] == 2.0
+    np.testing.assert_array_equal(open_particles(path)["vx"], timed["vx"])
+
+
+def test_variables_that_arrays_cannot_hold(tmp_path: Path) -> None:
+    for suffix, kind in [(".npy", ".npy"), (".arborx", "ArborX")]:
+        with pytest.raises(ValueError, match=rf"{kind} files have no names, .* x, y, z.*; the Dataset has x, y, z, vx"):
+            write_particles(sample(), tmp_path / f"points{suffix}")
+    seven = sample()[["vx", "vy", "vz", "x", "y", "z", "mass"]]
+    write_particles(seven, tmp_path / "points.npy")
+    again = open_particles(tmp_path / "points.npy")
+    assert again["x"].dtype == np.float64
+    for name in seven:
+        np.testing.assert_array_equal(again[name], seven[name])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_files_are_there_completely_or_not_at_all(tmp_path: Path, suffix: str) -> None:
+    def fail(block: Any, block_info: Any = None) -> Any:
+        if block_info[0]["chunk-location"] == (1,):
+            raise RuntimeError("lost worker")
+        return block
+
+    path = tmp_path / f"snap{suffix}"
+    ds = sample(20)[["x", "y", "z"]]
+    bad = ds.chunk(particle=8)
+    bad["y"] = ("particle", da.map_blocks(fail, bad["y"].data, dtype=np.float32, meta=np.empty(0, np.float32)))
+    with pytest.raises(RuntimeError, match="lost worker"):
+        write_particles(bad, path)
+    assert os.listdir(tmp_path) == []
+    write_particles(ds, path)
+    with pytest.raises(RuntimeError, match="lost worker"):
+        write_particles(bad, path)
+    assert os.listdir(tmp_path) == [path.name]
+    np.testing.assert_array_equal(open_particles(path)["y"], ds["y"])
+
+
+def test_zarr_stores_are_open_to_xarray(tmp_path: Path) -> None:
+    ds = sample(5)
+    write_particles(ds, tmp_path / "snap.zarr")
+    with xr.open_zarr(tmp_path / "snap.zarr", consolidated=False) as opened:
+        xr.testing.assert_equal(opened, ds)
+
+
+# Damage
+
+
+def damaged(content: bytes, data: st.DataObject) -> bytes:
+    """Return a file with some bytes changed, and perhaps cut."""
+    changed = bytearray(content)
+    for _ in range(data.draw(st.integers(0, 5))):
+        changed[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    return bytes(changed[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
+
+
+@settings(max_examples=150)
+@given(data=st.data(), suffix=st.sampled_from([".hdf5", ".npy", ".arborx", ".parquet"]), lazy=st.booleans())
+def test_any_damage_gives_particles_or_a_clear_error(
+    tmp_path_factory: Any, data: st.DataObject, suffix: str, lazy: bool
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / f"snap{suffix}"
+    ds = sample(30, scale_factor=0.5, redshift=1.0)
+    write_particles(ds if suffix in NAMED else ds[["x", "y", "z"]], path)
+    path.write_bytes(damaged(path.read_bytes(), data))
+    message = str(path)
+    try:
+        ds = open_particles(path, chunks="auto" if lazy else None).compute()
+        assert ds.sizes["particle"] <= 30 * 2000
+    except (ValueError, FileNotFoundError) as error:
+        message = str(error)
+    assert str(path) in message
+
+
+@settings(max_examples=60)
+@given(data=st.data(), zarr_format=st.sampled_from([2, 3]), whole=st.booleans())
+def test_any_damage_of_a_store(tmp_path_factory: Any, data: st.DataObject, zarr_format: int, whole: bool) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "snap.zarr"
+    X = np.random.default_rng(0).random((30, 3), np.float32)
+    if whole:
+        zarr.create_array(path, data=X, chunks=(20, 3), zarr_format=zarr_format)
+    else:
+        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+        for k, axis in enumerate("xyz"):
+            group.create_array(axis, data=X[:, k], chunks=(20,))
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    file = data.draw(st.sampled_from(files))
+    if data.draw(st.booleans()):
+        file.write_bytes(damaged(file.read_bytes(), data))
+    else:
+        file.unlink()
+    message = str(path)
+    try:
+        ds = open_particles(path).compute()
+        assert ds.sizes["particle"] <= 10_000
+    except (ValueError, FileNotFoundError) as error:
+        message = str(error)
+    assert str(path) in message
+
+
+# Linking lengths
+
+
+def test_linking_length() -> None:
+    ds = sample(1000)
+    assert linking_length(ds) == pytest.approx(0.2 * 5)
+    assert linking_length(ds.chunk(), 0.168) == pytest.approx(0.84)
+    sides = ds.assign_attrs(boxsize=[1.0, 2.0, 4.0])
+    assert linking_length(sides, 1) == pytest.approx((8 / 1000) ** (1 / 3))
+    assert linking_length(ds[["x", "y"]], 1) == pytest.approx((2500 / 1000) ** 0.5)
+    for bad, message in [
+        (ds.drop_attrs(), r"no attrs\['boxsize'\]; give it with"),
+        (ds.isel(particle=slice(0)), "has no particles"),
+        (ds[["vx"]], "has no particles with x"),
+        (ds.assign_attrs(boxsize=0.0), "boxsize must be positive and finite, one number or 3, got 0.0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            linking_length(bad)
+    for b in (0, -1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="b must be positive and finite"):
+            linking_length(ds, b)
