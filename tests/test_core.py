@@ -432,10 +432,12 @@ def outside(x, low, high, cycle):
 def partitions(draw, X):
     d = X.shape[1]
     period = tuple(draw(st.sampled_from([0.0, 0.0, 0.5, 2.0, 7.0])) for _ in range(d))
-    cuts = []
+    cuts, count = [], 1
     for cycle in period[: draw(st.integers(0, d))]:
         inside = st.floats(0.01 * cycle, 0.99 * cycle) if cycle else st.floats(-6, 6)
-        cuts.append(np.unique(draw(st.lists(inside, max_size=3))).astype(float))
+        rows = [np.unique(draw(st.lists(inside, max_size=3))).astype(float) for _ in range(count)]
+        cuts.append(rows if draw(st.booleans()) else rows[0])
+        count = sum(len(row) + 1 for row in rows) if cuts[-1] is rows else count * (len(rows[0]) + 1)
     return Partition(draw(st.integers(1, 3)), tuple(cuts), period, draw(st.sampled_from([0.1, 0.4, 1.5, 9.0])))
 
 
@@ -448,7 +450,7 @@ def test_split(data, seed, n, d):
     partition = data.draw(partitions(X))
     chunks = partition.split({"X": X, "layer": group, "other": np.arange(n)}, 1000, group=group)
     assert len(chunks) == len(partition)
-    blocks = math.prod(partition.blocks)
+    blocks = partition.n_blocks
     moved = wrap_positions(X, partition.period).astype(float)
     owner = np.zeros(n, int)
     for number, chunk in enumerate(chunks):
@@ -490,20 +492,41 @@ def test_regions_tile_space():
 def test_balanced_cuts(seed, n, blocks):
     sample = np.random.default_rng(seed).exponential(2.0, (n, 3)).astype(np.float32)
     period = (0.0, 1.0, 0.0)[: len(blocks)]
-    cuts = balanced_cuts(sample, tuple(blocks), period)
-    for axis, (planes, count) in enumerate(zip(cuts, blocks, strict=True)):
-        assert (np.diff(planes) > 0).all()
-        assert len(planes) == (count - 1 if n > count else len(planes)) or period[axis]
-        x = wrap_positions(sample[:, axis : axis + 1], period[axis : axis + 1])[:, 0]
-        if n > 1 and len(planes) == count - 1:
-            shares = np.bincount(np.searchsorted(planes, x, side="right"), minlength=count)
-            assert abs(shares - n / count).max() <= 2
+    partition = Partition(cuts=balanced_cuts(sample, tuple(blocks), period), period=period)
+    shares = [chunk.owned.sum() for chunk in partition.split({"X": sample}, 0)]
+    assert sum(shares) == n
+    if n >= 4 * math.prod(blocks):
+        assert len(shares) == math.prod(blocks)
+        assert max(shares) - min(shares) <= 2 * len(blocks) + 1
+
+
+def test_blocks_of_clustered_points_are_balanced():
+    """Planes across one axis follow the points of each block that the axes before it make."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(0, 0.1, (4000, 2)), rng.normal(9, 2.0, (4000, 2)) * [1, -1]])
+    partition = Partition(cuts=balanced_cuts(X[::10], (2, 4), (0.0, 0.0)), period=(0.0, 0.0))
+    shares = [chunk.owned.sum() for chunk in partition.split({"X": X}, 0)]
+    assert min(shares) > 800
+    assert max(shares) < 1200
 
 
 def test_balanced_cuts_of_equal_points():
     (cuts,) = balanced_cuts(np.full((50, 1), 3.0), (4,), (0.0,))
     assert cuts.tolist() == [3.0]
-    assert [len(c) for c in balanced_cuts(np.empty((0, 2)), (3, 2), (0.0, 0.0))] == [0, 0]
+    assert len(Partition(cuts=balanced_cuts(np.empty((0, 2)), (3, 2), (0.0, 0.0)), period=(0.0, 0.0))) == 1
+
+
+def test_planes_for_each_block():
+    cuts = ([1.0], ([5.0], [6.0, 7.0]))
+    partition = Partition(cuts=cuts, period=(0.0, 9.0))
+    inf = np.inf
+    assert [partition.region(k) for k in (1, 2, 4)] == [
+        ((-inf, 1.0), (5.0, 9.0)),
+        ((1.0, inf), (0.0, 6.0)),
+        ((1.0, inf), (7.0, 9.0)),
+    ]
+    with pytest.raises(ValueError, match=r"cuts\[1\] has planes for 1 blocks; the axes before it make 2"):
+        Partition(cuts=([1.0], ([5.0],)), period=(0.0, 0.0))
 
 
 # ---------------------------------------------------------------------------------------------------------- arithmetic
