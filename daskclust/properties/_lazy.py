@@ -15,7 +15,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary
 Merge = Callable[[Sequence[Any]], Any]
-Finish = Callable[[Any, int], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+Finish = Callable[[Any, int | None], Mapping[str, Array]]  # summary, number of rows -> columns of the table
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
@@ -34,45 +34,30 @@ def is_lazy(arrays: Mapping[str, Any]) -> bool:
     return any(hasattr(array, "__dask_graph__") for array in arrays.values())
 
 
-def summary(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge) -> Any:
-    """Return the summary of all chunks, computed.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like, each of shape (n,)
-        By role; at least one is a dask array.
-    summarise, merge : callable
-        What makes a summary of a chunk, and one of several in the order of the chunks.
-
-    Returns
-    -------
-    object
-        What `merge` returns.
-    """
-    blocks = _partials(arrays, summarise)
-    return _merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0]
-
-
-def columns(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finish: Finish, rows: int) -> dict[str, Any]:
-    """Return the lazy columns of the table.
+def columns(
+    arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finish: Finish, rows: int | None
+) -> Mapping[str, Any]:
+    """Return the columns of the table of dask arrays.
 
     Parameters
     ----------
     arrays : mapping of str to array_like, each of shape (n,)
         By role; at least one is a dask array.
     summarise, merge, finish : callable
-        What makes a summary of a chunk, one of several, and the columns of the last.
-    rows : int
-        Length of the columns.
+        What makes a summary of a chunk, one of several in the order of the chunks, and the columns of the last.
+    rows : int or None
+        Length of the columns; None where it is not known, so that the table has to be computed.
 
     Returns
     -------
-    dict of str to dask.array.Array
-        Of shape (rows,), or () where `finish` returns scalars.
+    mapping of str to dask.array.Array or numpy.ndarray
+        Of shape (rows,), or () where `finish` returns scalars; lazy if `rows` is given.
     """
     import dask.array as da
 
     blocks = _partials(arrays, summarise)
+    if rows is None:
+        return finish(_merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0], None)
     total = _merged(blocks, merge, functools.partial(_finish_block, merge=merge, finish=finish, rows=rows))
     # The types of the columns are those of a table of nothing.
     nothing = finish(summarise({role: np.empty(0, array.dtype) for role, array in arrays.items()}, 0), 0)
@@ -91,22 +76,40 @@ def columns(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finis
     return result
 
 
+def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
+    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like, each of shape (n,)
+        numpy or dask.
+
+    Returns
+    -------
+    list of dask.array.Array
+        Of shape (n,).
+    """
+    import dask.array as da
+
+    chunks = next(array.chunks for array in arrays if hasattr(array, "__dask_graph__"))
+    return [
+        array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
+        for array in arrays
+    ]
+
+
 def _partials(arrays: Mapping[str, Any], summarise: Summarise) -> Any:
     """Return a dask array of objects: the summary of every chunk."""
     import dask.array as da
 
-    chunks = next(array.chunks for array in arrays.values() if hasattr(array, "__dask_graph__"))
-    same = [
-        array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
-        for array in arrays.values()
-    ]
+    same = in_same_chunks(list(arrays.values()))
     return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
         _summarise_block,
         *same,
         roles=tuple(arrays),
         summarise=summarise,
         dtype=object,
-        chunks=((1,) * len(chunks[0]),),
+        chunks=((1,) * same[0].numblocks[0],),
         meta=np.empty(0, dtype=object),
         token="daskclust-properties-summary",
     )
