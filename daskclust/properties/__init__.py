@@ -1,4 +1,4 @@
-"""What clusters look like: one row per cluster with its size, weight, position, extent and seed; choosing of rows."""
+"""What clusters look like: one row per cluster with its size, position, extent and more; choosing of rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from daskclust.core.labels import NOISE
 
 from . import _lazy, _pixels
 from ._columns import check_array, check_n_clusters, label_values, row_count, table_of, variable
+from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
 
-__all__ = ["cluster_table", "select", "select_hits", "where"]
+__all__ = ["cluster_table", "halo_table", "select", "select_hits", "where"]
 
 Array = npt.NDArray[Any]
 

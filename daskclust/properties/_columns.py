@@ -152,7 +152,7 @@ def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset
     Parameters
     ----------
     columns : mapping of str to array, of shape (k,) or ()
-        With "size", and the numbers "noise_size" and "noise_weight".
+        With "size", and numbers of noise.
     units : mapping of str to str
         Units of the columns that have any.
 
@@ -161,12 +161,11 @@ def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset
     xarray.Dataset
         Along ``cluster``; the numbers of noise are attributes, and variables if they are lazy.
     """
-    columns, noise = dict(columns), {}
-    if not hasattr(columns["noise_size"], "__dask_graph__"):
-        noise = {"noise_size": int(columns.pop("noise_size")), "noise_weight": float(columns.pop("noise_weight"))}
+    noise = {n: v.item() for n, v in columns.items() if not v.ndim and not hasattr(v, "__dask_graph__")}
     variables = {
         name: ("cluster" if column.ndim else (), column, {"units": units[name]} if name in units else {})
         for name, column in columns.items()
+        if name not in noise
     }
     return xr.Dataset(variables, coords={"cluster": np.arange(len(columns["size"]))}, attrs=noise)
 
