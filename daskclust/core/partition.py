@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import device_of
 from daskclust.core.cells import wrap_positions
+from daskclust.core.homes import MARGIN, Level, find_home
 
 
 class Chunk(NamedTuple):
@@ -25,14 +26,6 @@ class Chunk(NamedTuple):
     owned: Any = None  # (n,) bool: False for halo points; None where there is no halo
     region: tuple[tuple[float, float], ...] = ()  # extent of the block along each cut axis, infinite where it is open
     as_given: bool = False  # the user's own chunk, said to hold all points of its groups
-
-
-class _Level(NamedTuple):
-    """The planes across one axis: a row for each block that the axes before it make."""
-
-    planes: NDArray[np.float64]  # ascending, rows filled up with infinity
-    counts: NDArray[np.int64]  # blocks that each row makes
-    first: NDArray[np.int64]  # the number of the first of them
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class Partition:
     period: tuple[float, ...] = ()
     halo: float = 0.0
     n_blocks: int = field(init=False)
-    _levels: tuple[_Level, ...] = field(init=False, repr=False, compare=False)
+    _levels: tuple[Level, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         levels, count = [], 1
@@ -70,7 +63,7 @@ class Partition:
             planes = np.full((count, counts.max() - 1), np.inf)
             for row, values in zip(planes, rows, strict=True):
                 row[: len(values)] = values
-            levels.append(_Level(planes, counts, np.cumsum(counts) - counts))
+            levels.append(Level(planes, counts, np.cumsum(counts) - counts))
             count = int(counts.sum())
         object.__setattr__(self, "_levels", tuple(levels))
         object.__setattr__(self, "n_blocks", count)
@@ -99,65 +92,68 @@ class Partition:
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
         device, n = device_of(X), len(X)
-        rows = np.arange(n)
-        block = np.zeros(n, np.int64)
-        owned = np.ones(n, bool)
-        if self.cuts:
-            at = device.to_host(X)[:, : len(self.cuts)]
-            # a coordinate that is no number goes to any one chunk, which says so
-            at = wrap_positions(np.where(np.isfinite(at), at, 0), self.period[: len(self.cuts)])
-            for axis in range(len(self.cuts)):
-                rows, block, owned = self._spread(axis, at, rows, block, owned)
+        block, copied, copy_block = self._blocks_of(device.to_host(X)) if self.cuts else _all_in_one(n)
         if self.groups > 1:
-            block = block + (device.to_host(group)[rows].astype(np.int64) % self.groups) * self.n_blocks
-        order = np.argsort(block * n + rows, kind="stable" if len(rows) == n else None)
-        ends = np.searchsorted(block[order], np.arange(len(self) + 1))
+            number = device.to_host(group).astype(np.int64) % self.groups * self.n_blocks
+            block, copy_block = block + number, copy_block + number[copied]
         chunks = []
+        by_block, ends = _sorted_by(block, len(self))
+        copies, copy_ends = _sorted_by(copy_block, len(self))
         for number in range(len(self)):
-            mine = order[ends[number] : ends[number + 1]]
-            part = {name: device.take(values, rows[mine]) for name, values in columns.items()}
-            halo = owned[mine] if self.cuts else None
-            chunks.append(Chunk(part, first_id + rows[mine], halo, self.region(number)))
+            own = by_block[ends[number] : ends[number + 1]]
+            halo = copied[copies[copy_ends[number] : copy_ends[number + 1]]]
+            order = np.argsort(np.concatenate([own, halo]), kind="stable")
+            rows = np.concatenate([own, halo])[order]
+            part = {name: device.take(values, rows) for name, values in columns.items()}
+            owned = order < len(own) if self.cuts else None
+            chunks.append(Chunk(part, first_id + rows, owned, self.region(number)))
         return chunks
 
-    def _spread(self, axis: int, positions: Any, rows: Any, block: Any, owned: Any) -> tuple[Any, Any, Any]:
-        """Give each (point, block) pair its block along `axis`, and one for each other that has the point in its halo.
+    def _blocks_of(self, X: Any) -> tuple[Any, Any, Any]:
+        """Return the block of each point, and of each copy for a halo the point and the block."""
+        at, cut = X[:, : len(self.cuts)], len(self.cuts)
+        home, is_near = np.empty(len(X), np.int64), np.empty(len(X), np.bool_)
+        find_home.run(len(X), at, self._levels, self.period[:cut], self.halo, home, is_near)
+        near = np.flatnonzero(is_near)
+        positions = wrap_positions(at[near], self.period[:cut])
+        rows, block = np.arange(len(near)), np.zeros(len(near), np.int64)
+        for axis in range(cut):
+            rows, block = self._spread(axis, positions, rows, block)
+        is_copy = block != home[near[rows]]
+        return home, near[rows[is_copy]], block[is_copy]
 
-        The pairs for halos stand behind all others.
-        """
-        planes, counts, first = self._levels[axis]
-        if planes.shape[1] == 0:
-            return rows, block, owned
+    def _spread(self, axis: int, positions: Any, rows: Any, block: Any) -> tuple[Any, Any]:
+        """Give each (point, block) pair one for every block along `axis` that holds the point or has it in its halo."""
+        _, counts, first = self._levels[axis]
         x = positions[rows, axis].astype(np.float64)
-        reach = self.halo + 4 * np.finfo(x.dtype).eps * np.abs(x)
-        home, low, high = (self._block_at(axis, at, block) for at in (x, x - reach, x + reach))
-        near = np.flatnonzero(low < high)
-        blocks = counts[block[near]]
-        times = np.minimum(high[near] - low[near] + 1, blocks)  # around a short period a block may be met twice
+        reach = self.halo + MARGIN * np.abs(x)
+        low, high = self._block_at(axis, x - reach, block), self._block_at(axis, x + reach, block)
+        times = np.minimum(high - low + 1, counts[block])  # around a short period a block may be met twice
         offset = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        here = (np.repeat(low[near], times) + offset) % np.repeat(blocks, times)
-        near = np.repeat(near, times)
-        other = here != home[near]
-        near, here = near[other], here[other]
-        return (
-            np.concatenate([rows, rows[near]]),
-            np.concatenate([first[block] + home, first[block[near]] + here]),
-            np.concatenate([owned, np.zeros(len(near), np.bool_)]),
-        )
+        here = (np.repeat(low, times) + offset) % np.repeat(counts[block], times)
+        return np.repeat(rows, times), np.repeat(first[block], times) + here
 
     def _block_at(self, axis: int, x: NDArray[np.float64], block: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of the block at `x` within those of its row; it goes on counting beyond a period."""
         planes, counts, _ = self._levels[axis]
         cycle = self.period[axis]
-        turns = np.floor(x / cycle).astype(np.int64) if cycle else np.int64(0)
-        x = x - turns * cycle if cycle else x
-        at = np.zeros(len(x), np.int64)
-        if len(planes) == 1:
-            at = np.searchsorted(planes[0], x, side="right")
-        else:
-            for plane in planes.T:
-                at += x >= plane[block]
-        return at + turns * counts[block]
+        turns = np.floor(x / cycle).astype(np.int64) if cycle else np.zeros(len(x), np.int64)
+        x = x - turns * cycle
+        at = turns * counts[block]
+        for plane in planes.T:
+            at = at + (x >= plane[block])
+        return at
+
+
+def _all_in_one(n: int) -> tuple[Any, Any, Any]:
+    nothing = np.empty(0, np.int64)
+    return np.zeros(n, np.int64), nothing, nothing
+
+
+def _sorted_by(block: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the places of `block` sorted by its values, equal ones as they come, and where each value begins."""
+    small = block.astype(np.uint16 if count < 1 << 16 else np.int64)  # NumPy sorts short numbers by counting
+    return np.argsort(small, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
 
 
 def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...]) -> tuple[Any, ...]:

@@ -37,12 +37,10 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     pieces = -(-n // (8192 if device is HOST else 64))
     heads = device.empty((3, pieces), np.int32)
     device.run(count_heads, pieces, keys, per_row, heads, grain=1)
-    cells_up_to, blocks_up_to, rows_up_to = (device.empty(pieces, np.int32) for _ in range(3))
-    for counts, up_to in zip(heads, (cells_up_to, blocks_up_to, rows_up_to), strict=True):
-        device.running_sum(counts, up_to)
-    n_cells, n_blocks, n_rows = (
-        int(device.to_host(up_to[pieces - 1 :])[0]) for up_to in (cells_up_to, blocks_up_to, rows_up_to)
-    )
+    up_to = tuple(device.empty(pieces, np.int32) for _ in range(3))
+    for k in range(3):
+        device.running_sum(heads[k], up_to[k])
+    n_cells, n_blocks, n_rows = (int(device.to_host(sums[pieces - 1 :])[0]) for sums in up_to)
     blocks = Blocks(
         grid,
         device.from_host(reach_table(grid, eps)),
@@ -56,7 +54,6 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         device.empty((rows if is_table else n_rows) + 1, np.int32),
         row_key if is_table else device.empty(n_rows, np.int64),
     )
-    up_to = (cells_up_to, blocks_up_to, rows_up_to)
     device.run(write_heads, pieces, keys, per_row, heads, up_to, is_table, blocks, grain=1)
     device.run(write_row_firsts, n_blocks, blocks)
     device.run(write_occupied, n_blocks, keys, blocks)

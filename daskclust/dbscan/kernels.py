@@ -103,7 +103,7 @@ def link_blocks(state, a, b, code, wraps, links):
     blocks, _, _, held, is_whole, is_near, parent = links
     here, there = held[a], held[b]
     if here == 0 or there == 0:
-        if here != 0:
+        if here != 0:  # several threads may write this: they all write the same
             is_near[b] = True
         if there != 0:
             is_near[a] = True

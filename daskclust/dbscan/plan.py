@@ -34,7 +34,7 @@ class Sets(NamedTuple):
     ids: Any  # (n,) ids of its own points
     set_of: NDArray[np.int32]  # (n,) the set of each, -1 for none
     is_core: NDArray[np.bool_]
-    others: NDArray[np.int64]  # (m, 2) own points that more sets are within eps of, and those sets
+    others: NDArray[np.int64]  # (m, 2) own points that further sets are within eps of, and those sets
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class DbscanPlan:
             raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
         if self.weighted:
             weight = device.argument(chunk.columns["weight"])
-            *_, bad = survey(device, weight.reshape(-1, 1))
+            *_, bad = survey(device, weight.reshape(len(X), 1))
             if bad < len(X):
                 raise_not_finite_value("sample_weight", device.to_host(weight[bad : bad + 1])[0], int(ids[bad]))
         for axis, (a, b) in enumerate(zip(low, high, strict=True)):
@@ -183,58 +183,68 @@ class DbscanPlan:
     def _sets(
         self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, parent: Any
     ) -> tuple[Sets, Fragments]:
-        """Return the sets that have own points or are within eps of one, and what goes up of them."""
+        """Return the sets that have own points or are within eps of one, and what goes up of them.
+
+        Sets that no other chunk has a part of and that are too small are dropped here.
+        """
         n, cells = len(chunk.ids), search.n_cells
         owned = np.ones(n, np.bool_) if chunk.owned is None else chunk.owned
         on_device = device.from_host(owned)
-        first, size = self._count(device, search, parent, on_device)
-        label = device.full(n, kernels.NONE, np.int32)
-        device.run(kernels.label_core, cells, search.start, search.stop, parent, label)
+        first, size = (device.to_host(each) for each in self._count(device, search, parent, on_device))
         order = device.to_host(search.order)[:n]
-        root = device.to_host(label).copy()
-        is_core = root != kernels.NONE
-        is_own = owned[order]
-        others = np.empty((0, 2), np.int64)
-        if not self.links_alone:
-            others = self._near_sets(device, search, parent, label)
-            others = others[is_own[others[:, 0]]]
-            root[others[::-1, 0]] = others[::-1, 1]  # the first of each
-        own_root = root[is_own]
-        used = np.unique(np.concatenate([own_root[own_root != kernels.NONE], others[:, 1]]))
-        number = np.full(cells, -1, np.int32)
+        is_core, root, others = self._roots(device, search, parent, owned[order])
+        is_shared = is_core & self._is_shared(device, chunk, search, on_device)
+
+        is_used, goes_on = np.zeros(cells + 1, np.bool_), np.zeros(cells + 1, np.bool_)  # the last for no set
+        is_used[root[owned[order]]] = True
+        is_used[others[:, 1]] = True
+        goes_on[root[is_shared]] = True
+        used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.least)))
+        number = np.full(cells + 1, -1, np.int32)
         number[used] = np.arange(len(used), dtype=np.int32)
 
-        own_set = np.full(n, -1, np.int32)
-        has = root != kernels.NONE
-        own_set[order[has]] = number[root[has]]
-        core_in_order = np.empty(n, np.bool_)
-        core_in_order[order] = is_core
+        set_of, core = np.empty(n, np.int32), np.empty(n, np.bool_)
+        set_of[order], core[order] = number[root], is_core
         place = np.cumsum(owned) - 1  # among the own points
-        pairs = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
-        sets = Sets(chunk.columns["X"][:0], chunk.ids[owned], own_set[owned], core_in_order[owned], pairs)
+        others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
+        shared = np.flatnonzero(is_shared & (number[root] >= 0))
+        sets = Sets(chunk.columns["X"][:0], chunk.ids[owned], set_of[owned], core[owned], others)
+        members = chunk.ids[order[shared]], number[root[shared]].astype(np.int64)
+        return sets, Fragments(chunk.ids[first[used]], size[used].astype(np.int64), *members)
 
-        shared = np.flatnonzero(is_core & self._is_shared(device, chunk, search, on_device))
-        shared = shared[number[root[shared]] >= 0]
-        firsts, sizes = chunk.ids[device.to_host(first)[used]], device.to_host(size)[used].astype(np.int64)
-        return sets, Fragments(firsts, sizes, chunk.ids[order[shared]], number[root[shared]].astype(np.int64))
+    def _roots(
+        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, is_own: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.int32], NDArray[np.int64]]:
+        """Return which sorted points are core points, the root of each point's set, and further sets of border points.
 
-    def _near_sets(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, label: Any) -> Any:
-        """Return (m, 2): sorted points that are no core points, and the roots of the sets within eps of them.
-
-        Each search gives the next larger root of every point; most have one or none.
+        A root is the number of a cell, or that of all cells for none. The last is (m, 2): own points that are within
+        eps of several sets, and the roots of all but the first of these.
         """
-        core = device.to_host(label) != kernels.NONE
-        above = device.full(len(core), -1, np.int32)
-        found: list[NDArray[np.int64]] = []
-        while True:
-            label = device.full(len(core), kernels.NONE, np.int32)
+        label = device.full(len(is_own), kernels.NONE, np.int32)
+        device.run(kernels.label_core, search.n_cells, search.start, search.stop, parent, label)
+        root = device.to_host(label).copy()
+        is_core = root != kernels.NONE
+        others = np.empty((0, 2), np.int64)
+        if not self.links_alone:
+            first, *further = self._near_roots(device, search, parent, len(root))
+            root = np.where(is_core, root, first)
+            points = [np.flatnonzero((roots != kernels.NONE) & is_own & ~is_core) for roots in further]
+            pairs = [np.stack([at, roots[at]], axis=1) for at, roots in zip(points, further, strict=True)]
+            others = np.concatenate([others, *pairs])
+        return is_core, np.minimum(root, np.int32(search.n_cells)), others
+
+    def _near_roots(
+        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, n: int
+    ) -> list[NDArray[np.int32]]:
+        """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
+        above = device.full(n, -1, np.int32)
+        found: list[NDArray[np.int32]] = []
+        while not found or (found[-1] != kernels.NONE).any():
+            label = device.full(n, kernels.NONE, np.int32)
             search.label_border(parent, above, label)
-            roots = device.to_host(label)
-            points = np.flatnonzero((roots != kernels.NONE) & ~core)
-            if len(points) == 0:
-                return np.concatenate(found) if found else np.empty((0, 2), np.int64)
-            found.append(np.stack([points, roots[points].astype(np.int64)], axis=1))
-            above = label  # NONE where there is no further: no root is larger
+            found.append(device.to_host(label))
+            above = label  # NONE where there is none: no root is larger
+        return found
 
     def _is_shared(self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, owned: Any) -> Any:
         """Return which sorted points other chunks may have as well."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.arrays import HOST, Cuda, Host
+from daskclust.core.cells import PAD
 from daskclust.core.survey import survey
 from daskclust.core.unionfind import flatten, start
 from daskclust.dbscan import core_points, kernels
@@ -50,7 +51,7 @@ class BlockSearch:
         all their neighbours here, or None where all have.
         """
         device, blocks = self._device, self.blocks
-        count = device.empty(self._n + 16, np.int32)
+        count = device.empty(self._n + PAD, np.int32)
         if weight is None:
             population = device.empty(self._n_blocks, np.int32)
             device.run(core_points.start_population, self._n_blocks, blocks, population)
@@ -61,7 +62,7 @@ class BlockSearch:
             )
         else:
             least = np.int32(1)
-            low, *_ = survey(device, weight.reshape(-1, 1))
+            low, *_ = survey(device, weight.reshape(self._n, 1))
             is_negative = bool(low[0] < 0)
             args = blocks, self.limits, float(enough), is_negative, weight, count
             device.run(core_points.weigh_neighbours, self._n_blocks, *args, grain=512)
