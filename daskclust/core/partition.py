@@ -139,7 +139,7 @@ class Partition:
         cycle = self.period[axis]
         turns = np.floor(x / cycle).astype(np.int64) if cycle else np.zeros(len(x), np.int64)
         x = x - turns * cycle
-        at = turns * counts[block]
+        at: NDArray[np.int64] = turns * counts[block]
         for plane in planes.T:
             at = at + (x >= plane[block])
         return at
