@@ -15,6 +15,7 @@ from daskclust.core.jit import body, in_threads, kernel, thread_count
 from daskclust.dbscan.blocks import CELL_BITS, Blocks, Grid, reach_table, with_blocks
 
 _MOST_KEYS = 2**62
+_MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
 _KEY_BITS = 63
 
 
@@ -22,7 +23,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`."""
     n, d = X.shape
     rank = row_key = device.empty(0, np.int64)
-    if _span(grid) >= _MOST_KEYS:
+    if _span(grid) >= _MOST_KEYS or grid.blocks[2] >= _MOST_SHORT:
         grid = _without_gaps(device, X, grid)
     if _span(grid) >= _MOST_KEYS:
         rank, row_key = _ranked_rows(device, X, grid)
@@ -32,7 +33,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     device.run(write_keys, n, X, grid, rank, keys)
     del rank
     keys, order = _sorted(device, keys, rows * per_row)
-    is_table = len(row_key) > 0 or rows <= 4 * n + 65536
+    is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
 
     pieces = -(-n // (8192 if device is HOST else 64))
     heads = device.empty((3, pieces), np.int32)
@@ -50,7 +51,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         device.empty(n_blocks + 1, np.int32),
         device.empty(n_blocks, np.int64),
         device.empty(n_blocks, np.int32),
-        device.empty(n_blocks, np.int32),
+        device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
         device.empty((rows if is_table else n_rows) + 1, np.int32),
         row_key if is_table else device.empty(n_rows, np.int64),
     )
@@ -105,6 +106,11 @@ def _without_gaps(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
 
 def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid) -> tuple[Any, Any]:
     """Return the number of each point's row, of those that hold points, and which rows these are."""
+    if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
+        raise ValueError(
+            f"the periodic box is {' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, which "
+            "cannot be numbered; a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
+        )
     keys = device.empty(len(X), np.int64)
     one_column = grid._replace(blocks=(*grid.blocks[:2], 1))
     device.run(write_rows, len(X), X, one_column, keys)

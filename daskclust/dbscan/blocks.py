@@ -46,7 +46,7 @@ class Blocks(NamedTuple):
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin
     occupied: Any  # (blocks,) int64: a bit for each cell that holds points
     row: Any  # (blocks,) int32: the row of each block
-    column: Any  # (blocks,) int32: its place in the row
+    column: Any  # (blocks,) int32, or int64 where that is too short: its place in the row
     row_first: Any  # (rows + 1,) int32: where each row's blocks begin
     row_key: Any  # (rows,) int64: which row it is, where only those with points are kept; else empty
 

@@ -14,7 +14,7 @@ from daskclust.core.checks import check_points, check_positive, check_whole
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
 from daskclust.core.inputs import beside, is_dask, split_points
 from daskclust.core.partition import Partition
-from daskclust.dbscan.plan import DbscanPlan
+from daskclust.dbscan.plan import FINEST, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None
 _RESULTS = {"labels": np.int64, "is_core": np.bool_}
@@ -292,6 +292,11 @@ def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ..
             raise ValueError(
                 f"boxsize must be at least 2 {name} = {2 * eps:g}, got {period:g}: in a smaller box a point has "
                 f"several images within {name} of another; give a smaller {name}, or boxsize=None"
+            )
+        if period > FINEST * eps:
+            raise ValueError(
+                f"boxsize must be at most 2**45 {name} = {FINEST * eps:g}, got {period:g}; enlarge {name}, or give "
+                "boxsize=None"
             )
     return periods
 

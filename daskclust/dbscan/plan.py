@@ -23,7 +23,7 @@ from daskclust.dbscan import kernels
 from daskclust.dbscan.search import BlockSearch
 from daskclust.dbscan.tree import TreeSearch
 
-_FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
+FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
 _MOST_AXES = 3  # that cells serve
 
 
@@ -140,7 +140,7 @@ class DbscanPlan:
             if bad < len(X):
                 raise_not_finite_value("sample_weight", device.to_host(weight[bad : bad + 1])[0], int(ids[bad]))
         for axis, (a, b) in enumerate(zip(low, high, strict=True)):
-            if b - a > _FINEST * self.eps:
+            if b - a > FINEST * self.eps:
                 raise ValueError(
                     f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
                     "outliers, or enlarge eps"
