@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskclust.core.arrays import HOST, Cuda, Host
 from daskclust.core.cells import PAD, lower_bound, within_period
 from daskclust.core.jit import body, in_threads, kernel, thread_count
-from daskclust.dbscan.blocks import CELL_BITS, Blocks, Grid, reach_table, with_blocks
+from daskclust.dbscan.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
 _MOST_KEYS = 2**62
 _MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
@@ -46,6 +46,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         grid,
         device.from_host(reach_table(grid, eps)),
         device.empty((d, n + PAD), X.dtype),
+        device.empty((2 * d, -(-n // LUMP)), X.dtype),
         order,
         device.empty(n_cells + 1, np.int32),
         device.empty(n_blocks + 1, np.int32),
@@ -59,6 +60,7 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     device.run(write_row_firsts, n_blocks, blocks)
     device.run(write_occupied, n_blocks, keys, blocks)
     device.run(write_positions, n + PAD, X, blocks)
+    device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
     return blocks
 
 
@@ -284,3 +286,15 @@ def write_positions(place, X, blocks):
         blocks.order[place] = -1
         for k in range(len(period)):
             blocks.positions[k, place] = 0
+
+
+@kernel
+def write_boxes(lump, n, blocks):
+    """Write the box around a lump of sorted points."""
+    axes = len(blocks.grid.period)
+    for k in range(axes):
+        low = high = blocks.positions[k, lump * LUMP]
+        for i in range(lump * LUMP, min((lump + 1) * LUMP, n)):
+            low = min(low, blocks.positions[k, i])
+            high = max(high, blocks.positions[k, i])
+        blocks.boxes[k, lump], blocks.boxes[axes + k, lump] = low, high

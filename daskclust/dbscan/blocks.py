@@ -17,6 +17,7 @@ from daskclust.core.cells import lower_bound
 from daskclust.core.jit import body
 
 CELL_BITS = 6  # 64 cells a block
+LUMP = 64  # sorted points that share a box
 SELF = 13  # the code of a block itself among the 27 around it
 
 
@@ -41,6 +42,7 @@ class Blocks(NamedTuple):
     grid: Grid
     reach: Any  # (64, 27) int64: the cells of each neighbouring block within reach of a cell
     positions: Any  # (d, n + PAD) coordinates, periodic ones within [0, period)
+    boxes: Any  # (2 d, n / LUMP) the lowest, then the highest coordinates of LUMP points each
     order: Any  # (n + PAD,) int32: where the point stands in the input
     start: Any  # (cells + 1,) int32: where each cell's points begin
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin

@@ -10,6 +10,7 @@ from daskclust.core.ops import (
     count_bits,
     lane_width,
     like,
+    lowest,
     lowest_bit,
     places,
     point_at,
@@ -17,8 +18,8 @@ from daskclust.core.ops import (
     store,
     times,
 )
-from daskclust.dbscan.blocks import fold_around, fold_behind, sweep_row
-from daskclust.dbscan.kernels import are_near, distance2
+from daskclust.dbscan.blocks import LUMP, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.kernels import apart, are_near
 
 DOUBT = np.int32(-1)  # a count that only float64 can tell
 
@@ -76,31 +77,63 @@ def run_of(near, block, blocks):
 
 
 @body
-def count_near(state, a, b, code, wraps, context):
-    """Count the points of block b that are surely, and that are possibly, within eps of a few points of block a."""
-    blocks, limits, cells, own = context
-    sure, possible = state
-    surely2, possibly2, _ = limits
+def near_cells(cells, b, code, blocks):
+    """Return the mask of the cells of block b within reach of any of `cells` of a block."""
     near = np.int64(0)
     while cells != 0:
         near |= blocks.reach[lowest_bit(cells), code]
         cells &= cells - 1
-    near &= blocks.occupied[b]
-    one, zero = like(sure, 1), like(sure, 0)
+    return near & blocks.occupied[b]
+
+
+@body
+def count_near(state, a, b, code, wraps, context):
+    """Count the points of block b that are surely, and that are possibly, within eps of a few points of block a."""
+    blocks, limits, enough, cells, own = context
+    near = near_cells(cells, b, code, blocks)
     while near != 0:
         begin, end, near = run_of(near, b, blocks)
         if wraps:
-            possible = possible + like(possible, end - begin)  # only float64 tells
+            sure, possible = state
+            state = sure, possible + like(possible, end - begin)  # only float64 tells
+        elif end - begin < LUMP:
+            state = count_run(state, begin, end, own, blocks, limits)
         else:
-            for j in range(np.uint64(begin), np.uint64(end)):
-                step = own[0] - blocks.positions[0, j]
-                total = times(step, step)
-                for k in range(1, len(own)):
-                    step = own[k] - blocks.positions[k, j]
-                    total = total + times(step, step)
-                sure = sure + select(total <= surely2, one, zero)
-                possible = possible + select(total <= possibly2, one, zero)
+            state = count_lumps(state, begin, end, own, blocks, limits, enough)
+    return state
+
+
+@body
+def count_run(state, begin, end, own, blocks, limits):
+    """Count points `begin` to `end` - 1."""
+    sure, possible = state
+    one, zero = like(sure, 1), like(sure, 0)
+    for j in range(np.uint64(begin), np.uint64(end)):
+        step = own[0] - blocks.positions[0, j]
+        total = times(step, step)
+        for k in range(1, len(own)):
+            step = own[k] - blocks.positions[k, j]
+            total = total + times(step, step)
+        sure = sure + select(total <= limits[0], one, zero)
+        possible = possible + select(total <= limits[1], one, zero)
     return sure, possible
+
+
+@body
+def count_lumps(state, begin, end, own, blocks, limits, enough):
+    """Count points `begin` to `end` - 1, which are many: not those of lumps too far away, nor more than enough."""
+    axes = len(own)
+    while begin < end and lowest(state[0]) < enough:
+        lump = begin // LUMP
+        following = min((lump + 1) * LUMP, end)
+        total = like(own[0], 0)
+        for k in range(axes):
+            gap = apart(blocks.boxes[k, lump] - own[k], own[k] - blocks.boxes[axes + k, lump])
+            total = total + times(gap, gap)
+        if lowest(total) <= limits[1]:
+            state = count_run(state, begin, following, own, blocks, limits)
+        begin = following
+    return state
 
 
 fold_counts = fold_around.bind(meet=count_near)
@@ -108,12 +141,15 @@ fold_counts = fold_around.bind(meet=count_near)
 
 @body
 def count_exactly(state, a, b, code, wraps, context):
-    """Count the points of block b that are within eps of point i, in float64."""
-    blocks, limits, enough, i = context
-    begin, end = blocks.start[blocks.first_cell[b]], blocks.start[blocks.first_cell[b + 1]]
-    for j in range(begin, end):
-        if state < enough and distance2(i, j, blocks.positions, blocks.grid.period) <= limits[2]:
-            state += 1
+    """Count the points of block b that are within eps of point i of block a, up to `enough` of them."""
+    blocks, limits, enough, cells, i = context
+    near = near_cells(cells, b, code, blocks)
+    while near != 0 and state < enough:
+        j, end, near = run_of(near, b, blocks)
+        while j < end and state < enough:
+            if are_near(i, j, wraps, blocks, limits):
+                state += 1
+            j += 1
     return state
 
 
@@ -127,12 +163,12 @@ def count_some(a, cells, i, end, blocks, limits, enough, count):
         m = min(end - i, lane_width())
         own = point_at(blocks.positions, i, m, blocks.grid.period)
         zero = like(places(np.int64(i), own[0]), 0)
-        sure, possible = fold_counts((zero, zero), a, blocks, (blocks, limits, cells, own))
+        sure, possible = fold_counts((zero, zero), a, blocks, (blocks, limits, enough, cells, own))
         found = select(possible >= enough, like(zero, DOUBT), sure)
         store(count, i, m, select(sure >= enough, like(zero, enough), found))
         for j in range(i, i + m):
             if count[j] == DOUBT:
-                count[j] = fold_exact(np.int32(0), a, blocks, (blocks, limits, enough, j))
+                count[j] = fold_exact(np.int32(0), a, blocks, (blocks, limits, enough, cells, j))
         i += m
 
 
@@ -188,10 +224,11 @@ def weigh_near(state, a, b, code, wraps, context):
         return state
     near = blocks.reach[bit, code] & blocks.occupied[b]
     while near != 0:
-        begin, end, near = run_of(near, b, blocks)
-        for j in range(begin, end):
+        j, end, near = run_of(near, b, blocks)
+        while j < end and high < enough:
             if are_near(i, j, wraps, blocks, limits):
                 high, low = add_exactly(high, low, weight[blocks.order[j]])
+            j += 1
     return high, low
 
 

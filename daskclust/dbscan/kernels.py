@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.jit import body, kernel
-from daskclust.core.ops import atomic_add, atomic_min, count_bits, lowest_bit, times
+from daskclust.core.ops import atomic_add, atomic_min, count_bits, like, lowest_bit, select, times
 from daskclust.core.unionfind import find, unite
-from daskclust.dbscan.blocks import SELF, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.blocks import LUMP, SELF, fold_around, fold_behind, sweep_row
 
 NONE = np.int32(2**31 - 1)  # no cluster
 
@@ -48,6 +48,37 @@ def are_near(i, j, wraps, blocks, limits):
 
 
 @body
+def apart(below, above):
+    """Return the larger of two differences, 0 if both are negative."""
+    gap = select(below > above, below, above)
+    return select(gap > like(gap, 0), gap, like(gap, 0))
+
+
+@body
+def point_gap2(i, lump, blocks):
+    """Return the squared distance of point i from the box of a lump: as computed, no point there is nearer."""
+    axes = len(blocks.grid.period)
+    total = like(blocks.positions[0, i], 0)
+    for k in range(axes):
+        x = blocks.positions[k, i]
+        gap = apart(blocks.boxes[k, lump] - x, x - blocks.boxes[axes + k, lump])
+        total = total + times(gap, gap)
+    return total
+
+
+@body
+def lump_gap2(one, other, blocks):
+    """Return the squared distance of the boxes of two lumps: as computed, no two of their points are nearer."""
+    axes = len(blocks.grid.period)
+    total = like(blocks.boxes[0, one], 0)
+    for k in range(axes):
+        below = blocks.boxes[k, one] - blocks.boxes[axes + k, other]
+        gap = apart(below, blocks.boxes[k, other] - blocks.boxes[axes + k, one])
+        total = total + times(gap, gap)
+    return total
+
+
+@body
 def cell_at(block, bit, blocks):
     """Return the number of the cell with this bit, of a block that has it."""
     return blocks.first_cell[block] + count_bits(blocks.occupied[block] & ((np.int64(1) << bit) - 1))
@@ -57,9 +88,35 @@ def cell_at(block, bit, blocks):
 @body
 def cells_touch(c, d, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of one of cell d."""
-    for i in range(blocks.start[c], stop[c]):  # noqa: SIM110 (numba)
-        if touches(i, d, wraps, blocks, stop, limits):
+    if stop[c] - blocks.start[c] > stop[d] - blocks.start[d]:
+        c, d = d, c  # go through the smaller one
+    i, end = blocks.start[c], stop[c]
+    if wraps or end - i < LUMP:
+        while i < end:
+            if touches(i, d, wraps, blocks, stop, limits):
+                return True
+            i += 1
+        return False
+    while i < end:
+        following = min((i // LUMP + 1) * LUMP, end)
+        if lump_touches(i, following, d, blocks, stop, limits):
             return True
+        i = following
+    return False
+
+
+@body
+def lump_touches(begin, end, c, blocks, stop, limits):
+    """Return True where a core point of cell c is within eps of one of points `begin` to `end` - 1, all of one lump."""
+    j = blocks.start[c]
+    while j < stop[c]:
+        following = min((j // LUMP + 1) * LUMP, stop[c])
+        if lump_gap2(begin // LUMP, j // LUMP, blocks) <= limits[1]:
+            for i in range(begin, end):
+                near = point_gap2(i, j // LUMP, blocks) <= limits[1]
+                if near and any_near(i, j, following, False, blocks, limits):
+                    return True
+        j = following
     return False
 
 
@@ -212,7 +269,22 @@ def lower_label(label, i, near, b, wraps, context):
 @body
 def touches(i, c, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of point i."""
-    for j in range(blocks.start[c], stop[c]):  # noqa: SIM110 (numba)
+    j, end = blocks.start[c], stop[c]
+    if wraps or end - j < LUMP:
+        return any_near(i, j, end, wraps, blocks, limits)
+    while j < end:
+        following = min((j // LUMP + 1) * LUMP, end)
+        near = point_gap2(i, j // LUMP, blocks) <= limits[1]
+        if near and any_near(i, j, following, wraps, blocks, limits):
+            return True
+        j = following
+    return False
+
+
+@body
+def any_near(i, begin, end, wraps, blocks, limits):
+    """Return True where one of points `begin` to `end` - 1 is within eps of point i."""
+    for j in range(begin, end):  # noqa: SIM110 (numba)
         if are_near(i, j, wraps, blocks, limits):
             return True
     return False

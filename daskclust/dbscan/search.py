@@ -11,7 +11,7 @@ from daskclust.core.cells import PAD
 from daskclust.core.survey import survey
 from daskclust.core.unionfind import flatten, start
 from daskclust.dbscan import core_points, kernels
-from daskclust.dbscan.blocking import sort_into_blocks
+from daskclust.dbscan.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.blocks import make_grid
 
 
@@ -72,6 +72,7 @@ class BlockSearch:
         self.stop = device.empty(self.n_cells, np.int32)
         self._held = device.empty(self._n_blocks, np.int64)
         device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
+        device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
     def link(self) -> Any:
         """Return the root of the set of cells that each cell belongs to: sets whose core points are within eps."""
