@@ -140,7 +140,7 @@ def planes(draw, case, axes=3):
     for axis in range(draw(st.integers(0, min(case.X.shape[1], axes)))):
         cycle = case.period[axis] if case.period else 0.0
         low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
-        inside = st.floats(low, high, exclude_min=True, exclude_max=True, width=32 if high - low > 1e-3 else 64)
+        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
         at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
         asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
         cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
