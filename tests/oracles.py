@@ -150,3 +150,62 @@ def groups_of(edges: np.ndarray, n: int) -> np.ndarray:
         root = root[root]
         changed = not np.array_equal(root, before)
     return root
+
+
+# --------------------------------------------------------------------------------------- DBSCAN and friends-of-friends
+class Groups(NamedTuple):
+    """DBSCAN's results in the order of the points."""
+
+    labels: np.ndarray
+    is_core: np.ndarray
+
+
+def pairs_within(X: np.ndarray, eps: float, period: tuple[float, ...] = ()) -> np.ndarray:
+    """Return which pairs of points are within `eps`, in float64 whatever the precision of X."""
+    total = np.zeros((len(X), len(X)))
+    for axis in range(X.shape[1]):
+        cycle = period[axis] if period else 0.0
+        x = (within_period(X[:, axis], cycle) if cycle else X[:, axis]).astype(np.float64)
+        step = np.abs(x[:, None] - x[None, :])
+        if cycle:
+            step = np.minimum(step, cycle - step)
+        total = total + step * step
+    return total <= eps * eps
+
+
+def dbscan(
+    X: np.ndarray,
+    eps: float,
+    min_samples: int,
+    *,
+    weight: np.ndarray | None = None,
+    period: tuple[float, ...] = (),
+    least: int = 1,
+) -> Groups:
+    """Return labels by the definition: core points, what is reached from each, and the smallest label for borders.
+
+    Weights are added without rounding and their sum is rounded once. Clusters of fewer than `least` core points are
+    noise.
+    """
+    near = pairs_within(X, eps, period)
+    weight = np.ones(len(X)) if weight is None else np.asarray(weight, np.float64)
+    is_core = np.array([math.fsum(weight[row]) >= min_samples for row in near], bool)
+    labels = np.full(len(X), -1, np.int64)
+    seen, number = np.zeros(len(X), bool), 0
+    for first in np.flatnonzero(is_core):
+        if seen[first]:
+            continue
+        members = newest = np.arange(len(X)) == first
+        while newest.any():
+            newest = near[newest].any(axis=0) & is_core & ~members
+            members = members | newest
+        seen |= members
+        if members.sum() >= least:
+            labels[members] = number
+            number += 1
+    cores = is_core & (labels >= 0)
+    for i in np.flatnonzero(~cores):
+        reached = labels[near[i] & cores]
+        if len(reached):
+            labels[i] = reached.min()
+    return Groups(labels, cores)

@@ -7,14 +7,18 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskclust import CLUE, GaussianKernel
+from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel
 
 EXCEPTIONS = {
-    "check_all_zero_sample_weights_error": "weights of zero have a right answer here, densities of zero",
+    "CLUE": {"check_all_zero_sample_weights_error": "weights of zero have a right answer here, densities of zero"},
+    "DBSCAN": {"check_all_zero_sample_weights_error": "weights of zero have a right answer here, no core points"},
 }
 
 
-@parametrize_with_checks([CLUE(1.0, 2.0)], expected_failed_checks=lambda estimator: EXCEPTIONS)
+@parametrize_with_checks(
+    [CLUE(1.0, 2.0), DBSCAN(), FriendsOfFriends(0.5)],
+    expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator).__name__, {}),
+)
 def test_estimator_checks(estimator, check):
     check(estimator)
 
@@ -56,3 +60,35 @@ def test_zero_weights_are_zero_densities(X):
 
 def test_rhoc_zero_makes_no_outliers(X):
     assert (CLUE(0.5, 0.0).fit(X).labels_ >= 0).all()
+
+
+def test_parameters_of_dbscan_are_stored_as_given(X):
+    boxsize = [None, 6.28]
+    dbscan, friends = DBSCAN(1, min_samples=3, boxsize=boxsize), FriendsOfFriends(1, min_members=3, boxsize=boxsize)
+    assert dbscan.get_params()["boxsize"] is boxsize
+    assert friends.get_params() == {"linking_length": 1, "min_members": 3, "boxsize": boxsize}
+    for estimator in (dbscan, friends):
+        assert clone(estimator).get_params() == estimator.get_params()
+        before = dict(estimator.get_params())
+        assert estimator.fit(X) is estimator
+        assert estimator.get_params() == before
+        again = pickle.loads(pickle.dumps(estimator))
+        np.testing.assert_array_equal(again.labels_, estimator.labels_)
+        np.testing.assert_array_equal(again.components_, estimator.components_)
+        np.testing.assert_array_equal(clone(estimator).fit_predict(X), estimator.labels_)
+    assert dbscan.set_params(eps=7).eps == 7
+
+
+def test_all_parameters_of_their_dbscan():
+    """A grid of its parameters, and code that sets them by name, works with ours."""
+    import sklearn.cluster
+
+    theirs = sklearn.cluster.DBSCAN().get_params()
+    assert DBSCAN().get_params() == {**theirs, "boxsize": None}
+    assert DBSCAN(**theirs).get_params() == DBSCAN().get_params()
+
+
+def test_zero_weights_make_no_core_points(X):
+    fitted = DBSCAN(0.5).fit(X, sample_weight=np.zeros(len(X)))
+    assert (fitted.labels_ == -1).all()
+    assert fitted.n_clusters_ == 0

@@ -180,7 +180,10 @@ def fold_around(state, a, blocks, context):
 
 @body
 def fold_behind(state, a, blocks, context):
-    """Fold `meet` over block `a` and the half of the blocks around it that lie behind it: so each pair is met once."""
+    """Fold `meet` over block `a` and the half of the blocks around it that lie behind it: so each pair is met once.
+
+    Where a period is two blocks long, each lies behind the other, and pairs are met from both sides.
+    """
     grid = blocks.grid
     x, y = row_of(a, blocks)
     state = fold_row(state, a, x * grid.blocks[1] + y, SELF, 1, grid.always_wraps, blocks, context)

@@ -1,0 +1,101 @@
+"""Compile and assemble every CUDA kernel that DBSCAN and friends-of-friends launch, without a GPU.
+
+The CUDA path's results, as the recorder finds them on the CPU, are compared with brute force too.
+"""
+
+import numpy as np
+import pytest
+from dbscan_cases import Case, assert_answer
+
+from daskclust.dbscan.blocks import Blocks
+from daskclust.dbscan.plan import DbscanPlan
+from ptx.recorder import check, make_recorder
+
+pytestmark = pytest.mark.ptx
+
+OF_ALL = {"_survey_point", "write_keys", "copy", "gather", "count_heads", "write_heads", "write_row_firsts", "fill"}
+OF_ALL |= {"write_occupied", "write_positions", "start", "link_within", "link_block", "flatten", "first_points"}
+OF_ALL |= {"mark_first", "number_cells", "write_labels", "running_sum"}
+OF_CORES = {"gather_core", "label_border"}
+OF_COUNTS = OF_CORES | {"start_population", "spread_population_of", "count_neighbours"}
+OF_WEIGHTS = OF_CORES | {"weigh_neighbours"}
+OF_CHUNKS = {"forget_far", "label_core", "mark_shared"}
+
+# A row's number is 64 bits, and divided once for each block, not for each point.
+MAY_DIVIDE = ("count_heads", "write_heads", "spread_population_of", "count_neighbours", "weigh_neighbours")
+MAY_DIVIDE += ("link_block", "label_border")
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    from daskclust.dbscan import plan
+
+    recorder = make_recorder()
+    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
+    return recorder
+
+
+def names(launched):
+    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+
+
+def case_of(d, dtype, weighted=False, period=(), min_samples=4, n=200):
+    rng = np.random.default_rng(d)
+    X = rng.uniform(0, {1: 60.0, 2: 8.0, 3: 4.0}[d], (n, d)).astype(dtype)
+    return Case(X, 0.7, min_samples, rng.integers(-1, 9, n) / 4 if weighted else None, period)
+
+
+def run_in_blocks(case):
+    """Run the plan on two blocks with halos, as workers do, and compare what they give with brute force."""
+    period = case.period or (0.0,) * case.X.shape[1]
+    plan = DbscanPlan(case.eps, case.min_samples, 2 if case.min_samples == 2 else 1, period, case.weight is not None)
+    columns = {"X": case.X} if case.weight is None else {"X": case.X, "weight": case.weight}
+    chunks = case.partition([float(np.median(case.X[:, 0]))]).split(columns, 0)
+    locals_, frontiers = zip(*[plan.local(plan.measure(chunk)) for chunk in chunks], strict=True)
+    wanted = case.answer()
+    for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
+        got = plan.finish(local, mine)
+        np.testing.assert_array_equal(got["labels"], wanted.labels[plan.owned_ids(local)])
+        np.testing.assert_array_equal(got["is_core"], wanted.is_core[plan.owned_ids(local)])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, d, dtype):
+    """With counts and with weights, of all points and in blocks, open and periodic."""
+    for period in ((), (4.0,) * d):
+        case = case_of(d, dtype, False, period)
+        assert_answer(case.fit(), case.answer())
+        run_in_blocks(case)
+    assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_CHUNKS
+    case = case_of(d, dtype, weighted=True)
+    assert_answer(case.fit(), case.answer())
+    run_in_blocks(case)
+    assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_WEIGHTS | OF_CHUNKS
+    compiled = {name.split("_grid_")[0] for _, name, _ in check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)}
+    assert compiled == (names(recorder.launched) - {"running_sum"}) | {"_scan_blocks", "_add_before"}
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_friends_launch_what_links_need(recorder, d):
+    case = case_of(d, np.float32, min_samples=2)
+    assert_answer(case.fit(), case.answer())
+    assert names(recorder.launched) == OF_ALL
+    run_in_blocks(case)
+    assert names(recorder.launched) == OF_ALL | {"label_core", "mark_shared"}
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_wide_spaces_assemble(recorder, tmp_path, monkeypatch, d):
+    """Columns in 64 bits, and rows by rank."""
+    case = case_of(d, np.float64, period=(1e12,) * d)
+    case.X[::3] += 5e11
+    assert_answer(case.fit(), case.answer())
+    assert names(recorder.launched) == OF_ALL | OF_COUNTS | ({"write_rows"} if d == 2 else set())
+    columns = [kernel for kernel, args in recorder.launched if kernel != "running_sum" and has_long_columns(args)]
+    assert {kernel.__name__ for kernel in columns} >= {"link_block", "count_neighbours", "write_heads"}
+    assert check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
+
+
+def has_long_columns(args):
+    return any(isinstance(each, Blocks) and each.column.dtype == np.int64 for each in args)
