@@ -60,12 +60,12 @@ def test_cluster_sizes_are_those_of_the_paper(kind: Any) -> None:
     mean, deviation = FIGURE_3[kind]
     shapes = make_shapes(np.random.default_rng(3), KINDS[kind], 8_000)
     size = np.diff(shapes.start)
-    assert size.mean() == pytest.approx(mean, rel=0.01)
-    assert size.std() == pytest.approx(deviation, rel=0.04)
+    assert size.mean() == pytest.approx(mean, rel=0.004)
+    assert size.std() == pytest.approx(deviation, rel=0.015)
     n_hits = 400_000
     drawn = np.bincount(datasets.timepix(n_hits, kind=kind, rng=5)["truth"])
-    # Five standard errors of a mean over as many clusters as there are.
-    assert drawn.mean() == pytest.approx(mean, abs=5 * deviation / np.sqrt(len(drawn)))
+    # Three standard errors of a mean over as many clusters as there are.
+    assert drawn.mean() == pytest.approx(mean, abs=3 * deviation / np.sqrt(len(drawn)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,7 +158,8 @@ def test_blocks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (np.diff(ds["toa"]) >= 0).all()
     assert len(np.unique(np.stack([ds[v].values for v in ("x", "y", "truth")]), axis=1)[0]) == 20_000
     size = np.bincount(ds["truth"])
-    assert 15 < size.mean() < 30
+    mean, deviation = FIGURE_3["pion45"]
+    assert size.mean() == pytest.approx(mean, abs=3 * deviation / np.sqrt(len(size)))
 
 
 @given(disorder=st.floats(0, 1e5), seed=st.integers(0, 5))

@@ -101,6 +101,54 @@ def test_labels_may_be_an_array_or_another_variable(hits: xr.Dataset) -> None:
     np.testing.assert_array_equal(layer(named, "label"), layer(lazy, "label"))
 
 
+def test_labels_may_be_chips_or_coordinates(hits: xr.Dataset) -> None:
+    ds = datasets.timepix(2_000, chips=2, rng=0)
+    pictures = plot.event_display(ds, "chip")
+    assert pictures.keys() == [0, 1]
+    assert set(np.unique(layer(pictures[1], "label"))[:-1]) == {1}
+    some = hits.isel(hit=slice(0, 1000))
+    for draw in (plot.event_display, plot.hit_map):
+        np.testing.assert_array_equal(
+            layer(draw(some.set_coords(["x", "y", "label", "tot"])), "hits"), layer(draw(some), "hits")
+        )
+    lazy = plot.event_display(some.drop_vars("label"), some.chunk(hit=100)["label"].data)
+    np.testing.assert_array_equal(layer(lazy, "label"), layer(plot.event_display(some), "label"))
+
+
+class OnDevice:
+    """An array that lives on a GPU, and refuses to be looked at."""
+
+    __cuda_array_interface__ = ()
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.shape, self.dtype, self.ndim = values, values.shape, values.dtype, values.ndim
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("not on the host")
+
+    def __array_function__(self, *args: Any) -> Any:
+        raise TypeError("not on the host")
+
+    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("not on the host")
+
+    def __getitem__(self, key: Any) -> Any:
+        return OnDevice(self.values[key])
+
+    def copy_to_host(self, stream: Any = 0) -> Any:
+        return self.values
+
+
+def test_hits_and_labels_on_a_gpu_are_drawn(hits: xr.Dataset) -> None:
+    some = hits.isel(hit=slice(0, 1000))
+    away = some.copy(data={name: OnDevice(some[name].values) for name in some.data_vars}).set_coords("x")
+    np.testing.assert_array_equal(layer(plot.event_display(away), "tot"), layer(plot.event_display(some), "tot"))
+    given = plot.event_display(some.drop_vars("label"), OnDevice(some["label"].values))
+    np.testing.assert_array_equal(layer(given, "label"), layer(plot.event_display(some), "label"))
+    given = plot.event_display(some.drop_vars("label"), some["label"])
+    np.testing.assert_array_equal(layer(given, "label"), layer(plot.event_display(some), "label"))
+
+
 def test_chips_have_a_picture_each() -> None:
     ds = datasets.timepix(5_000, chips=3, rng=0)
     for pictures in (plot.event_display(ds), plot.hit_map(ds)):
@@ -215,6 +263,21 @@ def test_size_spectrum_counts_every_cluster(table: xr.Dataset) -> None:
         assert options["logx"]
         assert options["logy"]
         assert options["ylim"][0] < bars.dimension_values(1)[bars.dimension_values(1) > 0].min()
+
+
+def test_numbers_without_points_are_no_clusters() -> None:
+    table = xr.Dataset({"size": ("cluster", [0, 3, 0, 1])})
+    for draw in (plot.size_spectrum, plot.cluster_sizes):
+        bars = draw(table)
+        assert contents(bars, 1.0 if draw is plot.size_spectrum else np.diff(bars.edges)).sum() == 2
+        title = hv.Store.lookup_options("bokeh", bars, "plot").kwargs["title"]
+        assert title == "2 clusters, 2 without points"
+
+
+def test_times_that_are_missing_are_told() -> None:
+    ds = xr.Dataset({"toa": ("cluster", [0.0, np.nan, 5.0])})
+    options = hv.Store.lookup_options("bokeh", plot.rate(ds), "plot").kwargs
+    assert options["title"] == "2 clusters, 1 without toa"
 
 
 def test_values_that_are_missing_are_told() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.arrays import device_of
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
@@ -20,9 +22,27 @@ def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None
         known = ", ".join(map(str, ds.variables)) or "none"
         raise ValueError(f"the Dataset has no variable {missing[0]!r}, which the picture needs; it has {known}")
     names = [*needed, *(name for name in wanted if name is not None and name in ds.variables and name not in needed)]
-    chosen = ds[list(dict.fromkeys(names))].compute()
-    # arrays on a GPU
-    return chosen.map(lambda array: array.copy(data=array.data.get()) if hasattr(array.data, "get") else array)
+    chosen = ds[list(dict.fromkeys(names))].reset_coords().compute()
+    return chosen.map(lambda array: array.copy(data=on_host(array.data)))
+
+
+def on_host(values: Any) -> npt.NDArray[Any]:
+    """Return values of any class as a numpy array, computed if they are lazy."""
+    values = values.data if isinstance(values, xr.DataArray) else values
+    values = values.compute() if hasattr(values, "__dask_graph__") else values
+    return np.asarray(device_of(values).to_host(values))
+
+
+def finite(array: xr.DataArray, name: str) -> tuple[npt.NDArray[np.float64], str]:
+    """Return values that are finite, and words on how many are not."""
+    values = np.asarray(array.values, dtype=np.float64)
+    there = values[np.isfinite(values)]
+    return there, without(values.size - there.size, name)
+
+
+def without(missing: int, name: str) -> str:
+    """Return words for a title on how many have no `name`."""
+    return f", {missing:,} without {name}" if missing else ""
 
 
 def dimension(array: xr.DataArray, words: str) -> hv.Dimension:

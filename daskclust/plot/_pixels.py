@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.labels import NOISE
-from daskclust.plot._data import dimension, in_memory, in_time_units
+from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
 from daskclust.plot._elements import COLORS, NOISE_COLOR, hv, with_options
 
 Array = npt.NDArray[Any]
@@ -139,7 +139,7 @@ def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -
     """Return what is drawn, and the Dataset of it for its units."""
     if color not in (None, "label", "tot"):
         raise ValueError(f"color must be 'label', 'tot' or None, got {color!r}")
-    if labels is None and "label" in ds:
+    if labels is None and "label" in ds.variables:
         labels = "label"
     needed = ["x", "y", "toa"]
     needed += ["tot"] * (color == "tot" or labels is None) + ["chip"] * (chip is not None)
@@ -147,9 +147,9 @@ def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -
     loaded = in_memory(ds, needed, ("tot", "chip"))
     columns = {str(name): loaded[name].values for name in loaded}
     if isinstance(labels, str):
-        columns["label"] = columns.pop(labels)
+        columns["label"] = columns[labels]
     elif labels is not None:
-        columns["label"] = np.asarray(labels)
+        columns["label"] = on_host(labels)
         if columns["label"].shape != columns["x"].shape:
             raise ValueError(
                 f"labels have shape {columns['label'].shape}, the hits {columns['x'].shape}; give one for each hit"

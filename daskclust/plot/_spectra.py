@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.plot._data import check_bins, counted, dimension, in_memory, in_time_units
+from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, in_time_units, without
 from daskclust.plot._elements import histogram, hv
 
 Float = npt.NDArray[np.float64]
@@ -48,7 +48,7 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     4
     """
     check_bins(bins)
-    values, note = _finite(in_memory(table, (weight,))[weight], weight)
+    values, note = finite(in_memory(table, (weight,))[weight], weight)
     positive = values[values > 0]
     if log and positive.size:
         edges = _log_edges(positive, bins)
@@ -75,7 +75,7 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     Returns
     -------
     holoviews.Histogram
-        Counts of clusters.
+        Counts of clusters. Numbers without points are left out, and counted in the title.
 
     Raises
     ------
@@ -108,7 +108,8 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
     Returns
     -------
     holoviews.Histogram
-        Counts of clusters, divided by how many sizes are in a bin: a power law is a straight line.
+        Counts of clusters, divided by how many sizes are in a bin: a power law is a straight line. Numbers without
+        points are left out, and counted in the title.
 
     Raises
     ------
@@ -159,7 +160,7 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     'ToT of a hit (ns)'
     """
     check_bins(bins)
-    values, note = _finite(in_memory(ds, ("tot",))["tot"], "tot")
+    values, note = finite(in_memory(ds, ("tot",))["tot"], "tot")
     edges = _TOT_TICK * _whole_edges(values / _TOT_TICK, bins, log=log)
     values = np.clip(values, edges[0], edges[-1])
     what = counted(ds["tot"])
@@ -198,7 +199,7 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     'time of flight (ms)'
     """
     check_bins(bins)
-    values, note = _finite(in_memory(ds, ("tof",))["tof"], "tof")
+    values, note = finite(in_memory(ds, ("tof",))["tof"], "tof")
     values, unit = in_time_units(values)
     kdim = hv.Dimension("tof", label="time of flight", unit=unit)
     edges = np.histogram_bin_edges(values, bins)
@@ -207,9 +208,11 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
 
 def _sizes(table: xr.Dataset, bins: int, *, log: bool, **how: Any) -> hv.Histogram:
     check_bins(bins)
-    values = np.maximum(in_memory(table, ("size",))["size"].values, 1)
+    sizes = in_memory(table, ("size",))["size"].values
+    values = sizes[sizes > 0]
     kdim = hv.Dimension("size", label="points of a cluster")
-    return histogram(values, _whole_edges(values, bins, log=log), kdim, log=log, **how)
+    note = without(sizes.size - values.size, "points")
+    return histogram(values, _whole_edges(values, bins, log=log), kdim, log=log, note=note, **how)
 
 
 def _whole_edges(values: npt.NDArray[Any], bins: int, *, log: bool) -> Float:
@@ -225,11 +228,3 @@ def _log_edges(positive: Float, bins: int) -> Float:
     low, high = float(positive.min()), float(positive.max())
     edges: Float = np.geomspace(low, high if high > low else 2 * low, bins + 1)
     return edges
-
-
-def _finite(array: xr.DataArray, name: str) -> tuple[Float, str]:
-    """Return values that are finite, and words on how many are not."""
-    values = np.asarray(array.values, dtype=np.float64)
-    finite = np.isfinite(values)
-    missing = values.size - int(finite.sum())
-    return values[finite], f", {missing:,} without {name}" if missing else ""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.plot._data import check_bins, counted, in_memory, in_time_units
+from daskclust.plot._data import check_bins, counted, finite, in_memory, in_time_units
 from daskclust.plot._elements import framed, hv, with_options
 
 Float = npt.NDArray[np.float64]
@@ -32,7 +32,8 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     Returns
     -------
     holoviews.Overlay
-        A `holoviews.Curve` of steps for each, labelled by what it counts.
+        A `holoviews.Curve` of steps for each, labelled by what it counts. Times that are not finite, as of numbers
+        without hits, are left out, and counted in the title.
 
     Raises
     ------
@@ -48,8 +49,7 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     if not data:
         raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
     check_bins(bins)
-    times = [np.asarray(in_memory(ds, ("toa",))["toa"].values, dtype=np.float64) for ds in data]
-    times = [each[np.isfinite(each)] for each in times]
+    times, notes = zip(*(finite(in_memory(ds, ("toa",))["toa"], "toa") for ds in data), strict=True)
     low = min((float(each.min()) for each in times if each.size), default=0.0)
     high = max((float(each.max()) for each in times if each.size), default=low)
     edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
@@ -61,7 +61,7 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
         _steps(shown, np.histogram(each, edges)[0] / (np.diff(edges) * 1e-9), kdims, what, color, logy=logy)
         for each, what, color in zip(times, words, itertools.cycle(_CURVES), strict=False)
     ]
-    title = ", ".join(f"{each.size:,} {what}" for each, what in zip(times, words, strict=True))
+    title = ", ".join(f"{each.size:,} {what}{note}" for each, what, note in zip(times, words, notes, strict=True))
     limits: dict[str, Any] = {"ylim": (0.0, 1.1 * max(float(curve.range("rate")[1]) or 1.0 for curve in curves))}
     return framed(curves, kdims, title, logy=logy, **({} if logy else limits))
 

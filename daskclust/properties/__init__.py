@@ -1,4 +1,4 @@
-"""What clusters look like: one row per cluster with its size, weight, position, extent and seed; choosing of rows."""
+"""What clusters look like: one row per cluster with its size, position, extent and more; choosing of rows."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ import xarray as xr
 from daskclust.core.labels import NOISE
 
 from . import _lazy, _pixels
-from ._columns import check_array, label_values, row_count, variable
+from ._columns import check_array, check_n_clusters, label_values, row_count, table_of, variable
+from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
 
-__all__ = ["cluster_table", "select", "select_hits", "where"]
+__all__ = ["cluster_table", "halo_table", "select", "select_hits", "where"]
 
 Array = npt.NDArray[Any]
 
@@ -136,25 +137,19 @@ def cluster_table(
     >>> float(table["x"][0]), float(table["length"][0]), float(table["toa_last"][0]), int(table["seed"][0])
     (8.0, 3.0, 50.0, 1)
     """
-    if n_clusters is not None and (isinstance(n_clusters, bool) or n_clusters < 0):
-        raise ValueError(f"n_clusters must be a number of clusters or None, got {n_clusters!r}")
+    check_n_clusters(n_clusters)
     if _pixels.are_pixels(ds):
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight
     names = _coordinate_names(ds, coords)
-    arrays, attrs = _inputs(ds, labels, weight, names)
-    outputs = _output_names(arrays, weight, names)
+    arrays = _inputs(ds, labels, weight, names)
     of_chunk = functools.partial(summarise, names=names)
-    if not _lazy.is_lazy(arrays):
-        partial = of_chunk(arrays, 0)
-    elif n_clusters is not None:
-        finish = functools.partial(_finish, outputs=outputs)
-        return _dataset(_lazy.columns(arrays, of_chunk, merge, finish, n_clusters), n_clusters, attrs)
+    finish = functools.partial(_finish, outputs=_output_names(arrays, weight, names))
+    if _lazy.is_lazy(arrays):
+        columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
     else:
-        partial = _lazy.summary(arrays, of_chunk, merge)
-    columns = _finish(partial, n_clusters, outputs=outputs)
-    noise = {"noise_size": int(columns.pop("noise_size")), "noise_weight": float(columns.pop("noise_weight"))}
-    return _dataset(columns, len(columns["size"]), attrs).assign_attrs(noise)
+        columns = finish(of_chunk(arrays, 0), n_clusters)
+    return table_of(columns, _units(ds, columns, weight, names))
 
 
 def _coordinate_names(ds: xr.Dataset, coords: Sequence[str] | None) -> tuple[str, ...]:
@@ -167,10 +162,8 @@ def _coordinate_names(ds: xr.Dataset, coords: Sequence[str] | None) -> tuple[str
     return names
 
 
-def _inputs(
-    ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, ...]
-) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return checked arrays by role (a coordinate's role is its name in brackets), and attributes by variable."""
+def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return checked arrays by role; a coordinate's role is its name in brackets."""
     first = variable(ds, names[0], "coords")
     arrays = {"labels": label_values(ds, labels)}
     if weight is not None:
@@ -181,10 +174,7 @@ def _inputs(
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
     for role, array in arrays.items():
         check_array(array, role, first.shape)
-    attrs = {name: {k: v for k, v in ds[name].attrs.items() if k == "units"} for name in names}
-    if weight is not None:
-        attrs[weight] = {k: v for k, v in ds[weight].attrs.items() if k == "units"}
-    return arrays, attrs
+    return arrays
 
 
 def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
@@ -223,16 +213,13 @@ def _finish(partial: Partial, n_clusters: int | None, *, outputs: Mapping[str, t
     return columns | noise
 
 
-def _dataset(columns: Mapping[str, Any], rows: int, attrs: Mapping[str, dict[str, Any]]) -> xr.Dataset:
-    """Return columns along ``cluster`` with their units."""
-    units: dict[str, dict[str, Any]] = dict(attrs)
-    for name in attrs:
-        units |= {f"{name}_{part}": attrs[name] for part in ("rms", "min", "max", "seed")}
-    common = {str(entry) for name, entry in attrs.items() if f"{name}_rms" in columns}
-    if len(common) == 1:
-        units["rms"] = next(entry for name, entry in attrs.items() if f"{name}_rms" in columns)
-    variables = {
-        name: ("cluster" if v.ndim else (), v, dict(units.get(name, {"units": "1"} if v.dtype.kind == "i" else {})))
-        for name, v in columns.items()
-    }
-    return xr.Dataset(variables, coords={"cluster": np.arange(rows)})
+def _units(ds: xr.Dataset, columns: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the units of columns by their names."""
+    given = {name: ds[name].attrs.get("units") for name in names}
+    units: dict[str, Any] = {name: "1" for name, column in columns.items() if column.dtype.kind == "i"}
+    units |= {name + part: unit for name, unit in given.items() for part in ("", "_rms", "_min", "_max", "_seed")}
+    if weight is not None:
+        units[weight] = ds[weight].attrs.get("units")
+    if len(set(given.values())) == 1:
+        units["rms"] = given[names[0]]
+    return {name: unit for name, unit in units.items() if unit is not None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,25 @@ def check_array(array: Any, role: str, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
 
 
+def check_n_clusters(n_clusters: int | None) -> None:
+    """Raise for what is no number of rows.
+
+    Parameters
+    ----------
+    n_clusters : int or None
+        As the user gives it.
+
+    Raises
+    ------
+    ValueError
+        For negative numbers, and what is no integer.
+    """
+    if n_clusters is None:
+        return
+    if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 0:
+        raise ValueError(f"n_clusters must be a number of clusters or None, got {n_clusters!r}")
+
+
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
     """Return the number of rows of the table.
 
@@ -124,6 +144,30 @@ def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:
             "with np.unique(labels, return_inverse=True)"
         )
     return rows
+
+
+def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset:
+    """Return columns as the table, with its noise.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, of shape (k,) or ()
+        With "size", and numbers of noise.
+    units : mapping of str to str
+        Units of the columns that have any.
+
+    Returns
+    -------
+    xarray.Dataset
+        Along ``cluster``; the numbers of noise are attributes, and variables if they are lazy.
+    """
+    noise = {n: v.item() for n, v in columns.items() if not v.ndim and not hasattr(v, "__dask_graph__")}
+    variables = {
+        name: ("cluster" if column.ndim else (), column, {"units": units[name]} if name in units else {})
+        for name, column in columns.items()
+        if name not in noise
+    }
+    return xr.Dataset(variables, coords={"cluster": np.arange(len(columns["size"]))}, attrs=noise)
 
 
 def finite(values: Array, name: str, start: int) -> npt.NDArray[np.float64]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,16 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary
 Merge = Callable[[Sequence[Any]], Any]
-Finish = Callable[[Any, int], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+Part = Callable[[Any, Any], Any]  # merged summary, that of one chunk -> what of the first a chunk needs
+Finish = Callable[[Any, int | None], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+
+
+class SecondPass(NamedTuple):
+    """What is done with all chunks once more, when all summaries are merged."""
+
+    part: Part
+    summarise: Callable[[Mapping[str, Array], int, Any], Any]  # as `Summarise`, with the part
+    merge: Merge
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
@@ -34,50 +43,48 @@ def is_lazy(arrays: Mapping[str, Any]) -> bool:
     return any(hasattr(array, "__dask_graph__") for array in arrays.values())
 
 
-def summary(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge) -> Any:
-    """Return the summary of all chunks, computed.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like, each of shape (n,)
-        By role; at least one is a dask array.
-    summarise, merge : callable
-        What makes a summary of a chunk, and one of several in the order of the chunks.
-
-    Returns
-    -------
-    object
-        What `merge` returns.
-    """
-    blocks = _partials(arrays, summarise)
-    return _merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0]
-
-
-def columns(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finish: Finish, rows: int) -> dict[str, Any]:
-    """Return the lazy columns of the table.
+def columns(
+    arrays: Mapping[str, Any],
+    summarise: Summarise,
+    merge: Merge,
+    finish: Finish,
+    rows: int | None,
+    *,
+    second: SecondPass | None = None,
+) -> Mapping[str, Any]:
+    """Return the columns of the table of dask arrays.
 
     Parameters
     ----------
     arrays : mapping of str to array_like, each of shape (n,)
         By role; at least one is a dask array.
     summarise, merge, finish : callable
-        What makes a summary of a chunk, one of several, and the columns of the last.
-    rows : int
-        Length of the columns.
+        What makes a summary of a chunk, one of several in the order of the chunks, and the columns of the last.
+    rows : int or None
+        Length of the columns; None where it is not known, so that the table has to be computed.
+    second : SecondPass, optional
+        Another pass over the data, with what the first has found; `finish` takes its summary then.
 
     Returns
     -------
-    dict of str to dask.array.Array
-        Of shape (rows,), or () where `finish` returns scalars.
+    mapping of str to dask.array.Array or numpy.ndarray
+        Of shape (rows,), or () where `finish` returns scalars; lazy if `rows` is given.
     """
     import dask.array as da
 
     blocks = _partials(arrays, summarise)
-    total = _merged(blocks, merge, functools.partial(_finish_block, merge=merge, finish=finish, rows=rows))
     # The types of the columns are those of a table of nothing.
-    nothing = finish(summarise({role: np.empty(0, array.dtype) for role, array in arrays.items()}, 0), 0)
+    empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
+    nothing = summarise(empty, 0)
+    if second is not None:
+        total = _merged(blocks, merge, functools.partial(_combine, merge=merge))
+        blocks = _partials(arrays, second.summarise, _parts(blocks, total, second.part))
+        nothing, merge = second.summarise(empty, 0, nothing), second.merge
+    if rows is None:
+        return finish(_merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0], None)
+    total = _merged(blocks, merge, functools.partial(_finish_block, merge=merge, finish=finish, rows=rows))
     result = {}
-    for name, like in nothing.items():
+    for name, like in finish(nothing, 0).items():
         box = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _take,
             total,
@@ -91,35 +98,78 @@ def columns(arrays: Mapping[str, Any], summarise: Summarise, merge: Merge, finis
     return result
 
 
-def _partials(arrays: Mapping[str, Any], summarise: Summarise) -> Any:
-    """Return a dask array of objects: the summary of every chunk."""
+def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
+    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these.
+
+    Parameters
+    ----------
+    arrays : sequence of array_like, each of shape (n,)
+        numpy or dask.
+
+    Returns
+    -------
+    list of dask.array.Array
+        Of shape (n,).
+    """
     import dask.array as da
 
-    chunks = next(array.chunks for array in arrays.values() if hasattr(array, "__dask_graph__"))
-    same = [
+    chunks = next(array.chunks for array in arrays if hasattr(array, "__dask_graph__"))
+    return [
         array.rechunk(chunks) if hasattr(array, "__dask_graph__") else da.from_array(array, chunks=chunks)  # type: ignore[no-untyped-call,unused-ignore]
-        for array in arrays.values()
+        for array in arrays
     ]
+
+
+def _partials(arrays: Mapping[str, Any], summarise: Callable[..., Any], *parts: Any) -> Any:
+    """Return a dask array of objects: the summary of every chunk, with its part of what is known where there is one."""
+    import dask.array as da
+
+    same = in_same_chunks(list(arrays.values()))
     return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
         _summarise_block,
         *same,
+        *parts,
         roles=tuple(arrays),
         summarise=summarise,
         dtype=object,
-        chunks=((1,) * len(chunks[0]),),
+        chunks=((1,) * same[0].numblocks[0],),
         meta=np.empty(0, dtype=object),
         token="daskclust-properties-summary",
     )
 
 
 def _summarise_block(
-    *blocks: Array, roles: tuple[str, ...], summarise: Summarise, block_info: Mapping[Any, Any] | None = None
+    *blocks: Array, roles: tuple[str, ...], summarise: Callable[..., Any], block_info: Mapping[Any, Any] | None = None
 ) -> Array:
     """Return the summary of one chunk in an array of length 1; dask tells where the chunk begins."""
     if block_info is None:
         raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
     start = block_info[0]["array-location"][0][0]
-    return _boxed(summarise(dict(zip(roles, blocks, strict=True)), start))
+    known = [block[0] for block in blocks[len(roles) :]]
+    return _boxed(summarise(dict(zip(roles, blocks, strict=False)), start, *known))
+
+
+def _parts(blocks: Any, total: Any, part: Part) -> Any:
+    """Return a dask array of objects: what of the merged summary each chunk needs."""
+    import dask.array as da
+
+    parts = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        _part_block,
+        blocks,
+        total,
+        part=part,
+        dtype=object,
+        chunks=blocks.chunks,
+        meta=np.empty(0, dtype=object),
+        token="daskclust-properties-part",
+    )
+    # Taking blocks ends a chain that dask would fuse: all of the merged summary would go to each worker then.
+    return parts.blocks[:]
+
+
+def _part_block(block: Array, total: Array, part: Part) -> Array:
+    """Return what of the merged summary a chunk needs, in an array of length 1."""
+    return _boxed(part(total[0], block[0]))
 
 
 def _boxed(value: Any) -> Array:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
+from daskclust.core.checks import check_count
 from daskclust.core.jit import in_threads, thread_count
 from daskclust.core.labels import NOISE
 
@@ -24,6 +25,14 @@ _PIECE = 1 << 15  # hits and rows of a piece, about: both fit the second-level c
 # memory is half the time of a table of small clusters.
 FLOATS = ("tot", "energy", "toa", "toa_last", "tof")
 _TYPES: dict[str, Any] = {"size": np.int64, "seed": np.int64, **dict.fromkeys(FLOATS, np.float64)}
+
+
+class Pieces(NamedTuple):
+    """Rows of the table in pieces, about the size of a cache, and where the hits of each may be."""
+
+    first: Any  # int64, (pieces + 1,): first row of each piece, and the number of rows
+    first_block: Any  # int64, (pieces,): its hits are from this block on,
+    end_block: Any  # and before this one
 
 
 class Blocks(NamedTuple):
@@ -122,8 +131,9 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
     Raises
     ------
     ValueError
-        For labels and values that cannot be.
+        For labels and values that cannot be, and more hits than int32 numbers.
     """
+    check_count(len(arrays["labels"]))
     given, arrays = arrays, prepared(device, arrays)
     hits, labels, n = hits_of(device, arrays), arrays["labels"], len(arrays["labels"])
     bad = device.full(1, 0, np.int64)
@@ -131,16 +141,16 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
     rows = row_count(int(device.to_host(blocks.highest).max(initial=-1)), n, n_clusters)
     columns = empty_columns(device, hits, rows, tuple(arrays))
     if device is HOST:
-        first, span, following = pieces(rows, n, blocks)
+        pieces = divided(rows, n, blocks)
+        span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", n, np.int32)
 
         def tabulate_some(begin: int, end: int) -> None:
-            mine = room(span)
             chain_kernels.tabulate_piece.run(
-                end - begin, begin, first, labels, *blocks[:3], mine, following, hits, by, columns, bad,
-                grain=end - begin + 1,
+                end - begin, begin, pieces, labels, blocks, heads(span), _axes_room(span), following, hits, by, columns,
+                bad, grain=end - begin + 1,
             )  # fmt: skip
 
-        _over_pieces(len(first) - 1, tabulate_some)
+        _over_pieces(len(pieces.first_block), tabulate_some)
     else:
         ends, order, following = _chain_on_cuda(device, labels, rows)
         device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
@@ -228,8 +238,8 @@ def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Coll
     return Columns(**columns)
 
 
-def pieces(rows: int, n: int, blocks: Blocks) -> tuple[Array, int, Array]:
-    """Return the first rows of pieces, the most rows of one, and room for the chains of hits.
+def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
+    """Return rows in pieces, and the blocks in which the hits of each may be.
 
     Parameters
     ----------
@@ -240,29 +250,28 @@ def pieces(rows: int, n: int, blocks: Blocks) -> tuple[Array, int, Array]:
 
     Returns
     -------
-    first : numpy.ndarray of int64, shape (pieces + 1,)
-        First row of each piece, and `rows`.
-    span : int
-        The most rows of a piece.
-    following : numpy.ndarray of int32, shape (n,)
-        Not filled.
+    Pieces
+        As many as fit the cache. Hits in time order have the clusters of a piece in few blocks. Where labels are in no
+        order every piece has to look at all hits, so there are as many pieces as threads.
 
     Notes
     -----
-    Hits in time order have the clusters of a piece in few blocks. Where labels are in no order every piece has to look
-    at all hits, so there are as many pieces as threads.
+    O(blocks log(pieces)). Before a piece's first block all labels are lower, from its end on all are higher: both are
+    found in running extremes, which are in order.
     """
     number = max(1, n // _PIECE, rows // _PIECE)
     first = np.arange(number + 1) * rows // number
-    looks = np.count_nonzero((blocks.lowest < first[1:, None]) & (blocks.highest >= first[:-1, None]))
-    if looks > 2 * (len(blocks.lowest) + number):
-        number = max(1, min(thread_count(), rows))
-        first = np.arange(number + 1) * rows // number
-    return first, int(np.diff(first).max()), HOST.scratch("pixel chains", n, np.int32)
+    met = np.searchsorted(first[:-1], blocks.highest, "right") - np.searchsorted(first[1:], blocks.lowest, "right")
+    if met.clip(min=0).sum() > 2 * (len(met) + number):
+        first = np.arange(max(1, min(thread_count(), rows)) + 1)
+        first = first * rows // first[-1]
+    highest_before = np.maximum.accumulate(blocks.highest)
+    lowest_after = np.minimum.accumulate(blocks.lowest[::-1])[::-1]
+    return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))
 
 
-def room(span: int) -> tuple[Array, Array, Array, Array]:
-    """Return this thread's room for a piece.
+def heads(span: int) -> Array:
+    """Return this thread's room for the heads of a piece's chains.
 
     Parameters
     ----------
@@ -271,11 +280,16 @@ def room(span: int) -> tuple[Array, Array, Array, Array]:
 
     Returns
     -------
-    tuple of numpy.ndarray, each of shape (span,)
-        Heads of chains, and three numbers of each cluster's axes.
+    numpy.ndarray of int32, shape (span,)
+        Not filled.
     """
-    axes = [HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3)]
-    return HOST.scratch("pixel heads", span, np.int32), axes[0], axes[1], axes[2]
+    return HOST.scratch("pixel heads", span, np.int32)  # type: ignore[no-any-return]
+
+
+def _axes_room(span: int) -> tuple[Array, Array, Array]:
+    """Return this thread's room for three numbers of the axes of each cluster of a piece."""
+    xx, yy, xy = (HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
+    return xx, yy, xy
 
 
 def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:
@@ -291,7 +305,7 @@ def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, An
     first = device.scratch("pixel first", rows + 1, np.int32)
     cursor = device.scratch("pixel cursor", rows + 1, np.int32)
     slots, order, following = (device.scratch(f"pixel {name}", n, np.int32) for name in ("slots", "order", "following"))
-    device.run(chain_kernels.fill_counts, rows + 1, first)
+    device.run(fill, rows + 1, first, np.int32(0))
     device.run(chain_kernels.count_hits, n, labels, first)
     device.running_sum(first, first)
     device.run(chain_kernels.copy, rows + 1, first, cursor)

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.arrays import HOST
+from daskclust.core.checks import check_count
 from daskclust.core.jit import one_thread
 from daskclust.core.labels import NOISE
 
 from . import chain_kernels, kernels
 from ._columns import Array, row_count
 from ._moments import groups
-from ._pixel_arrays import FLOATS, empty_columns, explain, hits_of, is_there, pieces, prepared, room, survey
+from ._pixel_arrays import FLOATS, divided, empty_columns, explain, heads, hits_of, is_there, prepared, survey
 from .kernels import Totals
 
 _OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
@@ -66,6 +67,7 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
     ValueError
         For labels below -1, and values that are negative or not finite.
     """
+    check_count(len(arrays["labels"]))
     arrays = prepared(HOST, arrays, start)
     labels, hits, bad = arrays["labels"], hits_of(HOST, arrays), np.zeros(1, np.int64)
     inside = labels >= 0
@@ -77,9 +79,10 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
     totals = Totals(*(np.empty(len(ids), types.get(name, np.int64)) for name in Totals._fields))
     with one_thread():
         blocks = survey(HOST, local, hits, by, bad)
-        first, span, following = pieces(len(ids), len(local), blocks)
+        pieces = divided(len(ids), len(local), blocks)
+        span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", len(local), np.int32)
         chain_kernels.total_piece.run(
-            len(first) - 1, 0, first, local, *blocks[:3], room(span), following, hits, start, by, totals, bad
+            len(pieces.first_block), pieces, local, blocks, heads(span), following, hits, start, by, totals, bad
         )
     if bad[0] or labels.min(initial=NOISE) < NOISE:
         explain(arrays, start)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from daskclust.core.arrays import device_of
 
 from . import _lazy
-from ._columns import check_array, label_values, variable
+from ._columns import check_array, label_values, table_of, variable
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
 from .kernels import BY_ENERGY, BY_NOTHING, BY_TOT
@@ -72,21 +71,20 @@ def pixel_table(
         raise ValueError(f"coords={coords!r}: positions of pixels are x and y; leave it out, or drop tot for points")
     by = _weighing(ds, weight)
     arrays = _inputs(ds, labels)
-    attrs = {
-        name: {"units": ds[source].attrs["units"]}
-        for name, source in _SOURCES.items()
-        if source in ds and "units" in ds[source].attrs
-    }
-    of_chunk = functools.partial(summarise, by=by)
-    if not _lazy.is_lazy(arrays):
-        columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    if _lazy.is_lazy(arrays):
+        of_chunk, all_of_them = functools.partial(summarise, by=by), functools.partial(finish, by=by, has=tuple(arrays))
+        columns = _lazy.columns(arrays, of_chunk, merge, all_of_them, n_clusters)
     else:
-        finish_all = functools.partial(finish, by=by, has=tuple(arrays))
-        if n_clusters is not None:
-            return _dataset(_lazy.columns(arrays, of_chunk, merge, finish_all, n_clusters), n_clusters, attrs)
-        columns = finish_all(_lazy.summary(arrays, of_chunk, merge), None)
-    noise = {"noise_size": int(columns.pop("noise_size")), "noise_weight": float(columns.pop("noise_weight"))}
-    return _dataset(columns, len(columns["size"]), attrs).assign_attrs(noise)
+        columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    first = [name for name in ("size", "tot", "energy") if name in columns]
+    return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, _units(ds))
+
+
+def _units(ds: xr.Dataset) -> dict[str, Any]:
+    """Return the units of columns by their names."""
+    given = {name: ds[name].attrs["units"] for name in _SOURCES.values() if name in ds and "units" in ds[name].attrs}
+    units = {name: given[source] for name, source in _SOURCES.items() if source in given}
+    return units | {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
 
 
 def _weighing(ds: xr.Dataset, weight: str | EllipsisType | None) -> int:
@@ -110,19 +108,3 @@ def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
     for role, array in arrays.items():
         check_array(array, f"{role} of pixels" if role in ("x", "y") else role, ds["x"].shape)
     return arrays
-
-
-def _dataset(columns: Mapping[str, Any], rows: int, attrs: Mapping[str, dict[str, Any]]) -> xr.Dataset:
-    """Return columns along ``cluster`` with their units."""
-    units = {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
-    order = ("size", "tot", "energy", *(name for name in columns if name not in ("size", "tot", "energy")))
-    variables = {
-        name: (
-            "cluster" if columns[name].ndim else (),
-            columns[name],
-            {"units": units[name]} if name in units else dict(attrs.get(name, {})),
-        )
-        for name in order
-        if name in columns
-    }
-    return xr.Dataset(variables, coords={"cluster": np.arange(rows)})

@@ -14,8 +14,10 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import device_of
+from daskclust.core.labels import NOISE
 
-from ._columns import check_array, label_values
+from ._columns import check, check_array, label_values
+from ._lazy import in_same_chunks, is_lazy
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Lt: operator.lt,
@@ -68,23 +70,16 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     >>> where(table, "size > 3 and not size == 9").values
     array([False,  True, False])
     """
-    names = _parsed(expression, table)[1]
+    names = _names(expression, table)
     columns = {name: table[name].variable.data for name in names}
     # Whether it can be computed is asked of columns without rows: a lazy expression is refused at once, too.
     chosen = _chosen(*(np.empty(0, column.dtype) for column in columns.values()), names=names, expression=expression)
-    lazy = [column for column in columns.values() if hasattr(column, "__dask_graph__")]
-    if lazy:
+    if is_lazy(columns):
         import dask.array as da
 
-        same = [
-            column.rechunk(lazy[0].chunks)
-            if hasattr(column, "__dask_graph__")
-            else da.from_array(column, chunks=lazy[0].chunks)  # type: ignore[no-untyped-call,unused-ignore]
-            for column in columns.values()
-        ]
         chosen = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _chosen,
-            *same,
+            *in_same_chunks(list(columns.values())),
             names=names,
             expression=expression,
             dtype=bool,
@@ -148,7 +143,8 @@ def select_hits(
     Raises
     ------
     ValueError
-        For labels that are no integers or not as many as points, and clusters without the coordinate ``cluster``.
+        For labels that are no integers, below -1 or not as many as points, and clusters without the coordinate
+        ``cluster``.
 
     Examples
     --------
@@ -168,9 +164,8 @@ def select_hits(
     dimension = ds[labels].dims[0] if isinstance(labels, str) else _point_dimension(ds, values)
     check_array(values, "labels", (ds.sizes[dimension],))
     values = _on_host(values.compute() if hasattr(values, "__dask_graph__") else values)
-    wanted = np.zeros(max(int(numbers.max(initial=-1)), int(values.max(initial=-1))) + 2, dtype=bool)
-    wanted[numbers] = True  # noise, -1, reads the last, which no cluster has
-    return ds.isel({dimension: np.flatnonzero(wanted[values])})
+    check(values >= NOISE, values, "labels", f"must be {NOISE} (noise) or larger", 0)
+    return ds.isel({dimension: np.flatnonzero(np.isin(values, numbers))})
 
 
 def _point_dimension(ds: xr.Dataset, values: Any) -> Any:
@@ -186,15 +181,14 @@ def _on_host(array: Any) -> npt.NDArray[Any]:
     return np.asarray(device_of(array).to_host(array))
 
 
-def _parsed(expression: str, table: xr.Dataset) -> tuple[ast.expr, tuple[str, ...]]:
-    """Return the tree of an expression, and the variables of the table that it names."""
-    tree = _tree(expression)
-    names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
+def _names(expression: str, table: xr.Dataset) -> tuple[str, ...]:
+    """Return the variables of the table that an expression names."""
+    names = sorted({node.id for node in ast.walk(_tree(expression)) if isinstance(node, ast.Name)})
     unknown = [name for name in names if name not in table.variables or table[name].dims != ("cluster",)]
     if unknown:
         known = [str(name) for name, v in table.variables.items() if v.dims == ("cluster",)]
         raise ValueError(f"{expression!r}: unknown {', '.join(unknown)}; the table has {', '.join(known)}")
-    return tree, tuple(names)
+    return tuple(names)
 
 
 def _tree(expression: str) -> ast.expr:

@@ -57,14 +57,15 @@ def survey_labels(block, width, labels, hits, by, lowest, highest, noise_size, n
 
 # ------------------------------------------------------------------------------------------- chains on CPUs, in pieces
 @body
-def chain_piece(begin, end, labels, block_width, lowest, highest, head, following):
-    """Chain the hits of clusters `begin` to `end` - 1, from blocks that may have any; `head` is that of the piece."""
+def chain_piece(piece, pieces, labels, blocks, head, following):
+    """Chain the hits of the clusters of a piece, from blocks that may have any; `head` is that of the piece."""
+    begin, end = pieces.first[piece], pieces.first[piece + 1]
     width = end - begin
     for c in range(width):
         head[c] = -1
-    for block in range(len(lowest) - 1, -1, -1):
-        if lowest[block] < end and highest[block] >= begin:
-            for i in range(min((block + 1) * block_width, len(labels)) - 1, block * block_width - 1, -1):
+    for block in range(pieces.end_block[piece] - 1, pieces.first_block[piece] - 1, -1):
+        if blocks.lowest[block] < end and blocks.highest[block] >= begin:
+            for i in range(min((block + 1) * blocks.width, len(labels)) - 1, block * blocks.width - 1, -1):
                 c = labels[i] - begin
                 if c >= 0 and c < width:
                     following[i] = head[c]
@@ -89,11 +90,11 @@ def copy_to(source, target, begin, width):
 
 
 @kernel
-def tabulate_piece(i, piece, first, labels, block_width, lowest, highest, room, following, hits, by, columns, bad):
-    """Write rows ``first[p]`` to ``first[p + 1] - 1`` for p = `piece` + i; `room` is (head, xx, yy, xy)."""
-    head, xx, yy, xy = room
-    begin, end = first[piece + i], first[piece + i + 1]
-    chain_piece(begin, end, labels, block_width, lowest, highest, head, following)
+def tabulate_piece(i, start, pieces, labels, blocks, head, room, following, hits, by, columns, bad):
+    """Write the rows of piece `start` + i; `head` and `room`, which is (xx, yy, xy), are the thread's."""
+    xx, yy, xy = room
+    begin, end = pieces.first[start + i], pieces.first[start + i + 1]
+    chain_piece(start + i, pieces, labels, blocks, head, following)
     for c in range(end - begin):
         xx[c], yy[c], xy[c] = 0.0, 0.0, 0.0
         if head[c] >= 0:
@@ -111,22 +112,15 @@ def tabulate_piece(i, piece, first, labels, block_width, lowest, highest, room, 
 
 
 @kernel
-def total_piece(i, piece, first, labels, block_width, lowest, highest, room, following, hits, start, by, many, bad):
-    """Write totals of clusters as `tabulate_piece` writes rows; every one of them has a hit."""
-    head, _, _, _ = room
-    begin, end = first[piece + i], first[piece + i + 1]
-    chain_piece(begin, end, labels, block_width, lowest, highest, head, following)
+def total_piece(i, pieces, labels, blocks, head, following, hits, start, by, many, bad):
+    """Write totals of the clusters of piece i; every one of them has a hit, and `start` is the number of the first."""
+    begin, end = pieces.first[i], pieces.first[i + 1]
+    chain_piece(i, pieces, labels, blocks, head, following)
     for c in range(end - begin):
         write_totals(begin + c, add_up(head[c], following, hits, start, by, bad), many)
 
 
 # ------------------------------------------------------------------------------------------------------ chains on CUDA
-@kernel
-def fill_counts(i, first):
-    """Make counters 0."""
-    first[i] = 0
-
-
 @kernel
 def count_hits(i, labels, first):
     """Count the hits of each cluster c in ``first[c + 1]``."""

@@ -279,6 +279,7 @@ def finish_row(i, many, rows, by, columns):
 
 @body
 def write_axes(row, t, c):
+    """Write the axes that follow from a cluster's totals to a row of the table."""
     xx, yy, xy = spread(t)
     length, width, angle = axes(xx, yy, xy)
     c.length[row] = length
@@ -288,6 +289,7 @@ def write_axes(row, t, c):
 
 @kernel
 def empty_row(row, columns):
+    """Write a row of no hits; those of clusters are written over it."""
     write_empty(row, columns)
 
 

@@ -1,4 +1,4 @@
-"""The table of pixel clusters in the simulator, thread by thread: the CPU's answer to the last bit."""
+"""Tables of pixel clusters and of halos in the simulator, thread by thread: the CPU's answer to the last bit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from numba import cuda
 
 from daskclust.core.arrays import HOST, device_of, is_cuda
-from daskclust.properties import _pixel_arrays
+from daskclust.properties import _halo_arrays, _pixel_arrays
 from daskclust.properties.kernels import BY_ENERGY, BY_NOTHING, BY_TOT
 
 pytestmark = pytest.mark.cudasim
@@ -53,3 +53,38 @@ def test_wrong_values_are_told():
     on_device = {name: cuda.to_device(values) for name, values in arrays.items()}
     with pytest.raises(ValueError, match="tot must be finite, got nan at index 7"):
         _pixel_arrays.tabulate(device_of(on_device["x"]), on_device, BY_TOT, None)
+
+
+def particles(n, k, d=3, optional=True):
+    rng = np.random.default_rng(n + k)
+    names = ["x", "y", "z"][:d] + [*["vx", "vy", "vz"][:d], "mass"] * optional
+    arrays = {name: rng.exponential(8.0, n).astype(np.float32 if name == "vx" else np.float64) for name in names}
+    return {"labels": rng.integers(-1, k, n)} | arrays
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "d", "optional"),
+    [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True)],
+)
+def test_halos_equal(n, k, d, optional):
+    arrays = particles(n, k, d, optional)
+    on_device = {name: cuda.to_device(values) for name, values in arrays.items()}
+    device = device_of(on_device["x"])
+    setting = _halo_arrays.Setting(((10.0, 0.1), (8.0, 0.125), (0.0, 0.0)), d, 43.0 if optional else 0.0)
+    got = _halo_arrays.measure(device, on_device, setting, k + 1)
+    want = _halo_arrays.measure(HOST, arrays, setting, k + 1)
+    assert got.keys() == want.keys()
+    for name in set(want) - {"noise_size", "noise_mass"}:
+        assert is_cuda(got[name]), name
+        np.testing.assert_array_equal(device.to_host(got[name]), want[name], err_msg=name)
+    assert got["noise_size"] == want["noise_size"]
+    assert got["noise_mass"] == pytest.approx(want["noise_mass"])
+
+
+def test_wrong_particles_are_told():
+    arrays = particles(20, 3)
+    arrays["vy"][7] = np.nan
+    on_device = {name: cuda.to_device(values) for name, values in arrays.items()}
+    setting = _halo_arrays.Setting(((0.0, 0.0),) * 3, 3, 0.0)
+    with pytest.raises(ValueError, match="vy must be finite, got nan at index 7"):
+        _halo_arrays.measure(device_of(on_device["x"]), on_device, setting, None)

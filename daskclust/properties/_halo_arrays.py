@@ -1,0 +1,365 @@
+"""The table of halos of particles in memory, on the CPU or a CUDA device, and in chunks. Formulas: `halo_kernels`.
+
+In chunks the first pass gives centres, the second what adds up around them: sums and maxima, so merging is simple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
+from daskclust.core.checks import check_count
+from daskclust.core.jit import one_thread
+from daskclust.core.labels import NOISE
+
+from . import halo_kernels as kernels
+from ._columns import Array, check, finite, row_count
+from ._moments import groups
+from .halo_kernels import Columns, Means, Particles, Spreads
+
+_BLOCK = 4096  # particles that a thread surveys
+_CUDA_BLOCK = 256
+_GRAIN = 64  # halos a task, at least
+
+Side = tuple[float, float]  # length of the box along an axis, and its inverse; both 0 where it is open
+OPEN: Side = (0.0, 0.0)
+
+
+class Setting(NamedTuple):
+    """What halos are measured in."""
+
+    box: tuple[Side, Side, Side]
+    axes: int  # coordinates of a particle
+    gravity: float  # 0 for no spin
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What is known of the halos that have particles in some chunks.
+
+    Parameters
+    ----------
+    ids : numpy.ndarray of int64, shape (m,)
+        Numbers of the halos, ascending.
+    means : Means
+        Arrays of shape (m,), of some chunks in the first pass, of all in the second.
+    spreads : Spreads
+        Arrays of shape (m,) in the second pass, (0,) in the first.
+    noise_size : int
+        Number of noise particles.
+    noise_mass : float
+        Sum of their masses.
+    """
+
+    ids: npt.NDArray[np.int64]
+    means: Means
+    spreads: Spreads
+    noise_size: int
+    noise_mass: float
+
+
+# ------------------------------------------------------------------------------------------------------------ in memory
+def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_clusters: int | None) -> dict[str, Any]:
+    """Return the columns of the table of particles in memory.
+
+    Parameters
+    ----------
+    device : Host or Cuda
+        Where to compute.
+    arrays : mapping of str to array, each of shape (n,)
+        By role: "labels", those of `Particles`.
+    setting : Setting
+        Box, number of axes, constant of gravity.
+    n_clusters : int or None
+        Number of rows; the largest label plus 1 by default.
+
+    Returns
+    -------
+    dict of str to array
+        Of shape (k,), on the device, and the numbers "noise_size" and "noise_mass".
+
+    Raises
+    ------
+    ValueError
+        For labels and values that cannot be.
+    """
+    labels, particles = _prepared(device, arrays)
+    largest, noise_size, noise_mass = _survey(device, arrays, labels, particles, 0)
+    rows = row_count(largest, len(labels), n_clusters)
+    first, order = _members(device, labels, rows)
+    means, spreads = _empty_means(device, rows), _empty(device, Spreads, rows)
+    device.run(kernels.find_both, rows, first, order, particles, setting.box, means, spreads, grain=_GRAIN)
+    columns = {name: device.give(column) for name, column in _columns(device, setting, means, spreads).items()}
+    return columns | {"noise_size": np.asarray(noise_size), "noise_mass": np.asarray(noise_mass)}
+
+
+def _prepared(device: Host | Cuda, arrays: Mapping[str, Any]) -> tuple[Any, Particles]:
+    """Return labels and particles in the types that kernels are compiled for, on the device."""
+    check_count(len(arrays["labels"]))
+    ready = {}
+    for role, array in arrays.items():
+        if is_cuda(array) and device is HOST:
+            array = device_of(array).to_host(array)
+        elif not is_cuda(array) and device is not HOST:
+            array = device.from_host(array)
+        if role == "labels":
+            array = device.cast(array, np.int64)
+        elif array.dtype != np.float32:
+            array = device.cast(array, np.float64)
+        ready[role] = device.argument(np.ascontiguousarray(array) if device is HOST else array)
+    nothing = device.empty(0, np.float64)
+    return ready["labels"], Particles(*(ready.get(name, nothing) for name in Particles._fields))
+
+
+def _survey(
+    device: Host | Cuda, arrays: Mapping[str, Any], labels: Any, particles: Particles, start: int
+) -> tuple[int, int, float]:
+    """Return the largest label, number and mass of noise particles; raise for what cannot be."""
+    width = _BLOCK if device is HOST else _CUDA_BLOCK
+    blocks = -(-len(labels) // width)
+    highest, size, mass = (device.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.float64))
+    bad = device.full(1, 0, np.int64)
+    device.run(kernels.survey_particles, blocks, width, labels, particles, highest, size, mass, bad, grain=16)
+    if device.to_host(bad)[0]:
+        _explain({role: device_of(array).to_host(array) for role, array in arrays.items()}, start)
+    highest, size, mass = (device.to_host(each) for each in (highest, size, mass))
+    return int(highest.max(initial=-1)), int(size.sum()), float(np.sum(mass))
+
+
+def _explain(arrays: Mapping[str, Array], start: int) -> None:
+    """Raise for the first value that cannot be; `start` is the index of the first particle in the data set."""
+    check(arrays["labels"] >= NOISE, arrays["labels"], "labels", f"must be {NOISE} (noise) or larger", start)
+    for role in Particles._fields:
+        if role in arrays:
+            values = finite(arrays[role], role, start)
+            if role == "mass":
+                check(values >= 0, arrays[role], role, "must not be negative", start)
+
+
+def _members(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any]:
+    """Return where the members of each halo begin among particles in order, and the order: by halo, then by index."""
+    first = device.scratch("halo first", rows + 2, np.int32)
+    device.run(fill, rows + 2, first, np.int32(0))
+    if device is HOST:
+        order = device.scratch("halo order", len(labels), np.int32)
+        device.run(kernels.order_members, 1, labels, first, order)
+        return first, order
+    device.run(kernels.count_members, len(labels), labels, first)
+    device.running_sum(first, first)
+    return first, device.order_of(labels)
+
+
+def _empty(device: Host | Cuda, kind: Any, rows: int) -> Any:
+    """Return a tuple of columns to be filled."""
+    return kind(*(device.empty(rows, np.float64) for _ in kind._fields))
+
+
+def _empty_means(device: Host | Cuda, rows: int) -> Means:
+    means: Means = _empty(device, Means, rows)
+    return means._replace(size=device.empty(rows, np.int64))
+
+
+def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Spreads) -> dict[str, Any]:
+    """Return the columns that follow from both passes."""
+    columns = _empty(device, Columns, len(means.size))
+    device.run(kernels.finish_halo, len(means.size), setting.axes, setting.gravity, means, spreads, columns, grain=1024)
+    return {"size": means.size, "mass": means.mass, **columns._asdict()}
+
+
+# ------------------------------------------------------------------------------------------------------------ in chunks
+def summarise(arrays: Mapping[str, Any], start: int, setting: Setting) -> Partial:
+    """Return centres and velocities of the halos in one chunk of n particles.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array, each of shape (n,)
+        By role: "labels", those of `Particles`.
+    start : int
+        Index of the first particle in the data set.
+    setting : Setting
+        Of the table.
+
+    Returns
+    -------
+    Partial
+        Of the halos that have a particle in the chunk, without spreads.
+
+    Raises
+    ------
+    ValueError
+        For labels below -1, masses below 0, and values that are not finite.
+    """
+    labels, particles = _prepared(HOST, arrays)
+    with one_thread():
+        _, size, mass = _survey(HOST, arrays, labels, particles, start)
+        ids, local = _numbered(labels)
+        means = _means_of(particles, local, len(ids), setting)
+    return Partial(ids, means, _empty(HOST, Spreads, 0), size, mass)
+
+
+def merge(parts: Sequence[Partial], setting: Setting) -> Partial:
+    """Return the summary of all chunks of which some summaries of the first pass are.
+
+    Parameters
+    ----------
+    parts : sequence of Partial
+        At least one, in the order of the chunks.
+    setting : Setting
+        Of the table.
+
+    Returns
+    -------
+    Partial
+        Of all halos in them: what a halo has in a chunk counts as a particle at its centre.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ids, group = groups(np.concatenate([part.ids for part in parts]))
+    joined = _joined([part.means for part in parts])
+    with one_thread():
+        means = _means_of(Particles(*(getattr(joined, name) for name in Particles._fields)), group, len(ids), setting)
+    means.size[:] = _reduced(np.add, group, joined.size, len(ids))
+    return Partial(ids, means, parts[0].spreads, *_noise(parts))
+
+
+def part_of(total: Partial, mine: Partial) -> Partial:
+    """Return what a chunk needs for the second pass.
+
+    Parameters
+    ----------
+    total : Partial
+        Of all chunks, after the first pass.
+    mine : Partial
+        Of the chunk, after the first pass.
+
+    Returns
+    -------
+    Partial
+        Of the chunk, with the means of all chunks.
+    """
+    place = np.searchsorted(total.ids, mine.ids)
+    return replace(mine, means=Means(*(column[place] for column in total.means)))
+
+
+def summarise_again(arrays: Mapping[str, Any], start: int, known: Partial, setting: Setting) -> Partial:
+    """Return what the halos in one chunk of n particles add up to around their centres.
+
+    Parameters
+    ----------
+    arrays, start, setting
+        As of `summarise`.
+    known : Partial
+        What `part_of` returns.
+
+    Returns
+    -------
+    Partial
+        Of the halos that have a particle in the chunk, with spreads.
+    """
+    labels, particles = _prepared(HOST, arrays)
+    rows = len(known.ids)
+    spreads: Spreads = _empty(HOST, Spreads, rows)
+    with one_thread():
+        first, order = _members(HOST, _numbered(labels)[1], rows)
+        kernels.find_spreads.run(rows, first, order, particles, setting.box, known.means, spreads)
+    return replace(known, spreads=spreads)
+
+
+def merge_again(parts: Sequence[Partial]) -> Partial:
+    """Return the summary of all chunks of which some summaries of the second pass are.
+
+    Parameters
+    ----------
+    parts : sequence of Partial
+        At least one, in the order of the chunks.
+
+    Returns
+    -------
+    Partial
+        Of all halos in them.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    ids, group = groups(np.concatenate([part.ids for part in parts]))
+    place = np.empty(len(ids), np.int64)
+    place[group] = np.arange(len(group))  # any will do: all have the means of all chunks
+    means = Means(*(column[place] for column in _joined([part.means for part in parts])))
+    joined = _joined([part.spreads for part in parts])._asdict()
+    spreads = {
+        name: _reduced(np.maximum if name == "r2" else np.add, group, values, len(ids))
+        for name, values in joined.items()
+    }
+    return Partial(ids, means, Spreads(**spreads), *_noise(parts))
+
+
+def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dict[str, Any]:
+    """Return the columns of the table, and the two numbers of noise.
+
+    Parameters
+    ----------
+    partial : Partial
+        Of all chunks, after the second pass.
+    n_clusters : int or None
+        Number of rows; the largest label plus 1 by default.
+    setting : Setting
+        Of the table.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Of shape (k,), or () of "noise_size" and "noise_mass".
+
+    Raises
+    ------
+    ValueError
+        For a label that is not below `n_clusters`.
+    """
+    points = int(partial.means.size.sum()) + partial.noise_size
+    rows = row_count(int(partial.ids.max(initial=-1)), points, n_clusters)
+    with one_thread():
+        found = _columns(HOST, setting, partial.means, partial.spreads)
+    columns: dict[str, Any] = {}
+    for name, values in found.items():
+        columns[name] = np.full(rows, 0 if name in ("size", "mass") else np.nan, values.dtype)
+        columns[name][partial.ids] = values
+    noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_mass)}
+    return columns | noise
+
+
+def _numbered(labels: Array) -> tuple[Array, Array]:
+    """Return the halos of a chunk, and for each particle the position of its halo among them, or -1."""
+    inside = labels >= 0
+    ids, group = groups(labels[inside])
+    local = np.full(len(labels), NOISE, np.int64)
+    local[inside] = group
+    return ids, local
+
+
+def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -> Means:
+    """Make the first pass for halos numbered from 0."""
+    first, order = _members(HOST, local, rows)
+    means = _empty_means(HOST, rows)
+    kernels.find_means.run(rows, first, order, particles, setting.box, means)
+    return means
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    """Return one tuple of columns of several."""
+    return type(columns[0])(*(np.concatenate(each) for each in zip(*columns, strict=True)))
+
+
+def _reduced(operation: np.ufunc, group: Array, values: Array, rows: int) -> Array:
+    """Return an operation's result for the values of each group, none of them below 0 where it is a maximum."""
+    result = np.zeros(rows, values.dtype)
+    operation.at(result, group, values)
+    return result
+
+
+def _noise(parts: Sequence[Partial]) -> tuple[int, float]:
+    """Return number and mass of the noise of all parts."""
+    return sum(part.noise_size for part in parts), float(np.sum([part.noise_mass for part in parts]))
