@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from daskclust.plot._clusters import clusters, layers
 from daskclust.plot._decision import RHO, decision
+from daskclust.plot._halos import halo_circles, mass_function, projected_density
 from daskclust.plot._pixels import event_display, hit_map
 from daskclust.plot._save import save
 from daskclust.plot._spectra import cluster_sizes, energy_spectrum, size_spectrum, tof_spectrum, tot_spectrum
@@ -21,8 +22,11 @@ __all__ = [
     "decision",
     "energy_spectrum",
     "event_display",
+    "halo_circles",
     "hit_map",
     "layers",
+    "mass_function",
+    "projected_density",
     "rate",
     "save",
     "size_spectrum",

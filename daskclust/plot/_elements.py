@@ -18,6 +18,7 @@ __all__ = [
     "FEW",
     "MOST_GLYPHS",
     "NOISE_COLOR",
+    "amounts",
     "cloud",
     "framed",
     "histogram",
@@ -228,6 +229,19 @@ def histogram(
         seen = height[height > 0]
         both |= {"logy": True, "ylim": (0.5 * float(seen.min()), 2.0 * float(seen.max()))}
     return with_options(bars, each, both=both)
+
+
+def amounts(values: Array, log: bool) -> dict[str, Any]:
+    """Return the options for colours by amount, those of viridis."""
+    there = values[values > 0]
+    low = float(there.min(initial=np.inf)) if there.size else 1.0
+    high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
+    return {
+        "cmap": "viridis",
+        "cnorm": "log" if log else "linear",
+        "colorbar": True,
+        "clim": (low if log else 0.0, high),
+    }
 
 
 def framed(elements: list[Any], kdims: list[Any], title: str, *, aspect: float | None = None, **both: Any) -> Any:

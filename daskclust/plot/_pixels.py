@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
-from daskclust.plot._elements import COLORS, NOISE_COLOR, hv, with_options
+from daskclust.plot._elements import COLORS, NOISE_COLOR, amounts, hv, with_options
 
 Array = npt.NDArray[Any]
 
@@ -131,7 +131,7 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
         number_of = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
         title = f"{pixel.size:,} hits on {np.count_nonzero(number_of):,} pixels"
         number_of[number_of == 0] = np.nan
-        pictures[number] = _image({"hits": number_of}, frame, [hv.Dimension("hits")], _amounts(number_of, log), title)
+        pictures[number] = _image({"hits": number_of}, frame, [hv.Dimension("hits")], amounts(number_of, log), title)
     return _side_by_side(pictures)
 
 
@@ -225,19 +225,6 @@ def _side_by_side(pictures: dict[int, Any]) -> Any:
     return hv.NdLayout(panels, kdims=["chip"]).cols(2)
 
 
-def _amounts(values: Array, log: bool) -> dict[str, Any]:
-    """Return the options for colours by amount."""
-    there = values[values > 0]
-    low = float(there.min(initial=np.inf)) if there.size else 1.0
-    high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
-    return {
-        "cmap": "viridis",
-        "cnorm": "log" if log else "linear",
-        "colorbar": True,
-        "clim": (low if log else 0.0, high),
-    }
-
-
 def _pixel(x: Array, y: Array, frame: _Frame) -> npt.NDArray[np.int64]:
     """Return the place of each hit in the picture."""
     place: npt.NDArray[np.int64] = (y.astype(np.int64) - frame.low) * frame.width + (x.astype(np.int64) - frame.left)
@@ -268,7 +255,7 @@ def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Data
         options: dict[str, Any] = {"cmap": [*COLORS, NOISE_COLOR], "clim": (-0.5, len(COLORS) + 0.5)}
     else:
         layers = {"tot": layers.pop("tot"), **layers}
-        options = _amounts(layers["tot"], log=True)
+        options = amounts(layers["tot"], log=True)
     return _image(layers, frame, [vdims[name] for name in layers], options, title)
 
 

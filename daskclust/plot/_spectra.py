@@ -51,7 +51,7 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     values, note = finite(in_memory(table, (weight,))[weight], weight)
     positive = values[values > 0]
     if log and positive.size:
-        edges = _log_edges(positive, bins)
+        edges = log_edges(positive, bins)
         values = np.clip(values, edges[0], edges[-1])  # rounding may leave the ends outside of their bins
     else:
         edges = np.histogram_bin_edges(values, bins)
@@ -223,7 +223,7 @@ def _whole_edges(values: npt.NDArray[Any], bins: int, *, log: bool) -> Float:
     return edges
 
 
-def _log_edges(positive: Float, bins: int) -> Float:
+def log_edges(positive: Float, bins: int) -> Float:
     """Return edges of equal width in the logarithm, from the smallest value to the largest."""
     low, high = float(positive.min()), float(positive.max())
     edges: Float = np.geomspace(low, high if high > low else 2 * low, bins + 1)

@@ -167,7 +167,7 @@ def _empty_means(device: Host | Cuda, rows: int) -> Means:
 def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Spreads) -> dict[str, Any]:
     """Return the columns that follow from both passes."""
     columns = _empty(device, Columns, len(means.size))
-    device.run(kernels.finish_halo, len(means.size), setting.axes, setting.gravity, means, spreads, columns, grain=1024)
+    device.run(kernels.finish_halo, len(means.size), *setting, means, spreads, columns, grain=1024)
     return {"size": means.size, "mass": means.mass, **columns._asdict()}
 
 

@@ -37,7 +37,7 @@ class Means(NamedTuple):
 
     size: Any  # int64
     mass: Any
-    x: Any  # within the box
+    x: Any  # of the image next to 0: one particle is at its own centre, to the last digit
     y: Any
     z: Any
     vx: Any
@@ -186,9 +186,9 @@ def write_means(row, first, order, particles, box, means):
     share = 1.0 / mass if mass > 0 else 0.0
     means.size[row] = end - begin
     means.mass[row] = mass
-    means.x[row] = within(x + times(sx, share), box[0])
-    means.y[row] = within(y + times(sy, share), box[1])
-    means.z[row] = within(z + times(sz, share), box[2])
+    means.x[row] = x + times(sx, share)
+    means.y[row] = y + times(sy, share)
+    means.z[row] = z + times(sz, share)
     means.vx[row] = vx + times(svx, share)
     means.vy[row] = vy + times(svy, share)
     means.vz[row] = vz + times(svz, share)
@@ -280,13 +280,15 @@ def principal(xx, yy, zz, xy, xz, yz):
 
 # ----------------------------------------------------------------------------------------------------------------- rows
 @kernel
-def finish_halo(row, axes, gravity, means, spreads, columns):
+def finish_halo(row, box, axes, gravity, means, spreads, columns):
     """Write what follows from both passes; NaN where a halo has no particles, or none with a mass."""
     c, s = columns, spreads
     mass = means.mass[row]
     share = 1.0 / mass if mass > 0 else NAN
     known = select(mass > 0, 0.0, NAN)
-    c.x[row], c.y[row], c.z[row] = means.x[row] + known, means.y[row] + known, means.z[row] + known
+    c.x[row] = within(means.x[row], box[0]) + known
+    c.y[row] = within(means.y[row], box[1]) + known
+    c.z[row] = within(means.z[row], box[2]) + known
     c.vx[row], c.vy[row], c.vz[row] = means.vx[row] + known, means.vy[row] + known, means.vz[row] + known
     c.sigma_v[row] = square_root(times(s.vv[row], share) / axes)
     c.r_rms[row] = square_root(times(s.xx[row] + s.yy[row] + s.zz[row], share))

@@ -1,0 +1,294 @@
+"""Particles and their halos: where they are, and how many halos have which mass."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory
+from daskclust.plot._elements import COLORS, amounts, framed, hv, with_options
+from daskclust.plot._spectra import log_edges
+
+Float = npt.NDArray[np.float64]
+
+_AXES = ("x", "y", "z")
+_CORNERS = 48  # of what is drawn as a circle
+_ONE_SIGMA = 0.15865525393145707  # of a normal distribution is below its mean by more than its deviation
+_POWERS = {1: "", 2: "²", 3: "³"}
+
+
+def projected_density(
+    ds: xr.Dataset, axes: tuple[str, str] = ("x", "y"), *, weight: str | None = None, pixels: int = 512
+) -> hv.Image:
+    """Draw how many particles, or how much mass, there is by area, along a line of sight.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Particles, numpy, cupy or dask. With ``attrs["boxsize"]`` the picture is the box, else what holds all particles.
+    axes : tuple of str, default ("x", "y")
+        Variables across and up.
+    weight : str, optional
+        Variable to add up, such as "mass". Default: particles are counted.
+    pixels : int, default 512
+        Pixels along the longer axis.
+
+    Returns
+    -------
+    holoviews.Image
+        Number or sum by area, with colours by its logarithm; pixels without particles are blank. Make an overlay with
+        circles as ``projected_density(ds) * halo_circles(table)``.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, and no pixels.
+
+    Notes
+    -----
+    Datashader adds up dask arrays chunk by chunk.
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({"x": ("particle", [1.0, 1.1, 9.0]), "y": ("particle", [2.0, 2.1, 7.0])}, {}, {"boxsize": 10.0})
+    >>> picture = projected_density(ds, pixels=5)  # of 2 x 2 each
+    >>> float(np.nansum(picture.dimension_values("density"))) * 2 * 2
+    3.0
+    """
+    import datashader
+
+    if isinstance(pixels, bool) or not isinstance(pixels, int | np.integer) or pixels < 1:
+        raise ValueError(f"pixels must be a whole number of at least 1, got {pixels!r}")
+    frame = _frame(ds, (*axes, *((weight,) if weight is not None else ())))
+    sides = _sides(ds.attrs.get("boxsize"), axes)
+    for name, side in zip(axes, sides, strict=True):
+        if side:
+            frame[name] = frame[name] % side
+    limits = [(0.0, side) if side else _limits(frame[name]) for name, side in zip(axes, sides, strict=True)]
+    spans = [high - low for low, high in limits]
+    width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
+    canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
+    total = canvas.points(frame, *axes, agg=datashader.sum(weight) if weight is not None else datashader.count())
+    density = total.values.astype(np.float64) / (spans[0] / width * spans[1] / height)
+    density[~(density > 0)] = np.nan
+    options = amounts(density, log=True)
+    if not np.isfinite(density).any():  # HoloViews warns of pictures of nothing
+        density, options = np.zeros(density.shape), {"cmap": ["#FFFFFF", "#FFFFFF"], "clim": (0.0, 1.0)}
+    what = counted(ds[axes[0]]) if weight is None else f"{_unit(ds, weight)} of {weight}".removeprefix(" of ")
+    vdim = hv.Dimension("density", label=f"{what} per {_power(_unit(ds, axes[0]), 2)}")
+    bounds = (limits[0][0], limits[1][0], limits[0][1], limits[1][1])
+    image = hv.Image(density[::-1], bounds=bounds, kdims=[dimension(ds[name], name) for name in axes], vdims=[vdim])
+    aspect = spans[1] / spans[0]
+    each = {
+        "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1, "tools": ["hover"]},
+        "matplotlib": {"fig_inches": 6, "aspect": "equal"},
+    }
+    title = f"{len(frame):,} {counted(ds[axes[0]])}"
+    return with_options(image, each, both={"title": title} | options)
+
+
+def halo_circles(
+    table: xr.Dataset,
+    axes: tuple[str, str] = ("x", "y"),
+    *,
+    radius: str = "r_max",
+    most: int = 1000,
+    color: str = COLORS[6],
+) -> hv.Contours:
+    """Draw halos as circles.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        As of `daskclust.properties.halo_table`, or `select`.
+    axes : tuple of str, default ("x", "y")
+        Columns across and up.
+    radius : str, default "r_max"
+        Column with the radius, in the unit of the axes.
+    most : int, default 1000
+        Draw so many at most: those with the most mass, or particles where there is no column ``mass``.
+    color : str
+        Of the lines.
+
+    Returns
+    -------
+    holoviews.Contours
+        A line for each, with its number, size and mass under the mouse. In a periodic box a circle that crosses a face
+        is there on the other side, too. Rows without a centre or a radius are left out.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, and for `most` below 0.
+
+    Examples
+    --------
+    >>> columns = {"x": [2.0, 9.5], "y": [3.0, 5.0], "r_max": [1.0, 1.0], "mass": [9.0, 5.0]}
+    >>> table = xr.Dataset({name: ("cluster", values) for name, values in columns.items()}, attrs={"boxsize": 10.0})
+    >>> len(halo_circles(table).split())  # the second one, on both sides
+    3
+    """
+    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
+        raise ValueError(f"most must be a whole number, not negative, got {most!r}")
+    loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))
+    columns = {str(name): loaded[name].values for name in loaded.variables}
+    columns.setdefault("cluster", np.arange(len(columns[axes[0]])))
+    there = np.flatnonzero(np.isfinite([columns[name] for name in (*axes, radius)]).all(axis=0))
+    largest = columns.get("mass", columns.get("size", columns[radius]))[there]
+    chosen = there[np.argsort(-largest, kind="stable")[:most]]
+    columns = {name: values[chosen] for name, values in columns.items()}
+    angle = 2 * np.pi * np.arange(_CORNERS + 1) / _CORNERS
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    told = [name for name in ("cluster", "size", "mass", radius) if name in columns]
+    paths = [
+        dict(zip(axes, (centre[:, None] + columns[radius][row] * circle).tolist(), strict=True))
+        | {name: columns[name][row].item() for name in told}
+        for centre, row in _images(columns, axes, radius, _sides(table.attrs.get("boxsize"), axes))
+    ]
+    kdims = [dimension(table[name], name) for name in axes]
+    lines = hv.Contours(paths, kdims=kdims, vdims=told, label="halos")
+    each = {
+        "bokeh": {"line_color": color, "line_width": 1.2, "tools": ["hover"]},
+        "matplotlib": {"color": color, "linewidth": 1.0},
+    }
+    return with_options(lines, each, both={"show_legend": False})
+
+
+def mass_function(
+    table: xr.Dataset,
+    *,
+    mass: str = "mass",
+    bins: int = 20,
+    boxsize: float | Sequence[float] | EllipsisType | None = ...,
+) -> hv.Overlay:
+    """Draw how many halos there are of each mass, on logarithmic axes.
+
+    Parameters
+    ----------
+    table : xarray.Dataset
+        As of `daskclust.properties.halo_table`.
+    mass : str, default "mass"
+        The column.
+    bins : int, default 20
+        Number of bins of equal width in the logarithm.
+    boxsize : float, sequence of float or None, optional
+        Length of the box, or one for each axis: numbers are by its volume. By default ``table.attrs["boxsize"]``, and
+        not by volume without it, where an axis is open, or for None.
+
+    Returns
+    -------
+    holoviews.Overlay
+        `holoviews.ErrorBars` and `holoviews.Scatter`: the number of halos for each factor of ten in mass (dex), by
+        volume. Bars are the central 68 % interval of a Poisson distribution, as from a chi-squared one. Bins without
+        halos are left out, and so are rows without mass, counted in the title.
+
+    Raises
+    ------
+    ValueError
+        For missing variables, no bins, and box sizes that are not positive.
+
+    References
+    ----------
+    Gehrels, "Confidence limits for small numbers of events in astrophysical data", The Astrophysical Journal 303
+    (1986), doi:10.1086/164079.
+
+    Examples
+    --------
+    >>> table = xr.Dataset({"mass": ("cluster", [1.0, 1.0, 1.0, 100.0])})
+    >>> mass_function(table, bins=2).get(1).dimension_values("number").tolist()  # of 1 dex each
+    [3.0, 1.0]
+    """
+    check_bins(bins)
+    values, note = finite(in_memory(table, (mass,))[mass], mass)
+    positive = values[values > 0]
+    note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
+    axes = [name for name in _AXES if name in table]
+    sides = _sides(table.attrs.get("boxsize") if boxsize is ... else boxsize, axes)
+    by_volume = bool(axes) and all(sides)
+    edges = log_edges(positive, bins) if positive.size else np.array([1.0, 10.0])
+    number = np.histogram(np.clip(positive, edges[0], edges[-1]), edges)[0]
+    middle = np.sqrt(edges[1:] * edges[:-1])[number > 0]
+    per = (np.diff(np.log10(edges)) * (np.prod(sides) if by_volume else 1.0))[number > 0]
+    number = number[number > 0]
+    height, low, high = number / per, *(limit / per for limit in _poisson_limits(number))
+    words = "halos per dex" + (f" per {_power(_unit(table, axes[0]), len(axes))}" if by_volume else "")
+    kdims = [dimension(table[mass], mass), hv.Dimension("number", label=words)]
+    bars = hv.ErrorBars((middle, height, height - low, high - height), kdims[0], [kdims[1], "below", "above"])
+    dots = hv.Scatter((middle, height), *kdims)
+    each = {"bokeh": {"size": 6}, "matplotlib": {"s": 30}}
+    elements = [with_options(bars, {}, {}), with_options(dots, each, both={"color": COLORS[0]})]
+    both: dict[str, Any] = {}
+    if number.size:
+        both = {"logx": True, "logy": True, "ylim": (0.5 * float(low.min()), 2.0 * float(high.max()))}
+    return framed(elements, kdims, f"{positive.size:,} halos{note}", **both)
+
+
+def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:
+    """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
+    missing = [name for name in names if name not in ds.variables]
+    if missing or not any(hasattr(ds[name].data, "__dask_graph__") for name in names):
+        loaded = in_memory(ds, names)
+        return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
+    lazy = ds[list(dict.fromkeys(names))].reset_coords()
+    return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
+
+
+def _limits(column: Any) -> tuple[float, float]:
+    """Return what a column of a pandas or dask DataFrame spans, and more than nothing where all is equal."""
+    if not len(column):
+        return 0.0, 1.0
+    low, high = column.min(), column.max()
+    low, high = (float(value.compute() if hasattr(value, "compute") else value) for value in (low, high))
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
+    """Return the length of the box along axes, 0 where it is open."""
+    if boxsize is None:
+        return [0.0] * len(axes)
+    lengths = [float(length or 0.0) for length in np.atleast_1d(boxsize)]
+    if not all(0 <= length < np.inf for length in lengths):
+        raise ValueError(f"boxsize must be finite and not negative, got {boxsize!r}")
+    if len(lengths) == 1:
+        return lengths * len(axes)
+    found = dict(zip(_AXES, lengths, strict=False))
+    return [found.get(name, 0.0) for name in axes]
+
+
+def _images(
+    columns: dict[str, npt.NDArray[Any]], axes: Sequence[str], radius: str, sides: list[float]
+) -> list[tuple[Float, int]]:
+    """Return centres of circles with their rows, those of images that reach into the box, too."""
+    centres, reach = np.stack([columns[name] for name in axes], axis=1), columns[radius]
+    found = []
+    for turns in itertools.product(*((-1, 0, 1) if side else (0,) for side in sides)):
+        moved = centres + np.multiply(turns, sides)
+        inside = [(x + reach > 0) & (x - reach < side) for x, side in zip(moved.T, sides, strict=True) if side]
+        rows = np.flatnonzero(np.logical_and.reduce(inside)) if any(turns) else np.arange(len(moved))
+        found += [(moved[row], int(row)) for row in rows]
+    return found
+
+
+def _poisson_limits(number: npt.NDArray[Any]) -> tuple[Float, Float]:
+    """Return the ends of the central 68 % interval of means of Poisson distributions, by the numbers they gave."""
+    from scipy.special import gammaincinv
+
+    return gammaincinv(number, _ONE_SIGMA), gammaincinv(number + 1.0, 1.0 - _ONE_SIGMA)
+
+
+def _unit(ds: xr.Dataset, name: str) -> str:
+    """Return the unit of a variable, '' where it has none."""
+    unit = str(ds[name].attrs.get("units", ""))
+    return "" if unit == "1" else unit
+
+
+def _power(unit: str, power: int) -> str:
+    """Return words for a unit of length, area or volume."""
+    plain = unit if unit.isalpha() else f"({unit})"
+    return plain + _POWERS[power] if unit else {1: "length", 2: "area", 3: "volume"}[power]
