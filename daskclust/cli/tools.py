@@ -73,7 +73,7 @@ def bench(
     context: typer.Context,
     system: Annotated[str, typer.Argument(help="clue, events, or stream: events online, through a socket.")] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
-    sizes: Annotated[str | None, typer.Option(help="Numbers of points.  [default: the paper's]")] = None,
+    sizes: Annotated[str | None, typer.Option(help="Numbers of points.  \\[default: the paper's]")] = None,
     threads: Annotated[str, typer.Option(help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.")] = "0",
     rate: Annotated[float, typer.Option(help="For stream: hits a second.")] = 10e6,
     seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
