@@ -111,6 +111,7 @@ def fof(
     """
     from daskclust.accessor import ClustAccessor
     from daskclust.core.checks import check_positive, check_whole
+    from daskclust.properties import halo_table
 
     began = time.perf_counter()
     check_outputs(path, {"-o": output, "--labels": labels}, _WRITABLE)
@@ -136,7 +137,7 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            table = _catalogue(result, summary["halos"])
+            table = halo_table(result)
             summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
             _write(table, output)
         _write(result, labels)
@@ -190,15 +191,6 @@ def _is_snapshot(path: Path) -> bool:
 
 def _count(label: xr.DataArray) -> int:
     return int(label.max()) + 1 if label.size else 0
-
-
-def _catalogue(result: xr.Dataset, halos: int) -> xr.Dataset:
-    """Return the table of halos in memory, what is in none as attributes."""
-    from daskclust.properties import halo_table
-
-    table = halo_table(result, n_clusters=halos).compute()
-    alone = {str(name): values.values.item() for name, values in table.variables.items() if values.ndim == 0}
-    return table.drop_vars(list(alone)).assign_attrs(alone)
 
 
 def _write(data: xr.Dataset, path: Path | None) -> None:
