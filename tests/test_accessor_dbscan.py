@@ -201,6 +201,22 @@ def test_dask_stays_lazy(box: xr.Dataset) -> None:
         xr.testing.assert_identical(result.compute(), expected)
 
 
+def test_the_sample_and_the_results_have_no_task_of_one_name_and_two_meanings(box: xr.Dataset) -> None:
+    """A cluster that still knows of the one when it gets the other would warn."""
+    graphs: list[dict[object, object]] = []
+
+    def scheduler(graph: object, keys: object, **options: object) -> object:
+        graphs.append(dict(graph.__dask_graph__() if hasattr(graph, "__dask_graph__") else graph))
+        return dask.get(graphs[-1], keys, **options)
+
+    with dask.config.set(scheduler=scheduler):
+        box.chunk(particle=700).clust.fof(b=0.2)["label"].compute()
+    sample, results = graphs
+    common = sample.keys() & results.keys()
+    assert common
+    assert [key for key in common if sample[key] != results[key]] == []
+
+
 def test_some_columns_on_dask(box: xr.Dataset) -> None:
     mixed = box.assign(mass=box["mass"].chunk(particle=300))
     result = mixed.clust.dbscan(0.3, weight="mass")
