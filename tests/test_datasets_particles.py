@@ -84,6 +84,7 @@ def test_shuffling_is_an_order(make: Any, kwargs: dict[str, Any], truth: str) ->
     [
         (datasets.cosmology_box, {"n": -1}, "n must be a whole number of at least 0, got -1"),
         (datasets.cosmology_box, {"background": 1.5}, "background must be from 0 to 1, got 1.5"),
+        (datasets.cosmology_box, {"filaments": -0.1}, "filaments must be from 0 to 1, got -0.1"),
         (datasets.cosmology_box, {"separation": 0.0}, "separation must be positive and finite, got 0.0"),
         (datasets.cosmology_box, {"smallest": 0}, "smallest must be a whole number of at least 1"),
         (datasets.cosmology_box, {"chunks": 0}, "chunks must be a whole number of at least 1, got 0"),
@@ -201,6 +202,17 @@ def test_extremes_of_the_box() -> None:
     assert datasets.cosmology_box(500, slope=1.0, rng=0).sizes == {"particle": 500}
     equal = datasets.cosmology_box(10_000, smallest=100, largest=0.0, background=0.0, rng=0)
     np.testing.assert_array_equal(np.bincount(equal["halo"]), np.full(100, 100))
+
+
+def test_filaments() -> None:
+    """The more halos lie along them, the more particles have many in their cell of the box."""
+    crowds = []
+    for filaments in (0.0, 0.3, 1.0):
+        ds = datasets.cosmology_box(100_000, filaments=filaments, rng=0)
+        cell = np.floor(np.stack([ds[axis] for axis in "xyz"]) / ds.attrs["boxsize"] * 16).astype(int)
+        crowds.append((np.bincount(cell[0] * 256 + cell[1] * 16 + cell[2]) ** 2).sum())
+    assert 4 * crowds[0] < 2 * crowds[1] < crowds[2]
+    xr.testing.assert_identical(datasets.cosmology_box(1000, rng=0), datasets.cosmology_box(1000, filaments=0.6, rng=0))
 
 
 # The seed spreader

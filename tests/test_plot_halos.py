@@ -59,8 +59,11 @@ def test_density_has_every_particle(
 
 
 def test_density_without_a_box(particles: xr.Dataset) -> None:
-    wide = particles["x"].copy(data=particles["x"].values * 2.0)
-    ds = particles.assign_attrs(boxsize=0.0).assign(x=wide).chunk(particle=7000)
+    ds = (
+        particles.assign_attrs(boxsize=0.0)
+        .assign(x=particles["x"].copy(data=particles["x"].values * 2.0))
+        .chunk(particle=7000)
+    )
     image = plot.projected_density(ds, pixels=64)
     density = image.dimension_values("density", flat=False)
     assert density.shape == (32, 64)

@@ -2,8 +2,18 @@
 
 from daskclust.bench.clue import bench_clue
 from daskclust.bench.clue import markdown as clue_markdown
+from daskclust.bench.dbscan import bench_dbscan
+from daskclust.bench.dbscan import markdown as dbscan_markdown
 from daskclust.bench.events import bench_events
 from daskclust.bench.events import markdown as events_markdown
 from daskclust.bench.stream import bench_stream
 
-__all__ = ["bench_clue", "bench_events", "bench_stream", "clue_markdown", "events_markdown"]
+__all__ = [
+    "bench_clue",
+    "bench_dbscan",
+    "bench_events",
+    "bench_stream",
+    "clue_markdown",
+    "dbscan_markdown",
+    "events_markdown",
+]

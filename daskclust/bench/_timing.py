@@ -12,7 +12,7 @@ from typing import Any
 
 import numba
 
-from daskclust.core.arrays import HOST
+from daskclust.core.arrays import HOST, cupy_module
 from daskclust.core.jit import Kernel
 
 
@@ -77,3 +77,13 @@ def peak_bytes(call: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def peak_device_bytes(call: Callable[[], Any]) -> int:
+    """Return the memory that CuPy's pool takes from the device for a call, at its peak."""
+    pool = cupy_module().get_default_memory_pool()
+    call()  # what stays for the next call is not taken anew
+    pool.free_all_blocks()
+    before = pool.total_bytes()
+    call()
+    return int(pool.total_bytes() - before)

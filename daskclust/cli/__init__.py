@@ -1,4 +1,4 @@
-"""The command line: ``daskclust demo | clue | events | info | bench``."""
+"""The command line: ``daskclust demo | clue | events | dbscan | fof | info | bench``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.markup import escape
 
 from daskclust.cli._frame import errors
 from daskclust.cli.clue import clue
+from daskclust.cli.dbscan import dbscan, fof
 from daskclust.cli.events import events
 from daskclust.cli.tools import bench, demo, info
 
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, clue, events, info, bench):
+for command in (demo, clue, events, dbscan, fof, info, bench):
     app.command()(command)
 
 

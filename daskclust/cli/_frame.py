@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,24 @@ def check_writable(*paths: Path | None) -> None:
     for path in paths:
         if path is not None and not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
+
+
+def check_outputs(source: str | Path, outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
+    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
+
+    A suffix in brackets may be used, too, and is not told of.
+    """
+    given = {option: path for option, path in outputs.items() if path is not None}
+    check_writable(*given.values())
+    known = [suffix.strip("()") for suffix in suffixes]
+    told = [suffix for suffix in suffixes if not suffix.startswith("(")]
+    for option, path in given.items():
+        if path.suffix not in known:
+            raise ValueError(f"{option} must be a {' or '.join(told)} file, got {path}")
+        if path.resolve() == Path(source).resolve():
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
 
 
 def show(summary: dict[str, Any], as_json: bool, title: str) -> None:

@@ -18,11 +18,11 @@ def clue(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Hits with results: .parquet, .csv or .npz.")
     ] = None,
-    delta_c: Annotated[float | None, typer.Option(help="Separation of seeds.  [default: dc]")] = None,
-    delta_o: Annotated[float | None, typer.Option(help="Separation of outliers.  [default: delta-c]")] = None,
+    delta_c: Annotated[float | None, typer.Option(help="Separation of seeds.  \\[default: dc]")] = None,
+    delta_o: Annotated[float | None, typer.Option(help="Separation of outliers.  \\[default: delta-c]")] = None,
     kernel: Annotated[str, typer.Option(help="flat, gaussian or exponential.")] = "flat",
     neighbor_weight: Annotated[float, typer.Option(help="Factor for neighbours: 1 in the paper, 0.5 in CMSSW.")] = 1.0,
-    coordinates: Annotated[str | None, typer.Option(help="Columns, e.g. x,y or eta,phi.  [default: x,y]")] = None,
+    coordinates: Annotated[str | None, typer.Option(help="Columns, e.g. x,y or eta,phi.  \\[default: x,y]")] = None,
     wrap: Annotated[
         list[str] | None, typer.Option(help="Period of an axis, e.g. phi=6.283185307; may be repeated.")
     ] = None,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daskclust.cli._frame import check_writable, cluster, progress, show
+from daskclust.cli._frame import check_outputs, cluster, progress, show
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -53,7 +53,7 @@ def events(
     min_hits: Annotated[int, typer.Option(help="Hits of a cluster at least.")] = 1,
     layout: Annotated[
         str | None,
-        typer.Option(help="chips: apart; quad: side by side.  [default: the file's, or chips]"),
+        typer.Option(help="chips: apart; quad: side by side.  \\[default: the file's, or chips]"),
     ] = None,
     gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.")] = 0,
     disorder: Annotated[float, typer.Option(help="How much earlier than one before it a hit may come, in us.")] = 600.0,
@@ -76,9 +76,8 @@ def events(
     from daskclust.events.estimator import EventBuilder
 
     began = time.perf_counter()
-    check_writable(output, hits)
+    check_outputs(source, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
     reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
-    _check_outputs(source, output, hits)
     _check_reading(source, reading, follow, idle, trigger, workers)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
@@ -103,17 +102,6 @@ def events(
         if path is not None:
             summary[name] = str(path)
     show(summary, as_json, f"Events: {source}")
-
-
-def _check_outputs(source: str, output: Path | None, hits: Path | None) -> None:
-    given = [(option, path) for option, path in (("-o", output), ("--hits", hits)) if path is not None]
-    for option, path in given:
-        if path.suffix not in (".parquet", ".pq"):
-            raise ValueError(f"{option} must be a .parquet file, got {path}")
-        if path.resolve() == Path(source).resolve():
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for _, path in given}) < len(given):
-        raise ValueError(f"-o and --hits are both {output}; write clusters and hits to two files")
 
 
 def _check_reading(

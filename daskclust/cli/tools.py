@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from daskclust.cli._frame import console, progress
+from daskclust.cli._frame import check_writable, console, progress
 
 
 # ---------------------------------------------------------------------------------------------------------------- demo
@@ -62,54 +62,101 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 
 
 # --------------------------------------------------------------------------------------------------------------- bench
+_OF_POINTS = ("kinds", "min_samples")
+_OF_STREAM = ("rate", "seconds")
 _NOT_FOR = {
-    "clue": ("rate", "seconds"),
-    "events": ("rate", "seconds"),
-    "stream": ("device", "sizes", "threads", "repeats"),
+    "clue": (*_OF_STREAM, *_OF_POINTS),
+    "events": (*_OF_STREAM, *_OF_POINTS),
+    "stream": ("device", "sizes", "threads", "repeats", *_OF_POINTS),
+    "dbscan": _OF_STREAM,
+    "fof": (*_OF_STREAM, "min_samples"),
 }
 
 
 def bench(
     context: typer.Context,
-    system: Annotated[str, typer.Argument(help="clue, events, or stream: events online, through a socket.")] = "clue",
+    system: Annotated[
+        str, typer.Argument(help="clue, events, dbscan, fof, or stream: events online, through a socket.")
+    ] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
-    sizes: Annotated[str | None, typer.Option(help="Numbers of points.  [default: the paper's]")] = None,
+    sizes: Annotated[str | None, typer.Option(help="Numbers of points.  \\[default: the paper's, or 1e6]")] = None,
     threads: Annotated[str, typer.Option(help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.")] = "0",
+    kinds: Annotated[str, typer.Option(help="For dbscan, fof: points.")] = "cosmo,ss2d,ss3d,uniform2d",
+    min_samples: Annotated[str, typer.Option(help="For dbscan: neighbours of core points, e.g. 2,10.")] = "10",
     rate: Annotated[float, typer.Option(help="For stream: hits a second.")] = 10e6,
     seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
     repeats: Annotated[int, typer.Option(help="Runs of each size, after a warm-up; the median counts.")] = 7,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures as JSON.")] = None,
 ) -> None:
-    """Time a system on this machine, step by step, on its paper's own points, and print a table in Markdown."""
-    from daskclust.bench import bench_clue, bench_events, bench_stream, clue_markdown, events_markdown
+    """Time a system on this machine, on the points of its paper, and print a table in Markdown."""
     from daskclust.core.files import replacing
 
-    if system not in ("clue", "events", "stream"):
-        raise ValueError(f"there are benchmarks for 'clue', 'events' and 'stream', got {system!r}")
-    for option in _NOT_FOR[system]:
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"--{option} is not for the benchmark {system}; leave it out")
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
+    _check_bench(context, system, device, threads)
+    check_writable(output)
     counts = [int(number) for number in threads.split(",")]
-    if system == "clue" and len(counts) > 1:
-        raise ValueError(f"clue is timed with one number of threads, got --threads {threads}; run it once for each")
     with progress(f"timing {system}"):
-        if system == "clue":
-            numbers = [round(float(size)) for size in (sizes or "1e5,3e5,1e6,3e6,1e7").split(",")]
-            report = bench_clue(numbers, device=device, threads=counts[0], repeats=repeats)
-            table = clue_markdown(report)
-        elif system == "stream":
-            report = bench_stream(rate, seconds)
-            table = "\n".join(f"{name}: {report[name]}" for name in list(report)[3:])
+        if system == "stream":
+            report, table = _bench_stream(rate, seconds)
+        elif system == "clue":
+            report, table = _bench_clue(sizes or "1e5,3e5,1e6,3e6,1e7", device, counts[0], repeats)
+        elif system == "events":
+            report, table = _bench_events(sizes or "4e6", device, counts, repeats)
         else:
-            lanes = None if counts == [0] else counts
-            if "," in (sizes or ""):
-                raise ValueError(f"events are timed at one size, the hits of each stream; got --sizes {sizes}")
-            report = bench_events(round(float(sizes or "4e6")), device=device, lanes=lanes, repeats=repeats)
-            table = events_markdown(report)
+            least = None if system == "fof" else [int(number) for number in min_samples.split(",")]
+            report, table = _bench_dbscan(sizes or "1e6", kinds.split(","), least, device, counts, repeats)
     print(table)
     if output is not None:
         with replacing(output) as stream:
             stream.write(f"{json.dumps(report, indent=1)}\n".encode())
+
+
+def _check_bench(context: typer.Context, system: str, device: str, threads: str) -> None:
+    if system not in _NOT_FOR:
+        raise ValueError(f"there are benchmarks for {', '.join(map(repr, _NOT_FOR))}, got {system!r}")
+    for option in _NOT_FOR[system]:
+        source = context.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--{option.replace('_', '-')} is not for the benchmark {system}; leave it out")
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}")
+    if system == "clue" and "," in threads:
+        raise ValueError(f"clue is timed with one number of threads, got --threads {threads}; run it once for each")
+
+
+def _numbers(sizes: str) -> list[int]:
+    return [round(float(size)) for size in sizes.split(",")]
+
+
+def _bench_clue(sizes: str, device: str, threads: int, repeats: int) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_clue, clue_markdown
+
+    report = bench_clue(_numbers(sizes), device=device, threads=threads, repeats=repeats)
+    return report, clue_markdown(report)
+
+
+def _bench_events(sizes: str, device: str, lanes: list[int], repeats: int) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_events, events_markdown
+
+    if "," in sizes:
+        raise ValueError(f"events are timed at one size, the hits of each stream; got --sizes {sizes}")
+    given = None if lanes == [0] else lanes
+    report = bench_events(_numbers(sizes)[0], device=device, lanes=given, repeats=repeats)
+    return report, events_markdown(report)
+
+
+def _bench_stream(rate: float, seconds: float) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_stream
+
+    report = bench_stream(rate, seconds)
+    return report, "\n".join(f"{name}: {report[name]}" for name in list(report)[3:])
+
+
+def _bench_dbscan(
+    sizes: str, kinds: list[str], min_samples: list[int] | None, device: str, threads: list[int], repeats: int
+) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_dbscan, dbscan_markdown
+
+    report = bench_dbscan(
+        _numbers(sizes), kinds=kinds, min_samples=min_samples, device=device, threads=threads, repeats=repeats
+    )
+    return report, dbscan_markdown(report)

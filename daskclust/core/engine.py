@@ -205,13 +205,15 @@ def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: floa
 
     This computes: one pass over X takes a sample of each of its chunks.
     """
-    import dask
+    import dask.array as da
 
     if count == 1:
         return None
-    given = _blocks(X)
-    tasks = _Tasks(given[:1], [block.key for block in given])
-    sample = np.concatenate(dask.compute(*tasks.delayed([tasks.add("sample", _sample, block.key) for block in given])))
+    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
+    # cluster that still knows of the one warns of two tasks of one name
+    chunks = ((np.nan,) * X.numblocks[0], X.chunks[1])
+    meta = np.empty((0, X.shape[1]), X.dtype)
+    sample = da.map_blocks(_sample, X, chunks=chunks, dtype=X.dtype, meta=meta, token="daskclust-sample").compute()
     blocks = [1] * min(X.shape[1], 3)
     extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
     while math.prod(blocks) < count:

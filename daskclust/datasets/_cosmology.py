@@ -19,7 +19,6 @@ _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
 _GRAVITY = 4.30091e-9  # Mpc (km/s)**2 / Msun
 _OVERDENSITY = 200.0
 _BULK = 200.0  # km/s along each axis
-_IN_FILAMENTS = 0.6
 _HALOS_PER_FILAMENT = 2000
 _POSITIONS = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
@@ -35,6 +34,7 @@ class _Recipe(NamedTuple):
     slope: float
     smallest: int  # particles
     largest: float  # particles
+    filaments: float  # fraction of halos
     particle_mass: float  # Msun/h
     shuffle: bool
     seed: int
@@ -63,6 +63,7 @@ def cosmology_box(
     smallest: int = 5,
     largest: float = 2e-3,
     concentration: float = 8.0,
+    filaments: float = 0.6,
     shuffle: bool = True,
     chunks: int | None = None,
     rng: RNG = None,
@@ -85,6 +86,9 @@ def cosmology_box(
         Particles of the largest halos as a fraction of n, from 0 to 1; at least 100 particles.
     concentration : float, default 8.0
         Ratio of the radius of a halo to that where its NFW profile bends.
+    filaments : float, default 0.6
+        Fraction of halos that lie along filaments, from 0 to 1. The fewer particles, the denser are filaments: below
+        some ten millions most of their halos touch, unless this is small.
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional
@@ -111,9 +115,9 @@ def cosmology_box(
     A halo of N particles has the radius R in which its mean density is 200 times that of the box, and an NFW profile
     that ends there. Its particles have its bulk velocity, and along each axis a normal dispersion of sqrt(G M / (2 R)),
     that of an isothermal sphere of its mass M and radius R. Bulk velocities, and velocities of the background, have a
-    dispersion of 200 km/s along each axis. Omega_m is 0.3. 60 % of the halos lie along straight filaments, 15 % of the
-    side long and thick by a standard deviation of 0.6 % of it, of about 2000 halos each, at least 8; the others are
-    uniform. Halos may overlap: ``halo`` tells where a particle was put, not which group it belongs to.
+    dispersion of 200 km/s along each axis. Omega_m is 0.3. Filaments are straight, 15 % of the side long and thick by a
+    standard deviation of 0.6 % of it; there is one for about 2000 halos, and at least 8. The other halos are uniform.
+    Halos may overlap: ``halo`` tells where a particle was put, not which group it belongs to.
 
     Each particle is made from its number by counting generators, so that chunks need nothing but the table of halos,
     which is made once on a worker: 72 bytes for each halo, of which there are 17 thousand for a million particles and
@@ -133,7 +137,7 @@ def cosmology_box(
     check_counts(n=n)
     check_counts(1, smallest=smallest)
     check_positive(separation=separation, slope=slope, concentration=concentration)
-    check_fraction(background=background, largest=largest)
+    check_fraction(background=background, largest=largest, filaments=filaments)
     random = np.random.default_rng(rng)
     side = float(separation * np.cbrt(n))
     recipe = _Recipe(
@@ -143,6 +147,7 @@ def cosmology_box(
         slope=slope,
         smallest=int(smallest),
         largest=max(100.0, largest * n, smallest),
+        filaments=filaments,
         particle_mass=_OMEGA_M * _CRITICAL * separation**3,
         shuffle=bool(shuffle),
         seed=int(random.integers(1 << 63)),
@@ -167,6 +172,7 @@ def cosmology_box(
         "smallest": smallest,
         "largest": largest,
         "concentration": concentration,
+        "filaments": filaments,
         "shuffle": int(shuffle),
     }
     return xr.Dataset({name: ("particle", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
@@ -181,7 +187,7 @@ def _table(recipe: _Recipe, concentration: float) -> _Table:
     n_filaments = max(8, k // _HALOS_PER_FILAMENT)
     origin, along = random.random((n_filaments, 3)) * side, random.normal(size=(n_filaments, 3))
     along /= np.linalg.norm(along, axis=1)[:, None]
-    chosen = np.flatnonzero(random.random(k) < _IN_FILAMENTS)
+    chosen = np.flatnonzero(random.random(k) < recipe.filaments)
     filament = random.integers(0, n_filaments, len(chosen))
     place = random.uniform(-0.075, 0.075, len(chosen)) * side
     thick = random.normal(0.0, 0.006 * side, (len(chosen), 3))

@@ -1,0 +1,344 @@
+"""``ds.clust``: clustering as a method of `xarray.Dataset`.
+
+It is there for whatever daskclust's readers and generators return. For a Dataset of your own, import this module::
+
+    import daskclust.accessor
+
+``import daskclust`` alone does not import xarray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+import daskclust.core.registration  # noqa: F401 (gives the class its name there)
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT
+
+from . import _clue, _density
+from ._points import LABEL, Name, like_columns, name_of, points_of
+
+if TYPE_CHECKING:
+    from daskclust.clue.estimator import CLUE
+    from daskclust.core.partition import Partition
+
+Boxsize = float | Sequence[float | None] | EllipsisType | None
+
+
+class ClustAccessor:
+    """Clustering of the points of a Dataset, as ``ds.clust``.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points along one dimension.
+
+    Examples
+    --------
+    >>> import daskclust.accessor
+    >>> ds = xr.Dataset({"x": ("hit", [0.0, 0.1, 5.0]), "y": ("hit", [0.0, 0.0, 5.0])})
+    >>> ds.clust.clue(1.0, 2.0)["label"].values
+    array([ 0,  0, -1])
+    """
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        self._ds = ds
+
+    def clue(
+        self,
+        dc: float,
+        rhoc: Any,
+        *,
+        delta_c: float | None = None,
+        delta_o: float | None = None,
+        kernel: Any = "flat",
+        neighbor_weight: float = 1.0,
+        wrap: Mapping[Any, float] | None = None,
+        coordinates: Sequence[str] | None = None,
+        layer: Name = ...,
+        event: Name = ...,
+        weight: Name = ...,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
+        """Cluster the points with CLUE: one call to `daskclust.CLUE`.
+
+        Parameters
+        ----------
+        dc, rhoc, delta_c, delta_o, kernel, neighbor_weight
+            As of `daskclust.CLUE`; `rhoc` may be the name of a variable.
+        wrap : mapping, optional
+            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``.
+        coordinates : sequence of str, optional
+            Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
+        layer, event : str or None, optional
+            Variables of whole numbers: points of different layers, or events, are never neighbours. Default: ``layer``
+            and ``event`` where the Dataset has them and they are no coordinates; None: not used.
+        weight : str or None, optional
+            Variable with the weight of each point. Default: ``energy`` or else ``weight`` where the Dataset has them;
+            None: 1 for each.
+        partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.CLUE.fit`; the result is the same.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and along the point dimension ``label`` (int64,
+            noise -1), ``density`` (unit of the weight), ``delta`` (unit of the coordinates; inf where there is no
+            higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed`` (bool), lazy where the
+            coordinates are. Variables of these names are replaced. Parameters are in ``attrs["clue"]``, and as numbers
+            in attributes of ``density`` (``dc``, ``rhoc``) and ``delta`` (``delta_c``, ``delta_o``, ``axes``,
+            ``periods``).
+
+        Raises
+        ------
+        ValueError
+            For unknown names, and as `daskclust.CLUE.fit`. Unlike there, a Dataset without points is no error.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import calorimeter
+        >>> ds = calorimeter(2, 100, rng=0)
+        >>> int(ds.clust.clue(20.0, 8.0)["label"].max()) + 1
+        17
+        """
+        from daskclust.clue.estimator import CLUE
+
+        points = points_of(self._ds, coordinates)
+        used = {
+            "layer": name_of("layer", layer, LAYER, points),
+            "event": name_of("event", event, EVENT, points),
+            "weight": name_of("weight", weight, WEIGHT, points),
+        }
+        if isinstance(rhoc, str):
+            name_of("rhoc", rhoc, (), points)
+        estimator = CLUE(
+            dc,
+            points.columns[rhoc] if isinstance(rhoc, str) else rhoc,
+            delta_c=delta_c,
+            delta_o=delta_o,
+            kernel=kernel,
+            neighbor_weight=neighbor_weight,
+            wrap=_clue.by_number(wrap, points.axes),
+        )
+        columns = {name: None if column is None else points.columns[column] for name, column in used.items()}
+        X = like_columns(points.X, columns.values())
+        if len(X) == 0:
+            results = _clue.of_nothing(estimator, X)
+        else:
+            estimator.fit(
+                X, layer=columns["layer"], event=columns["event"], sample_weight=columns["weight"], partition=partition
+            )
+            results = _clue.results_of(estimator)
+        return _clue.with_results(self._ds, results, estimator, points, used, rhoc)
+
+    def events(
+        self,
+        dt_max: float,
+        *,
+        variant: str = "local",
+        connectivity: int = 8,
+        min_hits: int = 1,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
+        """Cluster the pixel hits of a Timepix data set: one call to `daskclust.EventBuilder`.
+
+        Parameters
+        ----------
+        dt_max, variant, connectivity, min_hits
+            As of `daskclust.EventBuilder`; `dt_max` in the unit of ``toa`` (ns).
+        partition : {"auto", "chunks", "windows"} or Partition, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.EventBuilder.fit`.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and ``label`` (int64, noise -1) along the hits, lazy
+            where ``toa`` is. Parameters are in ``attrs["events"]``.
+
+        Raises
+        ------
+        ValueError
+            As `daskclust.EventBuilder.fit`.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import timepix
+        >>> ds = timepix(1000, rng=0)
+        >>> bool((ds.clust.events(200.0)["label"] >= 0).all())
+        True
+        """
+        from daskclust.events.estimator import EventBuilder
+
+        builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
+        labels = builder.fit(self._ds, partition=partition).labels_
+        words = f"dt_max={dt_max:g}, variant={variant}, connectivity={connectivity}, min_hits={min_hits}"
+        ds = self._ds.assign(label=(self._ds["toa"].dims, labels, LABEL))
+        return ds.assign_attrs(events=words)
+
+    def dbscan(
+        self,
+        eps: float,
+        *,
+        min_samples: int = 5,
+        boxsize: Boxsize = ...,
+        coordinates: Sequence[str] | None = None,
+        weight: str | None = None,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
+        """Cluster the points with DBSCAN: one call to `daskclust.DBSCAN`.
+
+        Parameters
+        ----------
+        eps, min_samples
+            As of `daskclust.DBSCAN`; `eps` in the unit of the coordinates.
+        boxsize : float or sequence of float or None, optional
+            Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
+            ``y`` and ``z`` where it is there; others are open.
+        coordinates : sequence of str, optional
+            Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
+        weight : str, optional
+            Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
+        partition : {"auto", "space", "chunks"} or Partition, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.DBSCAN.fit`; the result is the same.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and along the point dimension ``label`` (int64,
+            noise -1) and ``is_core`` (bool), lazy where the coordinates are. Variables of these names are replaced.
+            Parameters are in ``attrs["dbscan"]``, and as numbers in attributes of ``label`` (``eps``,
+            ``min_samples``).
+
+        Raises
+        ------
+        ValueError
+            For unknown names, and as `daskclust.DBSCAN.fit`. Unlike there, a Dataset without points is no error.
+
+        Notes
+        -----
+        Of several chunks, one pass over the coordinates takes a sample at once, unless `partition` is a Partition.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import seed_spreader
+        >>> ds = seed_spreader(2000, 2, n_clusters=3.0, rng=0)
+        >>> found = ds.clust.dbscan(100.0, min_samples=10)
+        >>> int(found["label"].max()) + 1, found.attrs["dbscan"]
+        (4, "eps=100, min_samples=10, boxsize=None, coordinates=('x', 'y'), weight=None")
+        """
+        from daskclust.dbscan.estimator import DBSCAN
+
+        points = points_of(self._ds, coordinates)
+        box = _density.box_of(self._ds, boxsize, points.axes)
+        column = name_of("weight", weight, (), points)
+        estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
+        results = _density.results_of(estimator, points, column, partition)
+        attrs = {"eps": float(eps), "min_samples": int(min_samples)}
+        ds = _density.with_results(self._ds, results, points, attrs)
+        words = f"eps={eps:g}, min_samples={min_samples}, {_density.words(box, points.axes)}, weight={column!r}"
+        return ds.assign_attrs(dbscan=words)
+
+    def fof(
+        self,
+        linking_length: float | None = None,
+        *,
+        b: float | None = None,
+        min_members: int = 2,
+        boxsize: Boxsize = ...,
+        coordinates: Sequence[str] | None = None,
+        partition: str | Partition = "auto",
+    ) -> xr.Dataset:
+        """Find friends-of-friends groups: one call to `daskclust.FriendsOfFriends`.
+
+        Parameters
+        ----------
+        linking_length : float, optional
+            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
+        b : float, optional
+            The same as a fraction of the mean separation of the points in their box, see `daskclust.io.linking_length`;
+            0.2 and 0.168 are usual.
+        min_members : int, default 2
+            Groups with fewer members are noise. Catalogues of halos usually begin with 20.
+        boxsize, coordinates
+            As of `dbscan`.
+        partition : {"auto", "space", "chunks"} or Partition, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.DBSCAN.fit`; the result is the same.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and ``label`` (int64, noise -1) along the point
+            dimension, lazy where the coordinates are. A variable of this name is replaced. Parameters are in
+            ``attrs["fof"]``, and as numbers in attributes of ``label`` (``linking_length``, ``min_members``).
+
+        Raises
+        ------
+        ValueError
+            Unless exactly one of `linking_length` and `b` is given, for `b` without a box, for unknown names, and as
+            `daskclust.FriendsOfFriends.fit`. Unlike there, a Dataset without points is no error.
+
+        Notes
+        -----
+        Of several chunks, one pass over the coordinates takes a sample at once, unless `partition` is a Partition.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import cosmology_box
+        >>> ds = cosmology_box(1000, rng=0).clust.fof(b=0.2, min_members=20)
+        >>> ds.attrs["fof"]
+        "linking_length=0.2, b=0.2, min_members=20, boxsize=10, coordinates=('x', 'y', 'z')"
+        """
+        from daskclust.dbscan.estimator import FriendsOfFriends
+
+        points = points_of(self._ds, coordinates)
+        box = _density.box_of(self._ds, boxsize, points.axes)
+        length = _density.length_of(linking_length, b, points, box)
+        estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
+        results = _density.results_of(estimator, points, None, partition)
+        attrs = {"linking_length": float(length), "min_members": int(min_members)}
+        ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
+        told = f"linking_length={length:g}" + ("" if b is None else f", b={b:g}")
+        return ds.assign_attrs(fof=f"{told}, min_members={min_members}, {_density.words(box, points.axes)}")
+
+    def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
+        """Return the Dataset with the results of an estimator that was fitted on its points.
+
+        Parameters
+        ----------
+        estimator : CLUE
+            Fitted, e.g. by ``CLUE(...).fit(ds)`` or `daskclust.CLUE.rethreshold`.
+        coordinates, weight
+            What it was fitted with, for units: as of `clue`.
+
+        Returns
+        -------
+        xarray.Dataset
+            As of `clue`.
+
+        Raises
+        ------
+        ValueError
+            For an estimator that is not fitted, or on another number of points.
+
+        Examples
+        --------
+        >>> from daskclust import CLUE
+        >>> ds = xr.Dataset({"x": ("hit", [0.0, 0.1, 5.0]), "y": ("hit", [0.0, 0.0, 5.0])})
+        >>> clue = CLUE(1.0, 2.0).fit(ds)
+        >>> ds.clust.assign(clue.rethreshold(rhoc=1.0))["label"].values
+        array([0, 0, 1])
+        """
+        points = points_of(self._ds, coordinates)
+        if not hasattr(estimator, "labels_"):
+            raise ValueError(f"{estimator!r} is not fitted; call its fit method first")
+        results = _clue.results_of(estimator)
+        if len(results["label"]) != len(points.X):
+            raise ValueError(
+                f"the estimator was fitted on {len(results['label'])} points, the Dataset has {len(points.X)}; "
+                "fit it on this Dataset"
+            )
+        used = {"weight": name_of("weight", weight, WEIGHT, points)}
+        return _clue.with_results(self._ds, results, estimator, points, used, estimator.rhoc)

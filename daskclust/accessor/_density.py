@@ -1,0 +1,91 @@
+"""The results of DBSCAN and friends-of-friends as variables of a Dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.checks import check_positive
+from daskclust.core.inputs import Points
+
+from ._points import LABEL, dim_of, like_columns
+
+if TYPE_CHECKING:
+    from daskclust.core.partition import Partition
+    from daskclust.dbscan.estimator import DBSCAN, FriendsOfFriends
+
+_AXES = ("x", "y", "z")
+_IS_CORE = {"long_name": "whether the point is a core point", "units": "1"}
+
+
+def box_of(ds: xr.Dataset, boxsize: Any, axes: Sequence[Hashable]) -> Any:
+    """Return the period of all axes, or of each, None where it is open."""
+    if not isinstance(boxsize, EllipsisType):
+        return boxsize
+    told, there = ds.attrs.get("boxsize"), [axis for axis in _AXES if axis in ds.variables]
+    if told is None:
+        return None
+    sides = list(np.ravel(told))
+    sides = sides * len(there) if len(sides) == 1 else sides
+    if len(sides) != len(there):
+        raise ValueError(
+            f"attrs['boxsize'] of the Dataset is {told!r}, one for each of {', '.join(there)} is needed; give boxsize="
+        )
+    known = {axis: None if side in (None, 0) else side for axis, side in zip(there, sides, strict=True)}
+    box = [known.get(str(axis)) for axis in axes]
+    return box[0] if len(set(box)) == 1 else box
+
+
+def length_of(linking_length: float | None, b: float | None, points: Points, box: Any) -> float:
+    """Return the linking length, which is given or `b` times the mean separation."""
+    if (linking_length is None) == (b is None):
+        raise ValueError(f"give linking_length or b, and not both; got linking_length={linking_length!r} and b={b!r}")
+    if b is None:
+        return linking_length  # type: ignore[return-value]  # not None: one of both is given
+    from daskclust.io import linking_length as times_separation
+
+    n, d = points.X.shape
+    sides = [box] * d if np.ndim(box) == 0 else list(box)
+    if d > len(_AXES) or len(sides) != d or None in sides:
+        raise ValueError(
+            f"b={b!r} is a fraction of the mean separation in a box, and boxsize={box!r} of "
+            f"{', '.join(map(str, points.axes))} is none: give boxsize= with a side for each, or a linking_length"
+        )
+    if n == 0:  # no separation, and nothing to link
+        return check_positive("b", b)
+    columns = {axis: ("point", np.broadcast_to(0.0, n)) for axis in _AXES[:d]}
+    return times_separation(xr.Dataset(columns, attrs={"boxsize": sides}), b)
+
+
+def results_of(
+    estimator: DBSCAN | FriendsOfFriends, points: Points, weight: str | None, partition: str | Partition
+) -> dict[str, Any]:
+    """Return labels and core points; of no points, too."""
+    weights = None if weight is None else points.columns[weight]
+    X = like_columns(points.X, [weights])
+    if len(X) == 0:
+        estimator.fit(np.zeros((1, X.shape[1])))  # checks the parameters
+        return {"label": X[:, 0].astype(np.int64), "is_core": X[:, 0].astype(np.bool_)}
+    options: dict[str, Any] = {} if weight is None else {"sample_weight": weights}
+    estimator.fit(X, partition=partition, **options)
+    return {"label": estimator.labels_, "is_core": estimator.is_core_}
+
+
+def with_results(
+    ds: xr.Dataset, results: Mapping[str, Any], points: Points, parameters: Mapping[str, Any]
+) -> xr.Dataset:
+    """Return the Dataset with results as variables."""
+    attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **parameters}, "is_core": _IS_CORE}
+    dim = dim_of(ds, points)
+    return ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()})
+
+
+def words(box: Any, axes: Sequence[Hashable]) -> str:
+    """Return what both have in common."""
+    sides = [None if side is None else f"{side:g}" for side in ([box] if np.ndim(box) == 0 else box)]
+    told = str(sides[0]) if np.ndim(box) == 0 else "(" + ", ".join(map(str, sides)) + ")"
+    return f"boxsize={told}, coordinates={tuple(map(str, axes))}"

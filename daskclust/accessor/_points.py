@@ -1,0 +1,55 @@
+"""What the methods of ``ds.clust`` take from a Dataset: coordinates, and variables with a role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import EllipsisType
+from typing import Any
+
+import xarray as xr
+
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, is_dask, split_points
+
+Name = str | None | EllipsisType
+
+LABEL = {"long_name": "cluster number, noise -1", "units": "1"}
+"""Attributes of labels."""
+
+
+def points_of(ds: xr.Dataset, coordinates: Sequence[str] | None) -> Points:
+    """Return coordinates and all other variables along their dimension."""
+    if isinstance(coordinates, str):
+        raise ValueError(f"coordinates must be a sequence of names, got {coordinates!r}; write ({coordinates!r},)")
+    if coordinates is None and "x" not in ds.variables:
+        names = ", ".join(map(str, ds.variables)) or "no variables"
+        raise ValueError(f'the Dataset has no variable x, but {names}; name the positions: coordinates=("...",)')
+    wanted = ("x", "y", "z") if coordinates is None else coordinates
+    dims = {name: ds[name].dims for name in wanted if name in ds.variables}
+    if len(set(dims.values())) > 1 or any(len(each) != 1 for each in dims.values()):
+        raise ValueError(f"coordinates must have one common dimension, got {dims}; see xarray.Dataset.stack")
+    return split_points(ds, (*LAYER, *EVENT, *WEIGHT), coordinates)
+
+
+def name_of(role: str, name: Name, usual: tuple[str, ...], points: Points) -> str | None:
+    """Return the variable for a role, None for none."""
+    if isinstance(name, EllipsisType):
+        return next((each for each in usual if each in points.columns), None)
+    if name is not None and name not in points.columns:
+        raise ValueError(
+            f"{role} names the variable {name!r}, which is not along the points or is a coordinate; "
+            f"there are {sorted(points.columns)}"
+        )
+    return name
+
+
+def like_columns(X: Any, columns: Iterable[Any]) -> Any:
+    """Return X as a dask array where any column is one."""
+    chunks = [column.chunks[0] for column in columns if is_dask(column)]
+    if is_dask(X) or not chunks:
+        return X
+    return xr.Variable(("point", "axis"), X).chunk({"point": chunks[0]}).data
+
+
+def dim_of(ds: xr.Dataset, points: Points) -> Any:
+    """Return the dimension of the points."""
+    return ds[points.axes[0]].dims[0]

@@ -1,0 +1,147 @@
+"""Time DBSCAN and friends-of-friends on the points that programs for them are compared on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskclust.bench._timing import (
+    kernel_threads,
+    kernel_times,
+    median_ms,
+    nothing_to_wait_for,
+    peak_bytes,
+    peak_device_bytes,
+)
+from daskclust.core.arrays import cupy_module
+
+KINDS = ("cosmo", "ss2d", "ss3d", "uniform2d")
+
+
+def bench_dbscan(
+    sizes: Sequence[int],
+    *,
+    kinds: Sequence[str] = KINDS,
+    min_samples: Sequence[int] | None = (10,),
+    device: str = "cpu",
+    threads: Sequence[int] = (0,),
+    repeats: int = 5,
+) -> dict[str, Any]:
+    """Time DBSCAN, or friends-of-friends, in memory, from float32 coordinates to labels.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        Numbers of points.
+    kinds : sequence of {"cosmo", "ss2d", "ss3d", "uniform2d"}
+        Points: of `daskclust.datasets.cosmology_box`, eps 0.168 mean separations, in an open box; of
+        `daskclust.datasets.seed_spreader` with varying density, eps 100 in two dimensions and 400 in three; uniform in
+        a square, where eps is such that a point has 12.6 neighbours in the mean.
+    min_samples : sequence of int or None, default (10,)
+        As of `daskclust.DBSCAN`; None times `daskclust.FriendsOfFriends`.
+    device : {"cpu", "cuda"}
+        Where the arrays are; on CUDA the copies from and to the host are in ``host_to_host_ms`` alone.
+    threads : sequence of int, default (0,)
+        Numbers of threads of CPU kernels; 0: as numba has it.
+    repeats : int, default 5
+        Runs of each after a warm-up; medians are reported.
+
+    Returns
+    -------
+    dict
+        ``machine`` facts, ``parameters`` and ``runs``: for each kind, size, number of threads and `min_samples`
+        milliseconds in all and by kernel, and the peak of memory in bytes a point beyond the input, results included,
+        as measured: that of NumPy's arrays, or what CuPy's memory pool took from the device.
+
+    Raises
+    ------
+    ValueError
+        For unknown kinds.
+    """
+    import numba
+
+    from daskclust.machine import describe
+
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(f"kinds of points are {', '.join(KINDS)}, got {unknown[0]!r}")
+    asked = (None,) if min_samples is None else tuple(min_samples)
+    numbers = [number or int(numba.get_num_threads()) for number in threads] if device == "cpu" else [None]
+    runs = []
+    for kind in kinds:
+        for size in sizes:
+            X, eps = _points(kind, size)
+            for number in numbers:
+                with kernel_threads(number or int(numba.get_num_threads())):
+                    for least in asked:
+                        what = {"kind": kind, "points": len(X), "eps": eps, "min_samples": least, "threads": number}
+                        runs.append({**what, **_time(X, eps, least, device, repeats)})
+    system = "fof" if min_samples is None else "dbscan"
+    parameters = {"repeats": repeats, "dtype": "float32", "boxsize": None}
+    return {"system": system, "device": device, "parameters": parameters, "machine": describe(), "runs": runs}
+
+
+def _points(kind: str, n: int) -> tuple[Any, float]:
+    """Return coordinates and the distance of neighbours."""
+    from daskclust.datasets import cosmology_box, seed_spreader
+
+    if kind == "cosmo":
+        ds, eps = cosmology_box(n, rng=0), 0.168
+    elif kind == "uniform2d":  # noise alone
+        ds, eps = seed_spreader(n, 2, noise=1.0, rng=0), 200.0 * math.sqrt(1e6 / max(n, 1))
+    else:
+        d = {"ss2d": 2, "ss3d": 3}[kind]
+        ds, eps = seed_spreader(n, d, density="varying", rng=0), {2: 100.0, 3: 400.0}[d]
+    return np.stack([ds[axis].values for axis in "xyz" if axis in ds], axis=1), eps
+
+
+def _time(host: Any, eps: float, min_samples: int | None, device: str, repeats: int) -> dict[str, Any]:
+    from daskclust import DBSCAN, FriendsOfFriends
+
+    estimator = FriendsOfFriends(eps) if min_samples is None else DBSCAN(eps, min_samples=min_samples)
+    run: dict[str, Any] = {}
+    X, finish, peak = host, nothing_to_wait_for, peak_bytes
+    if device == "cuda":
+        cupy = cupy_module()
+        X, finish, peak = cupy.asarray(host), cupy.cuda.get_current_stream().synchronize, peak_device_bytes
+
+        def host_to_host() -> None:
+            cupy.asnumpy(estimator.fit(cupy.asarray(host)).labels_)
+
+        run["host_to_host_ms"] = median_ms(host_to_host, finish, repeats)
+
+    def fit() -> None:
+        estimator.fit(X)
+
+    run["total_ms"] = median_ms(fit, finish, repeats)
+    run["kernels_ms"] = _kernels_ms(fit, finish)
+    run["mpoints_per_second"] = len(host) / run["total_ms"] / 1e3
+    run["clusters"], run["noise"] = int(estimator.n_clusters_), int((estimator.labels_ < 0).sum())
+    del estimator.labels_, estimator.is_core_  # else those of the run before would count as input
+    run["peak_bytes_per_point"] = peak(fit) / len(host)
+    return run
+
+
+def _kernels_ms(call: Callable[[], None], finish: Callable[[], None]) -> dict[str, float]:
+    """Return the time of each kernel; the device waits after each: on CUDA their sum is no total."""
+    with kernel_times(finish) as seconds:
+        call()
+    return {name: time * 1e3 for name, time in seconds.items()}
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """Return a report's figures as a Markdown table."""
+    on_cuda = report["device"] == "cuda"
+    head = ["points of", "points", "eps", "min_samples", "threads", "clusters", "total (ms)", "Mpoints/s"]
+    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)"]
+    rows = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for run in report["runs"]:
+        least, threads = run["min_samples"] or "FoF", run["threads"] or "-"
+        row = [run["kind"], f"{run['points']:,}", f"{run['eps']:g}", str(least), str(threads), f"{run['clusters']:,}"]
+        row += [f"{run['total_ms']:.1f}", f"{run['mpoints_per_second']:.2f}"]
+        row += [f"{run['host_to_host_ms']:.1f}"] if on_cuda else []
+        rows.append([*row, f"{run['peak_bytes_per_point']:.0f}"])
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
