@@ -115,7 +115,8 @@ class Partition:
         home, is_near = np.empty(len(X), np.int64), np.empty(len(X), np.bool_)
         find_home.run(len(X), at, self._levels, self.period[:cut], self.halo, home, is_near)
         near = np.flatnonzero(is_near)
-        positions = wrap_positions(at[near], self.period[:cut])
+        # a coordinate that is no number goes to any one chunk, which says so
+        positions = wrap_positions(np.where(np.isfinite(at[near]), at[near], 0), self.period[:cut])
         rows, block = np.arange(len(near)), np.zeros(len(near), np.int64)
         for axis in range(cut):
             rows, block = self._spread(axis, positions, rows, block)
