@@ -210,11 +210,16 @@ def test_the_sample_and_the_results_have_no_task_of_one_name_and_two_meanings(bo
         return dask.get(graphs[-1], keys, **options)
 
     with dask.config.set(scheduler=scheduler):
-        box.chunk(particle=700).clust.fof(b=0.2)["label"].compute()
-    sample, results = graphs
-    common = sample.keys() & results.keys()
-    assert common
-    assert [key for key in common if sample[key] != results[key]] == []
+        lazy = box.chunk(particle=700)
+        lazy.clust.fof(b=0.2)["label"].compute()
+        lazy.clust.fof(b=0.168).compute()
+        lazy.clust.dbscan(0.3)["label"].compute()
+    samples, results = graphs[::2], graphs[1::2]
+    assert len(samples) == len(results) == 3
+    for sample in samples:
+        assert any("sample" in str(key) for key in sample)
+        for others in results:
+            assert [key for key in sample.keys() & others.keys() if sample[key] != others[key]] == []
 
 
 def test_some_columns_on_dask(box: xr.Dataset) -> None:

@@ -101,8 +101,15 @@ def stack(arrays: Sequence[Any]) -> Any:
     if any(is_dask(array) for array in arrays):
         import dask.array as da
 
-        columns = da.stack([da.asarray(array) for array in arrays], axis=1)
-        return columns.rechunk({1: -1})
+        _, columns = da.core.unify_chunks(*[part for array in arrays for part in (da.asarray(array), "i")])
+        meta = stack([column._meta for column in columns])
+        chunks = (columns[0].chunks[0], (len(columns),))
+        # one step: da.stack has one for each column, and another to put them together
+        return da.map_blocks(_stacked, *columns, new_axis=1, chunks=chunks, dtype=meta.dtype, meta=meta)
+    return _stacked(*arrays)
+
+
+def _stacked(*arrays: Any) -> Any:
     dtype = np.result_type(*[array.dtype for array in arrays])
     return np.stack([array.astype(dtype) for array in arrays], axis=1)
 
