@@ -14,7 +14,16 @@ from ptx.recorder import check, make_recorder
 pytestmark = pytest.mark.ptx
 
 OF_ALL = {"_survey_point", "write_keys", "copy", "gather", "count_heads", "write_heads", "write_row_firsts", "fill"}
-OF_ALL |= {"write_occupied", "write_positions", "start", "link_within", "link_block", "flatten", "first_points"}
+OF_ALL |= {
+    "write_boxes",
+    "write_occupied",
+    "write_positions",
+    "start",
+    "link_within",
+    "link_block",
+    "flatten",
+    "first_points",
+}
 OF_ALL |= {"mark_first", "number_cells", "write_labels", "running_sum"}
 OF_CORES = {"gather_core", "label_border"}
 OF_COUNTS = OF_CORES | {"start_population", "spread_population_of", "count_neighbours"}
