@@ -99,6 +99,17 @@ def test_shortest_periods(d, dtype, cycles):
                 assert_answer(case.chunked((20, len(X) - 20), case.partition(*cuts)), case.fit())
 
 
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5])
+def test_neighbour_at_half_a_period_counts_once(d):
+    """It is at exactly eps to the left and to the right."""
+    pair = np.array([[0.25] * d, [1.25] + [0.25] * (d - 1)])
+    for period in ((2.0,) * d, (2.0, *[0.0] * (d - 1))):
+        for min_samples, weight, labels in ((2, None, [0, 0]), (3, None, [-1, -1]), (3, np.array([1, 1.5]), [-1, -1])):
+            case = Case(pair, 1.0, min_samples, weight, period)
+            assert_answer(case.fit(), case.answer())
+            assert case.fit().labels_.tolist() == labels
+
+
 def test_points_on_the_seam():
     period = 2 * np.pi
     at = [0.0, period, -period, 1e-9, -1e-9, np.nextafter(period, 0), 3 * period, -1e-30]
@@ -303,6 +314,32 @@ def test_core_point_that_needs_neighbours_across_the_face():
     answer = assert_divided(case, [[-0.1]], [[0.1]], [[0.2]], [[-0.5, 0.2, 0.6]])
     assert answer.is_core.tolist() == [False, False, True, False, False]
     assert answer.labels.tolist() == [-1, 0, 0, 0, 0]
+
+
+def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
+    """Beyond eps from a block not all neighbours are known: a negative weight farther out unmakes the bridge F."""
+    A, B, F, C, D, N = (-0.1, 1.2), (0.8, 1.2), (1.5, 0.6), (0.8, 0.0), (-0.1, 0.0), (2.3, 0.6)
+    case = Case(np.array([A, B, F, C, D, N]), 1.0, 2, np.array([1, 1, 1, 1, 1, -10.0]))
+    answer = assert_divided(case, [[0.0]], [[0.0, 0.5]], [[0.0], [0.6]])
+    assert answer.is_core.tolist() == [True, True, False, True, True, False]
+    assert answer.labels.tolist() == [0, 0, 0, 1, 1, -1]
+
+
+@pytest.mark.parametrize("min_samples", [2, 4])
+def test_halos_that_are_chosen_here(min_samples):
+    """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
+    x = np.arange(0, 40, 0.5)[:, None]
+    X = np.concatenate([x, x[::4] + 0.25])[RNG.permutation(100)]
+    case = Case(X, 0.75, min_samples)
+    wanted = case.answer()
+    assert_answer(case.fit(), wanted)
+    for rows in ((10,) * 10, (25,) * 4, (4,) * 25):
+        assert_answer(case.chunked(rows), wanted)
+    thin = Case(np.repeat(X * 2, 2, axis=0), 1.0, 5)  # 0.5 and 1 apart: whether five are near depends on the place
+    assert thin.answer().is_core.any()
+    assert not thin.answer().is_core.all()
+    for rows in ((20,) * 10, (5,) * 40):
+        assert_answer(thin.chunked(rows), thin.answer())
 
 
 @pytest.mark.parametrize("d", [2, 3])
