@@ -239,8 +239,8 @@ fold_weights = fold_around.bind(meet=weigh_near)
 def weigh_neighbours(a, blocks, limits, enough, is_negative, weight, count):
     """Write 1 for the points of block a whose neighbours, with themselves, weigh at least `enough`, else 0.
 
-    Weights are summed without rounding errors, so in any order; the sum is rounded once. Where none is negative the sum
-    need not go on when it is enough.
+    Weights are summed to 106 bits, which for all but absurdly different ones is exact, so in any order; the sum is
+    rounded once. Where none is negative the sum need not go on when it is enough.
     """
     mask = blocks.occupied[a]
     cell = blocks.first_cell[a]

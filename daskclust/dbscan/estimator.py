@@ -99,7 +99,9 @@ class DBSCAN(_DensityClusters):
     extent of the points. More dimensions go through scikit-learn's tree, in batches of neighbours so that memory stays
     O(n); that is on the CPU only.
 
-    Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not.
+    Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not. The answer
+    is that of squared differences added in float64, as scikit-learn's trees compute them. Its brute force, which it
+    takes for fewer than 12 points and for more than 15 axes, rounds otherwise: distances of exactly `eps` may differ.
 
     A dask array is divided into blocks of space with as many points each, and halos of `eps` or, where `min_samples` is
     above 2 or weights are given, 2 `eps` around them. Workers send up one id for each set of core points, and one for
@@ -154,7 +156,8 @@ class DBSCAN(_DensityClusters):
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
-            Weights, whose sum within `eps`, rounded once, is compared with `min_samples`. Default: 1.
+            Weights, whose sum within `eps` is compared with `min_samples`. They are added with 106 bits and rounded
+            once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
             How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into as many
             blocks as it has chunks, with as many points each; one pass over X takes a sample to find the planes between
