@@ -8,7 +8,8 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, is_dask, split_points
+from daskclust.core.arrays import is_dask
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, split_points
 
 Name = str | None | EllipsisType
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
-from daskclust.core.inputs import (
-    EVENT,
-    LAYER,
-    WEIGHT,
-    Points,
-    beside,
-    is_dask,
-    joined_groups,
-    library,
-    on_device_of,
-    split_points,
-)
+from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.partition import Chunk, Partition
 
 
@@ -329,20 +317,7 @@ def _checked(partition: Partition, columns: dict[str, Any], plan: CluePlan) -> P
     """Return the user's partition with the halo that distances in float32 need."""
     if partition.groups > 1 and "layer" not in columns:
         raise ValueError(f"a partition into {partition.groups} groups of layers needs layer=")
-    if not partition.cuts:
-        return partition
-    cut = len(partition.cuts)
-    if cut > columns["X"].shape[1] or tuple(partition.period[:cut]) != plan.period[:cut]:
-        raise ValueError(
-            f"the partition cuts {cut} axes of periods {partition.period}; X has {columns['X'].shape[1]} axes, of "
-            f"periods {plan.period} (0: open)"
-        )
-    if partition.halo < plan.dm + plan.dc:
-        raise ValueError(
-            f"the partition has a halo of {partition.halo:g}; it must be at least dc + max(delta_c, delta_o) = "
-            f"{plan.dm + plan.dc:g}"
-        )
-    return replace(partition, halo=max(partition.halo, plan.halo))
+    return partition.for_points(plan.period, plan.dm + plan.dc, "dc + max(delta_c, delta_o)", plan.halo)
 
 
 def _from_measures(

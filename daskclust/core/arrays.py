@@ -25,6 +25,11 @@ def fill(i, array, value):
 
 
 @kernel
+def copy(i, source, target):
+    target[i] = source[i]
+
+
+@kernel
 def gather(i, source, places, target):
     target[i] = source[places[i]]
 
@@ -204,6 +209,16 @@ def own_stream() -> Iterator[Any]:
         _local.stream.synchronize()
     finally:
         _local.stream = before
+
+
+def library(thing: Any) -> str:
+    """Return the package that an object's class comes from."""
+    return type(thing).__module__.split(".")[0]
+
+
+def is_dask(array: Any) -> bool:
+    """Return True for dask arrays."""
+    return library(array) == "dask" and hasattr(array, "chunks")
 
 
 def is_cuda(array: Any) -> bool:

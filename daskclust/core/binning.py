@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host, fill
+from daskclust.core.arrays import HOST, Cuda, Host, copy, fill
 from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
 from daskclust.core.checks import MOST_CELLS, check_cells
 from daskclust.core.jit import body, kernel, thread_count
@@ -185,14 +185,9 @@ def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> Non
     device.run(fill, number + 1, cells.first, np.int32(0))
     device.run(_count_cell, n, X, group, cells.grid, cell, cells.first)
     device.running_sum(cells.first, cells.first)
-    device.run(_copy, number + 1, cells.first, cursor)
+    device.run(copy, number + 1, cells.first, cursor)
     device.run(_take_slot, n, cell, cursor, slots)
     device.run(_rank, n, slots, cell, X, cells)
-
-
-@kernel
-def _copy(i, source, target):
-    target[i] = source[i]
 
 
 @kernel

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.arrays import is_cuda, is_dask
+
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
 _FARTHEST_CELL = 2**52
@@ -37,13 +39,13 @@ def check_points(estimator: Any, X: Any) -> Any:
 
     `estimator` learns the number and the names of the coordinates.
     """
-    if not hasattr(X, "dask") and not hasattr(X, "__cuda_array_interface__") and type(X).__name__ != "FakeCUDAArray":
+    if not is_dask(X) and not is_cuda(X):
         from sklearn.utils.validation import validate_data
 
         return validate_data(estimator, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
     if X.ndim != 2 or X.shape[1] == 0:
         raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
-    if hasattr(X, "dask"):
+    if is_dask(X):
         if np.isnan(X.shape[0]):
             raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
         X = X.rechunk({1: -1})

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import check_length
 from daskclust.core.merge import group_number
 
@@ -25,16 +25,6 @@ class Points(NamedTuple):
     X: Any  # (n, d) array of numpy, cupy or dask, or a pandas DataFrame of the coordinates alone
     axes: tuple[Any, ...]  # their names, numbers where there are none
     columns: dict[str, Any]  # every other column, by its name
-
-
-def library(thing: Any) -> str:
-    """Return the package that an object's class comes from."""
-    return type(thing).__module__.split(".")[0]
-
-
-def is_dask(array: Any) -> bool:
-    """Return True for dask arrays."""
-    return library(array) == "dask" and hasattr(array, "chunks")
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:

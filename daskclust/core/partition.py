@@ -7,7 +7,7 @@ those within a given distance of it, around periodic axes too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +70,23 @@ class Partition:
 
     def __len__(self) -> int:
         return self.groups * self.n_blocks
+
+    def for_points(self, period: tuple[float, ...], least: float, why: str, halo: float) -> Partition:
+        """Return the partition with a halo of at least `halo`, for points with axes of these periods.
+
+        `least` is the halo that a user must give, `why` says what it is: `halo` is larger by what rounding needs.
+        """
+        cut = len(self.cuts)
+        if not cut:
+            return self
+        if cut > len(period) or tuple(self.period[:cut]) != period[:cut]:
+            raise ValueError(
+                f"the partition cuts {cut} axes of periods {self.period}; X has {len(period)} axes, of periods "
+                f"{period} (0: open)"
+            )
+        if self.halo < least:
+            raise ValueError(f"the partition has a halo of {self.halo:g}; it must be at least {least:g}, {why}")
+        return replace(self, halo=max(self.halo, halo))
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
         """Return the extent of a chunk's block along each axis: [low, high), infinite where no block lies beyond."""

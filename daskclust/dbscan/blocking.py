@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host
+from daskclust.core.arrays import HOST, Cuda, Host, copy
 from daskclust.core.cells import PAD, lower_bound, within_period
 from daskclust.core.jit import body, in_threads, kernel, thread_count
 from daskclust.dbscan.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
@@ -192,12 +192,6 @@ def unpack(i, packed, bits, base, keys, order):
     number = packed[i]
     order[i] = number & ((np.int64(1) << bits) - 1)
     keys[i] = base | (number >> bits)
-
-
-@kernel
-def copy(i, source, target):
-    """Copy element i, in the type of `target`."""
-    target[i] = source[i]
 
 
 # ------------------------------------------------------------------------------------------------- cells, blocks, rows

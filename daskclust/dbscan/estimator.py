@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
+from daskclust.core.arrays import is_dask
 from daskclust.core.checks import check_points, check_positive, check_whole
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
-from daskclust.core.inputs import beside, is_dask, split_points
+from daskclust.core.inputs import beside, split_points
 from daskclust.core.partition import Partition
 from daskclust.dbscan.plan import FINEST, DbscanPlan
 
@@ -308,7 +308,10 @@ def _partition(asked: str | Partition, X: Any, plan: DbscanPlan) -> Partition | 
     """Return the partition for as many chunks as X has."""
     count = X.numblocks[0]
     if isinstance(asked, Partition):
-        return _checked(asked, X.shape[1], plan)
+        if asked.groups > 1:
+            raise ValueError(f"the partition has {asked.groups} groups of layers; X has one group")
+        why = f"{'one' if plan.links_alone else 'two'} times the distance of neighbours"
+        return asked.for_points(plan.period, plan.reach, why, plan.halo)
     if asked == "chunks":
         if count > 1:
             raise ValueError(
@@ -319,19 +322,3 @@ def _partition(asked: str | Partition, X: Any, plan: DbscanPlan) -> Partition | 
     if asked in ("auto", "space"):
         return balanced_partition(X, count, plan.period, plan.halo)
     raise ValueError(f'partition must be "auto", "space", "chunks" or a Partition, got {asked!r}')
-
-
-def _checked(partition: Partition, d: int, plan: DbscanPlan) -> Partition:
-    """Return the user's partition with the halo that distances in float32 need."""
-    cut = len(partition.cuts)
-    if partition.groups > 1 or cut > d or tuple(partition.period[:cut]) != plan.period[:cut]:
-        raise ValueError(
-            f"the partition has {partition.groups} groups and cuts {cut} axes of periods {partition.period}; X has one "
-            f"group and {d} axes, of periods {plan.period} (0: open)"
-        )
-    if cut and partition.halo < plan.halo / (1 + 1e-6):
-        raise ValueError(
-            f"the partition has a halo of {partition.halo:g}; it must be at least {plan.halo / (1 + 1e-6):g}, "
-            f"{'one' if plan.links_alone else 'two'} times the distance of neighbours"
-        )
-    return replace(partition, halo=max(partition.halo, plan.halo))

@@ -70,9 +70,14 @@ class DbscanPlan:
         return self.min_samples <= 2 and not self.weighted
 
     @property
+    def reach(self) -> float:
+        """How far from a point others decide about its links."""
+        return self.eps if self.links_alone else 2 * self.eps
+
+    @property
     def halo(self) -> float:
         """How far around a block its chunk must reach."""
-        return (self.eps if self.links_alone else 2 * self.eps) * WIDER
+        return self.reach * WIDER
 
     # ------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Chunk:

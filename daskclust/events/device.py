@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import current_stream, is_cuda, own_stream
+from daskclust.core.arrays import current_stream, is_cuda, is_dask, own_stream
 from daskclust.core.engine import run_in_memory
-from daskclust.core.inputs import is_dask
 from daskclust.core.jit import SIMULATED
 from daskclust.events.estimator import EventBuilder, check_from_one, checked_columns
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
-from daskclust.core.inputs import beside, columns_of, is_dask
+from daskclust.core.inputs import beside, columns_of
 from daskclust.core.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 

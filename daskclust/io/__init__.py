@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._parquet import ParquetSink
-    from .calibration import Calibration, calibrate, correct_timewalk, read_calibration
+    from .calibration import Calibration, calibrate, read_calibration
     from .fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
     from .hits import read_hits, write_hits
     from .katherine import open_katherine
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from .schema import to_dataset
     from .t3pa import open_t3pa
     from .timepix import open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
+    from .timewalk import correct_timewalk
 
 _NAMES = {
     "_parquet": ("ParquetSink",),
-    "calibration": ("Calibration", "calibrate", "correct_timewalk", "read_calibration"),
+    "calibration": ("Calibration", "calibrate", "read_calibration"),
     "fields": ("CALORIMETER", "FIELDS", "PARTICLES", "TIMEPIX", "Field", "Variable"),
     "hits": ("read_hits", "write_hits"),
     "katherine": ("open_katherine",),
@@ -31,6 +32,7 @@ _NAMES = {
     "schema": ("to_dataset",),
     "t3pa": ("open_t3pa",),
     "timepix": ("open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"),
+    "timewalk": ("correct_timewalk",),
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 

@@ -1,9 +1,9 @@
-"""Calibration of pixel detectors: time over threshold to energy, and time of arrival corrected for timewalk."""
+"""Calibration of pixel detectors: time over threshold to energy."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.timesort import order_of_times
-
-from ._host import check_on_host
+from ._hitwise import check_variables, listed, over_blocks
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
 from ._ticks import TOT_TICK
@@ -187,14 +185,14 @@ def calibrate(
         raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
-        raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + _listed(ds))
-    _check_variables(ds, names, "calibrate")
+        raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
+    check_variables(ds, names, "calibrate")
     options = {
         "calibration": calibration,
         "ticks": tot_unit == "tick",
         "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
     }
-    energy = _over_blocks(ds, names, _energy_of, np.dtype(np.float32), "calibrate", options)
+    energy = over_blocks(ds, names, _energy_of, np.dtype(np.float32), "calibrate", options)
     result = ds.assign(energy=energy)
     variable = TIMEPIX.find("energy")
     if variable is not None:
@@ -203,64 +201,6 @@ def calibrate(
         result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
         result.attrs["n_negative_energy"] = int((energy.values < 0).sum())
     return result
-
-
-def _listed(ds: xr.Dataset) -> str:
-    """Return names of variables for a message."""
-    return ", ".join(map(repr, ds)) or "none"
-
-
-def _check_variables(ds: xr.Dataset, names: list[str], step: str) -> None:
-    """Refuse a data set without some variables, or with such on a GPU."""
-    missing = [name for name in names if name not in ds]
-    if missing:
-        raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {_listed(ds)}")
-    check_on_host(step, {name: ds[name].data for name in names})
-
-
-def _is_lazy(ds: xr.Dataset, names: list[str]) -> bool:
-    """Return whether any of some variables is a dask array."""
-    return any(hasattr(ds[name].data, "__dask_graph__") for name in names)
-
-
-def _over_blocks(
-    ds: xr.Dataset,
-    names: list[str],
-    function: Callable[..., npt.NDArray[Any]],
-    dtype: np.dtype[Any],
-    step: str,
-    options: Mapping[str, Any],
-) -> xr.DataArray:
-    """Return a function of some variables, hit by hit, at once or block by block."""
-    if not _is_lazy(ds, names):
-        values = function(*(ds[name].values for name in names), **options)
-        return xr.DataArray(values, dims=ds[names[0]].dims)
-    import dask.array as da
-    from dask.base import tokenize
-    from dask.delayed import delayed
-
-    parts = ds[names].unify_chunks()
-    arrays = [da.asarray(parts[name].data) for name in names]  # type: ignore[no-untyped-call,unused-ignore]
-    chunks = next(array.chunks for array, name in zip(arrays, names, strict=True) if parts[name].chunks)
-    arrays = [array.rechunk(chunks) for array in arrays]
-    token = tokenize(names, options, *(array.name for array in arrays))
-    # One object in the graph, rather than one in each task: a calibration has 2 MB.
-    shared = delayed(dict(options), name=f"daskclust-io-options-{token}", traverse=False)
-    result = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _with_options,
-        *arrays,
-        function=function,
-        options=shared,
-        dtype=dtype,
-        meta=np.empty(0, dtype),
-        name=f"daskclust-io-{step}-{token}",
-    )
-    return xr.DataArray(result, dims=ds[names[0]].dims)
-
-
-def _with_options(*arrays: Any, function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """Call a function on the arrays of a block."""
-    return function(*arrays, **options)
 
 
 def _energy_of(
@@ -311,109 +251,3 @@ def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.
             f"a hit of chip {int(chip[k])} lies at pixel ({int(x[k])}, {int(y[k])}) of it, but a chip has pixels 0 to "
             f"{PIXELS - 1}, and a quad chips 0 to 3; check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']"
         )
-
-
-def correct_timewalk(
-    ds: xr.Dataset,
-    correction: npt.ArrayLike | Mapping[str, float],
-    *,
-    by: Literal["energy", "tot"] = "energy",
-) -> xr.Dataset:
-    """Subtract from the time of arrival the delay that small signals have.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        With ``toa`` (ns) and the variable that `by` names, numpy or dask.
-    correction : array_like of shape (k, 2), or mapping of str to float
-        A table of energy (keV) or ToT (ns), ascending, and delay (ns): interpolated linearly, and held constant beyond
-        its ends. Or the parameters ``a``, ``e0``, ``b`` (default 1) and ``c`` (default 0) of
-        delay = a / (E - e0)^b + c.
-    by : {"energy", "tot"}, default "energy"
-        What the delay depends on.
-
-    Returns
-    -------
-    xarray.Dataset
-        `ds` with ``toa`` corrected. In memory all variables are sorted anew by (toa, order before), and
-        ``attrs["n_uncorrected"]`` counts hits that have no delay (NaN, or not above e0): their time is kept. On dask
-        the hits stay where they are, so that they are out of order by up to the difference of delays: EventBuilder
-        sorts them.
-
-    Raises
-    ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, and for a table or parameters that are not as above.
-
-    Notes
-    -----
-    Times are no multiples of 1.5625 ns any more.
-
-    References
-    ----------
-    F. Pitters et al., "Time resolution studies of Timepix3 assemblies with thin silicon pixel sensors", JINST 14 (2019)
-    P05022, where b = 1. DOI: 10.1088/1748-0221/14/05/P05022
-
-    Examples
-    --------
-    >>> ds = xr.Dataset({"toa": ("hit", [100.0, 110.0]), "energy": ("hit", [50.0, 5.0])})
-    >>> correct_timewalk(ds, [[5.0, 20.0], [50.0, 1.0]])["toa"].values
-    array([90., 99.])
-    """
-    if by not in ("energy", "tot"):
-        raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
-    options, names = {"correction": _check_correction(correction)}, ["toa", by]
-    _check_variables(ds, names, "correct_timewalk")
-    if _is_lazy(ds, names):
-        toa = _over_blocks(ds, names, _corrected, np.dtype(np.float64), "correct_timewalk", options)
-        return ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))
-    delay = _delay(ds[by].values, **options)
-    toa = ds["toa"].copy(data=_earlier(ds["toa"].values, delay))
-    result = ds.assign(toa=toa)
-    result.attrs["n_uncorrected"] = int(np.isnan(delay).sum())
-    return result.isel({toa.dims[0]: order_of_times(toa.values)})
-
-
-def _check_correction(correction: Any) -> Floats | dict[str, float]:
-    """Return a table of float64, or all parameters."""
-    if isinstance(correction, Mapping):
-        parameters = {"b": 1.0, "c": 0.0, **correction}
-        if set(parameters) != {"a", "e0", "b", "c"} or not all(np.isfinite(v) for v in parameters.values()):
-            raise ValueError(
-                "correction must have finite numbers a and e0, and b and c where they are not 1 and 0, got "
-                f"{correction!r}"
-            )
-        return {name: float(value) for name, value in parameters.items()}
-    table = np.asarray(correction, np.float64)
-    if table.ndim != 2 or table.shape[1] != 2 or not len(table):
-        raise ValueError(f"correction must be a table of shape (k, 2), or a mapping of a, e0, b, c; got {table.shape}")
-    if not np.isfinite(table).all() or (np.diff(table[:, 0]) <= 0).any():
-        raise ValueError("the first column of correction must ascend and all be finite; sort it, and join equal rows")
-    return table
-
-
-def _delay(values: npt.NDArray[Any], correction: Floats | dict[str, float]) -> Floats:
-    """Return delays in ns, NaN where there is none."""
-    value = np.asarray(values, np.float64)
-    if isinstance(correction, dict):
-        above = value - correction["e0"]
-        above = np.where(above > 0, above, np.nan)
-        with np.errstate(over="ignore", divide="ignore"):
-            delay = correction["a"] / above ** correction["b"] + correction["c"]
-        delay[~np.isfinite(delay)] = np.nan
-        return delay
-    return np.where(np.isnan(value), np.nan, np.interp(value, correction[:, 0], correction[:, 1]))
-
-
-def _corrected(
-    toa: npt.NDArray[Any], values: npt.NDArray[Any], *, correction: Floats | dict[str, float]
-) -> npt.NDArray[np.float64]:
-    """Return times without the delays that values tell."""
-    return _earlier(toa, _delay(values, correction))
-
-
-def _earlier(toa: npt.NDArray[Any], delay: Floats) -> Floats:
-    """Return times without delays, where there are any."""
-    return np.asarray(toa, np.float64) - np.where(np.isnan(delay), 0.0, delay)
