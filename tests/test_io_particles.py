@@ -741,3 +741,22 @@ def test_linking_length() -> None:
     for b in (0, -1, math.nan, math.inf):
         with pytest.raises(ValueError, match="b must be positive and finite"):
             linking_length(ds, b)
+
+
+def test_whole_velocities_are_scaled(tmp_path):
+    """The peculiar velocity is sqrt(a) times what Gadget stores, which is no whole number."""
+    v = np.array([10, 20, 31])
+    ds = xr.Dataset({name: ("particle", np.arange(3.0)) for name in "xyz"} | {f"v{k}": ("particle", v) for k in "xyz"})
+    path = tmp_path / "whole.hdf5"
+    write_particles(ds.assign_attrs(boxsize=10.0, scale_factor=0.5), path)
+    for chunks in (None, 2):
+        np.testing.assert_allclose(open_particles(path, chunks=chunks)["vx"].values, v, rtol=1e-15)
+
+
+def test_stores_changed_in_place_are_read_anew(tmp_path):
+    path = tmp_path / "box.zarr"
+    write_particles(xr.Dataset({name: ("particle", np.arange(4.0)) for name in "xyz"}), path)
+    before = open_particles(path)["x"].data.name
+    assert open_particles(path)["x"].data.name == before
+    zarr.open_group(path, mode="r+")["x"][:] = 7.0
+    assert open_particles(path)["x"].data.name != before

@@ -197,3 +197,10 @@ def test_wrong_pictures(particles: xr.Dataset, table: xr.Dataset) -> None:
         plot.mass_function(table, bins=0)
     with pytest.raises(ValueError, match=r"boxsize must be finite and not negative, got -1\.0"):
         plot.mass_function(table, boxsize=-1.0)
+
+
+@pytest.mark.parametrize("boxsize", [[100.0, 100.0], [1.0, 2.0, 3.0, 4.0], -1.0, np.inf])
+def test_boxes_of_mass_functions_that_cannot_be(boxsize):
+    table = xr.Dataset({name: ("cluster", np.arange(1.0, 4.0)) for name in ("mass", "x", "y", "z")})
+    with pytest.raises(ValueError, match="boxsize must be"):
+        plot.mass_function(table, boxsize=boxsize)

@@ -361,9 +361,8 @@ def test_on_another_device_equals() -> None:
         got = _halo_arrays.measure(Elsewhere(), arrays, setting, rows)
         want = _halo_arrays.measure(HOST, arrays, setting, rows)
         assert got.keys() == want.keys()
-        for name in set(want) - {"noise_mass"}:
+        for name in want:
             np.testing.assert_array_equal(got[name], want[name], err_msg=name)
-        assert got["noise_mass"] == pytest.approx(want["noise_mass"])
 
 
 def test_agrees_with_cluster_table() -> None:

@@ -80,7 +80,7 @@ def peak_bytes(call: Callable[[], Any]) -> int:
 
 
 def peak_device_bytes(call: Callable[[], Any]) -> int:
-    """Return the memory that CuPy's pool takes from the device for a call, at its peak."""
+    """Return the peak of memory that CuPy's pool takes from the device for a call, without scratch that is kept."""
     pool = cupy_module().get_default_memory_pool()
     call()  # what stays for the next call is not taken anew
     pool.free_all_blocks()

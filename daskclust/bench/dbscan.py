@@ -54,7 +54,8 @@ def bench_dbscan(
     dict
         ``machine`` facts, ``parameters`` and ``runs``: for each kind, size, number of threads and `min_samples`
         milliseconds in all and by kernel, and the peak of memory in bytes a point beyond the input, results included,
-        as measured: that of NumPy's arrays, or what CuPy's memory pool took from the device.
+        as measured: that of NumPy's arrays, or what CuPy's memory pool took from the device,
+        without scratch arrays kept from the call before.
 
     Raises
     ------

@@ -116,7 +116,7 @@ class Stored:
         parts = tuple(Part(os.path.abspath(part.path), part.member, part.rows) for part in self.parts)
         there = Stored(self.read, parts, self.width, self.dtype, self.factor)
         # The time of writing is in the name, so that files written anew are not taken from a cluster's memory.
-        states = [(part.path, part.member, part.rows, *_state(part.path)) for part in parts]
+        states = [(part.path, part.member, part.rows, *_state(part.path, part.member)) for part in parts]
         token = tokenize(states, self.width, self.dtype, self.factor, chunks)
         tail = () if self.width is None else (self.width,)
         return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
@@ -129,10 +129,19 @@ class Stored:
         )
 
 
-def _state(path: str) -> tuple[int, int]:
-    """Return what changes when a file is written."""
-    state = os.stat(path)
-    return state.st_mtime_ns, state.st_size
+def _state(path: str, member: str) -> tuple[int, ...]:
+    """Return what changes when a file is written, or one of those in the folder of a zarr store's array."""
+    if not os.path.isdir(path):
+        state = os.stat(path)
+        return state.st_mtime_ns, state.st_size
+    folder = os.path.join(path, member.strip("/"))
+    states = [os.stat(os.path.join(place, name)) for place, _, names in os.walk(folder) for name in names]
+    return len(states), max((state.st_mtime_ns for state in states), default=0), sum(state.st_size for state in states)
+
+
+def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype that holds multiples of numbers of `dtype`, which may be whole."""
+    return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import xarray as xr
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._blocks import blocks_of
 from ._hdf5 import import_h5py
+from ._particles_arrays import scalable
 from ._particles_snapshot import COMPONENTS, KNOWN
 
 _N_TYPES = 6
@@ -55,6 +56,8 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
         group = file.create_group(f"PartType{kind}")
         for member, names in vectors.items():
             dtype = np.result_type(*[ds[name].dtype for name in names]).newbyteorder("=")
+            if member == "Velocities":
+                dtype = scalable(dtype)
             group.create_dataset(member, shape=(rows, len(names)), dtype=dtype)
         for name, member in columns.items():
             group.create_dataset(member, shape=(rows,), dtype=ds[name].dtype.newbyteorder("="))

@@ -13,7 +13,7 @@ import numpy as np
 from ._attrs import KEY, plain_attrs, unpack
 from ._binary import reading
 from ._hdf5 import check_stored, datasets_in, import_h5py
-from ._particles_arrays import Array, Part, Stored, check_numbers, constant
+from ._particles_arrays import Array, Part, Stored, check_numbers, constant, scalable
 from ._particles_units import first_number, number, system_of, unit_of, velocity_power
 from .schema import REST, Columns, Naming, Table
 
@@ -302,6 +302,8 @@ def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
         default = 0.0 if first.header.get("Code") == "SWIFT" else 0.5
         factor = scale ** velocity_power(entries[0].attrs, default)
     dtype = np.result_type(*[entry.dtype for entry in entries]).newbyteorder("=")
+    if factor != 1:
+        dtype = scalable(dtype)
     parts = tuple(Part(file.path, entry.name, file.rows) for file, entry in zip(files, entries, strict=True))
     return Stored(read_dataset, parts, entries[0].shape[1] if len(entries[0].shape) > 1 else None, dtype, factor)
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory
+from daskclust.core.arrays import is_dask
+from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host
 from daskclust.plot._elements import COLORS, amounts, framed, hv, with_options
 from daskclust.plot._spectra import log_edges
 
@@ -70,7 +71,8 @@ def projected_density(
     for name, side in zip(axes, sides, strict=True):
         if side:
             frame[name] = frame[name] % side
-    limits = [(0.0, side) if side else _limits(frame[name]) for name, side in zip(axes, sides, strict=True)]
+    spanned = _limits(ds, [name for name, side in zip(axes, sides, strict=True) if not side])
+    limits = [(0.0, side) if side else spanned[name] for name, side in zip(axes, sides, strict=True)]
     spans = [high - low for low, high in limits]
     width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
     canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
@@ -89,7 +91,7 @@ def projected_density(
         "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1, "tools": ["hover"]},
         "matplotlib": {"fig_inches": 6, "aspect": "equal"},
     }
-    title = f"{len(frame):,} {counted(ds[axes[0]])}"
+    title = f"{ds[axes[0]].size:,} {counted(ds[axes[0]])}"
     return with_options(image, each, both={"title": title} | options)
 
 
@@ -232,20 +234,25 @@ def mass_function(
 def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:
     """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
     missing = [name for name in names if name not in ds.variables]
-    if missing or not any(hasattr(ds[name].data, "__dask_graph__") for name in names):
+    if missing or not any(is_dask(ds[name].data) for name in names):
         loaded = in_memory(ds, names)
         return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
     lazy = ds[list(dict.fromkeys(names))].reset_coords()
     return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
 
 
-def _limits(column: Any) -> tuple[float, float]:
-    """Return what a column of a pandas or dask DataFrame spans, and more than nothing where all is equal."""
-    if not len(column):
-        return 0.0, 1.0
-    low, high = column.min(), column.max()
-    low, high = (float(value.compute() if hasattr(value, "compute") else value) for value in (low, high))
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+def _limits(ds: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """Return what variables span, and more than nothing where all is equal; of lazy ones in one pass."""
+    if not names or ds[names[0]].size == 0:
+        return dict.fromkeys(names, (0.0, 1.0))
+    loaded = xr.Dataset(
+        {f"{end}_{name}": getattr(ds[name].reset_coords(drop=True), end)() for name in names for end in ("min", "max")}
+    ).compute()
+    limits = {}
+    for name in names:
+        low, high = (float(on_host(loaded[f"{end}_{name}"].data)) for end in ("min", "max"))
+        limits[name] = (low, high) if high > low else (low - 0.5, high + 0.5)
+    return limits
 
 
 def _sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
@@ -257,6 +264,8 @@ def _sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
         raise ValueError(f"boxsize must be finite and not negative, got {boxsize!r}")
     if len(lengths) == 1:
         return lengths * len(axes)
+    if not len(axes) <= len(lengths) <= len(_AXES):
+        raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
     found = dict(zip(_AXES, lengths, strict=False))
     return [found.get(name, 0.0) for name in axes]
 

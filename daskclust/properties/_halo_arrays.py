@@ -22,8 +22,7 @@ from ._columns import Array, check, finite, row_count
 from ._moments import groups
 from .halo_kernels import Columns, Means, Particles, Spreads
 
-_BLOCK = 4096  # particles that a thread surveys
-_CUDA_BLOCK = 256
+_BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least
 
 Side = tuple[float, float]  # length of the box along an axis, and its inverse; both 0 where it is open
@@ -120,11 +119,10 @@ def _survey(
     device: Host | Cuda, arrays: Mapping[str, Any], labels: Any, particles: Particles, start: int
 ) -> tuple[int, int, float]:
     """Return the largest label, number and mass of noise particles; raise for what cannot be."""
-    width = _BLOCK if device is HOST else _CUDA_BLOCK
-    blocks = -(-len(labels) // width)
+    blocks = -(-len(labels) // _BLOCK)
     highest, size, mass = (device.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.float64))
     bad = device.full(1, 0, np.int64)
-    device.run(kernels.survey_particles, blocks, width, labels, particles, highest, size, mass, bad, grain=16)
+    device.run(kernels.survey_particles, blocks, _BLOCK, labels, particles, highest, size, mass, bad, grain=256)
     if device.to_host(bad)[0]:
         _explain({role: device_of(array).to_host(array) for role, array in arrays.items()}, start)
     highest, size, mass = (device.to_host(each) for each in (highest, size, mass))

@@ -173,7 +173,8 @@ def _velocity_names(
 
 def _box(boxsize: Any, axes: tuple[str, ...]) -> tuple[Side, ...]:
     """Return the length of the box along each axis, and its inverse."""
-    lengths = [boxsize] * len(axes) if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)
+    lengths = [boxsize] if boxsize is None or np.ndim(boxsize) == 0 else list(boxsize)
+    lengths = lengths * len(axes) if len(lengths) == 1 else lengths
     if len(lengths) != len(axes):
         raise ValueError(f"boxsize must be a length, or one for each of {', '.join(axes)}, got {boxsize!r}")
     checked = [0.0 if length is None else check_positive("boxsize", length, zero=True) for length in lengths]
