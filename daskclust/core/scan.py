@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import cuda
+from numba import cuda, types
 
 from daskclust.core.arrays import current_stream
 from daskclust.core.jit import SIMULATED
@@ -19,7 +19,7 @@ WIDTH = 8 if SIMULATED else 512  # threads a block, each with one element; the s
 @cuda.jit
 def _scan_blocks(values, sums, totals, n):  # type: ignore[no-untyped-def]
     """Write to `sums` the sum of each element's block up to it; `totals` takes that of each block."""
-    shared = cuda.shared.array(WIDTH, np.int32)
+    shared = cuda.shared.array(0, types.int32)  # size 0: as much as the launch gives
     thread = cuda.threadIdx.x
     i = cuda.blockIdx.x * WIDTH + thread
     shared[thread] = np.int32(values[i]) if i < n else np.int32(0)
@@ -53,7 +53,9 @@ def running_sum(device: Any, values: Any, sums: Any, level: int = 0) -> None:
         return
     stream = current_stream()
     totals = device.scratch(f"scan {level}", blocks, np.int32)
-    _scan_blocks[blocks, WIDTH, stream](values, sums, totals, n)
+    # Shared memory comes with the launch: in the simulator, two threads that ask for an array of their block at once may
+    # each get one.
+    _scan_blocks[blocks, WIDTH, stream, 4 * WIDTH](values, sums, totals, n)
     if blocks > 1:
         running_sum(device, totals, totals, level + 1)
         _add_before[blocks, WIDTH, stream](sums, totals, n)

@@ -1,0 +1,33 @@
+"""What all systems share, in the simulator."""
+
+from __future__ import annotations
+
+import importlib
+import time
+
+import numpy as np
+import pytest
+from numba import cuda
+
+from daskclust.core.arrays import device_of
+
+pytestmark = pytest.mark.cudasim
+
+
+def test_running_sum_where_threads_ask_for_shared_memory_at_once(monkeypatch):
+    """A simulator that is slow in making arrays: all threads of a block must still share one."""
+    simulator = importlib.import_module("numba.cuda.simulator.kernelapi")
+
+    class SlowNumpy:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        def empty(self, *args):
+            time.sleep(0.001)
+            return np.empty(*args)
+
+    monkeypatch.setattr(simulator, "np", SlowNumpy())
+    values = np.random.default_rng(0).integers(0, 3, 61).astype(np.int32)
+    on_device = cuda.to_device(values)
+    device_of(on_device).running_sum(on_device, on_device)
+    np.testing.assert_array_equal(on_device.copy_to_host(), values.cumsum())
