@@ -174,6 +174,11 @@ def _sorted_by(block: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64],
     return np.argsort(small, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
 
 
+def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
+    """Return the rows of each block: `chunks`, and what is left; one empty block without rows."""
+    return (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())
+
+
 def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...]) -> tuple[Any, ...]:
     """Return planes that divide the sampled points (m, d) into blocks with as many points each.
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.partition import block_sizes
+
 from ._arguments import Float, Int, check_counts
 
 Bits = npt.NDArray[np.uint64]
@@ -142,7 +144,7 @@ def make_columns(
 
     token = tokenize(table, n, chunks)
     lazy_table = dask.delayed(table)(dask_key_name=f"{name}-table-{token}")
-    sizes = (chunks,) * (n // chunks) + ((n % chunks,) if n % chunks or not n else ())
+    sizes = block_sizes(n, chunks)
     for names, (step, dtype) in steps.items():
         like = np.empty((len(names), 0), dtype)
         array = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.partition import block_sizes
+
 from ._kinds import target_dtype
 from .fields import Variable
 
@@ -53,7 +55,7 @@ def lazy_column(
     import dask.array as da
     from dask.base import tokenize
 
-    sizes = (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())
+    sizes = block_sizes(rows, chunks)
     where = os.path.abspath(path)
     state = os.stat(where)
     target = target_dtype(dtype, variable)

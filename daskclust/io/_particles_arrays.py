@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.partition import block_sizes
+
 Array = npt.NDArray[Any]
 ReadRows = Callable[[str, str, int, int], Array]
 """Reads rows start to stop of one array of one file: (path, member, start, stop)."""
@@ -142,11 +144,6 @@ def _state(path: str, member: str) -> tuple[int, ...]:
 def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a dtype that holds multiples of numbers of `dtype`, which may be whole."""
     return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
-
-
-def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
-    """Return the rows of each block: `chunks`, and what is left; one empty block without rows."""
-    return (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())
 
 
 def _load_block(*, stored: Stored, block_info: Mapping[Any, Any] | None = None) -> Array:
