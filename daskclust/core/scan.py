@@ -53,8 +53,7 @@ def running_sum(device: Any, values: Any, sums: Any, level: int = 0) -> None:
         return
     stream = current_stream()
     totals = device.scratch(f"scan {level}", blocks, np.int32)
-    # Shared memory comes with the launch: in the simulator, two threads that ask for an array of their block at once may
-    # each get one.
+    # Shared memory comes with the launch: in the simulator, two threads that ask for an array at once may each get one.
     _scan_blocks[blocks, WIDTH, stream, 4 * WIDTH](values, sums, totals, n)
     if blocks > 1:
         running_sum(device, totals, totals, level + 1)
