@@ -193,6 +193,13 @@ HOST = Host()
 _local = threading.local()
 
 
+def multiprocessors() -> int:
+    """Return how many blocks the current CUDA device surely runs at once."""
+    from numba import cuda
+
+    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
+
+
 def current_stream() -> Any:
     """Return the CUDA stream of this thread's launches and copies, 0 for the default one."""
     return _local.__dict__.get("stream", 0)

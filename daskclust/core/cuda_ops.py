@@ -67,6 +67,11 @@ def any_lane(condition):
 
 
 @cuda.jit(device=True)
+def bits_of(condition):
+    return types.int64(condition)
+
+
+@cuda.jit(device=True)
 def lane_width():
     return 1
 
@@ -150,6 +155,20 @@ def atomic_cas(array, i, old, new):
 @cuda.jit(device=True)
 def atomic_load(array, i):
     return array[i]
+
+
+@cuda.jit(device=True)
+def team_barrier(blocks, arrived):
+    cuda.syncthreads()
+    if blocks > 1:
+        if cuda.threadIdx.x == 0:
+            cuda.threadfence()
+            before = cuda.atomic.add(arrived, 0, 1)
+            wanted = before - before % blocks + blocks  # counts go up and up, and may wrap around
+            while wanted - cuda.atomic.add(arrived, 0, 0) > 0:
+                pass
+            cuda.threadfence()
+        cuda.syncthreads()
 
 
 @cuda.jit(device=True)

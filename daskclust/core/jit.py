@@ -195,6 +195,36 @@ class LaneKernel(Kernel):
     lanes = True
 
 
+class TeamKernel(Kernel):
+    """A kernel whose body ``body(i, rank, size, *args)`` a team of `size` threads runs together for index `i`.
+
+    A team is one thread on the CPU. On CUDA it is one or more whole blocks, which are all on the device at once, so
+    that they can wait for each other (`team_barrier`).
+    """
+
+    @functools.cached_property
+    def loop(self) -> Callable[..., Any]:
+        from numba import njit
+
+        driver = self._driver(_team_loop, {"body": self.cpu})
+        return njit(_nrt=False, nogil=True, cache=self.cacheable, error_model="numpy")(driver)
+
+    @functools.cached_property
+    def grid(self) -> Any:
+        """The CUDA kernel ``grid[teams * blocks, threads](blocks, args)``."""
+        from numba import cuda
+
+        driver = self._driver(_simulated_team_grid if SIMULATED else _team_grid, {"body": self.cuda, "cuda": cuda})
+        return cuda.jit(driver) if SIMULATED else cuda.jit(cache=self.cacheable)(driver)
+
+    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
+        """Launch `teams` teams of so many blocks on the current CUDA device."""
+        if SIMULATED:
+            self.grid[teams * blocks, threads](blocks, *args)
+        else:
+            self.grid[teams * blocks, threads, stream](blocks, args)
+
+
 def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:
     found: Body = getattr(importlib.import_module(module), name)
     return found.bind(**bindings)
@@ -213,6 +243,11 @@ def kernel(function: Callable[..., Any]) -> Kernel:
 def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
     """Mark ``function(i, m, row, *args)`` as the body of a kernel over points that share a row (see `Kernel`)."""
     return LaneKernel(function)
+
+
+def team_kernel(function: Callable[..., Any]) -> TeamKernel:
+    """Mark ``function(i, rank, size, *args)`` as the body of a kernel that teams of threads run (see `TeamKernel`)."""
+    return TeamKernel(function)
 
 
 def _operation(name: str, target: str) -> Any:
@@ -246,6 +281,21 @@ def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
         m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
         body(i, m, *args)  # type: ignore[call-arg]
         i += m
+
+
+def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, 0, 1, *args)
+
+
+def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+    team, size = cuda.blockIdx.x // blocks, blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_team_grid(blocks, *args):  # type: ignore[no-untyped-def]
+    team, size = cuda.blockIdx.x // blocks, blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
 
 
 def _grid(n, args):  # type: ignore[no-untyped-def]

@@ -230,6 +230,14 @@ def any_lane(_typing, condition):
     return types.boolean(condition), codegen
 
 
+@intrinsic
+def bits_of(_typing, condition):
+    def codegen(_context, builder, _signature, arguments):
+        return builder.zext(builder.bitcast(arguments[0], ir.IntType(LANES)), ir.IntType(64))
+
+    return types.int64(condition), codegen
+
+
 def _reduction(float_name, int_name):
     @intrinsic
     def reduce(_typing, value):
@@ -246,6 +254,14 @@ def _reduction(float_name, int_name):
 
 lowest = _reduction("fmin", "smin")
 highest = _reduction("fmax", "smax")
+
+
+@intrinsic
+def team_barrier(_typing, blocks, arrived):
+    def codegen(context, _builder, _signature, _arguments):
+        return context.get_dummy_value()
+
+    return types.void(blocks, arrived), codegen
 
 
 @intrinsic

@@ -21,6 +21,7 @@ __all__ = [
     "atomic_load",
     "atomic_max",
     "atomic_min",
+    "bits_of",
     "copy_four",
     "count_bits",
     "highest",
@@ -36,6 +37,7 @@ __all__ = [
     "select",
     "square_root",
     "store",
+    "team_barrier",
     "times",
 ]  # fmt: skip
 
@@ -73,6 +75,11 @@ def select(condition, yes, no):
 def any_lane(condition):
     """Return True where `condition` holds in any lane."""
     return bool(condition)
+
+
+def bits_of(condition):
+    """Return an int64 with a bit for each lane, set where `condition` holds."""
+    return int(condition)
 
 
 def lane_width():
@@ -135,6 +142,14 @@ def count_bits(mask):
 
 
 _MEMORY = threading.Lock()  # the simulator's threads are Python threads; on real targets these are instructions
+
+
+def team_barrier(blocks, arrived):
+    """Wait for the other threads of the team, of so many `blocks`; `arrived` (1,) counts those that are there."""
+    # in the simulator a team is one block; on the host it is one thread
+    wait = getattr(threading.current_thread(), "syncthreads", None)
+    if wait is not None:
+        wait()
 
 
 def atomic_add(array, i, value):

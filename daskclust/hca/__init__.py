@@ -1,0 +1,1 @@
+"""Mahalanobis hierarchical clustering."""

@@ -1,0 +1,76 @@
+"""Where clusters are: blocks of 64 slots that are near each other, with boxes around them, and nodes of 64 blocks.
+
+Coordinates here are turned to the principal axes and scaled into [-1, 1], in float32: good for bounds only. A search
+passes over what is surely farther than the best so far, and computes the rest as `clusters.distance` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.core.jit import body
+from daskclust.core.ops import any_lane, bits_of, like, load, select, times
+
+SIDE = 64  # slots of a block, blocks of a node
+WIDTH = 16  # lanes
+FAR = np.float32(1e30)  # where empty slots are
+GRAIN = np.float32(2.0**-23)
+
+
+class Blocks(NamedTuple):
+    """Blocks and nodes of slots, and the nearest cluster that each slot knows of."""
+
+    place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis
+    low: Any  # (d * blocks,) float32: boxes of blocks, axis by axis
+    high: Any
+    stretch: Any  # (blocks,) float32: smallest of the block's slots
+    oldest: Any  # (blocks,): smallest id, or below
+    node_low: Any  # (d * nodes,) float32: as these four, of nodes
+    node_high: Any
+    node_stretch: Any
+    node_oldest: Any
+    near: Any  # (slots,): a lower bound of the distance to the nearest older cluster
+    partner: Any  # (slots,): id of that cluster; while it is alive `near` is its distance
+    block_near: Any  # (blocks,): smallest of the block's slots
+    node_near: Any  # (nodes,)
+    middle: Any  # (d,): of the coordinates
+    turn: Any  # (d, d): to principal axes, scaled
+    scale: Any  # (1,): what distances are multiplied by
+
+
+@body
+def limits(best, stretch, others, scale, d):
+    """Squares of the distances here above which clusters of stretch `others` are surely farther than `best`."""
+    error = GRAIN * np.float32(2.0) * np.float32(np.sqrt(np.float32(d)))  # of coordinates that were rounded
+    reach = np.float32(2.0 * best * scale) / (others + np.float32(stretch)) + error
+    return times(times(reach, reach), np.float32(1.0) + np.float32(d + 8) * GRAIN)
+
+
+@body
+def gap2(place, own, low, high, first, width, d):
+    """Squared distances of boxes `first` to `first` + 15 from the slot whose coordinates are at `own`."""
+    total = load(low, first, WIDTH)
+    total = total - total
+    for f in range(d):
+        x = place[np.uint64(own + f * SIDE)]
+        left, right = load(low, first + f * width, WIDTH), load(high, first + f * width, WIDTH)
+        below, above = left - x, like(left, x) - right
+        beyond = select(below > above, below, above)
+        beyond = select(beyond > like(left, 0.0), beyond, like(left, 0.0))
+        total = total + times(beyond, beyond)
+    return total
+
+
+@body
+def within(place, own, at, limit, d):
+    """Return a bit for each of 16 slots from `at` on whose squared distance is within `limit`."""
+    step = load(place, at, WIDTH) - place[np.uint64(own)]
+    total = times(step, step)
+    for f in range(1, d):
+        step = load(place, at + f * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
+        total = total + times(step, step)
+        if (f & 3) == 3 and not any_lane(total <= limit):
+            return 0
+    return bits_of(total <= limit)

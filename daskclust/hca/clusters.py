@@ -1,0 +1,85 @@
+"""Clusters while they are merged: their members, and the distance of two.
+
+A cluster has a slot, which it may change, and an id, which it keeps: 0 to n - 1 for the points, n + s for the union of
+merge s.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.core.jit import body
+from daskclust.core.ops import square_root, times
+
+SURE = 1.0 + 1e-12  # what is larger than a bound by more than rounding
+
+
+class Clusters(NamedTuple):
+    """What is known of the cluster in each slot."""
+
+    ident: Any  # (slots,): id, -1 where there is none
+    size: Any  # (slots,)
+    total: Any  # (slots, d): sum of the members' coordinates
+    center: Any  # (slots, d)
+    first: Any  # (slots,): its members are a chain, from `first` by `follower` to `last`
+    last: Any  # (slots,)
+    row: Any  # (slots,): of its matrices, -1 for none
+    is_shaped: Any  # (slots,)
+    stretch: Any  # (slots,): the least factor by which its distances exceed Euclidean ones
+    slot_of: Any  # (ids,): slot of each id, -1 for ids that were merged
+    follower: Any  # (n,)
+    points: Any  # (n, d)
+
+
+@body
+def length(shapes, row, points, point, centers, slot, d):
+    """Length of the step from a centre to a point, as the shape in `row` measures it; -1: Euclidean."""
+    total = 0.0
+    k = np.uint64(0)
+    for i in range(d):
+        part = points[point, np.uint64(i)] - centers[slot, np.uint64(i)]
+        if row >= 0:
+            part = 0.0
+            for j in range(i + 1):
+                step = points[point, np.uint64(j)] - centers[slot, np.uint64(j)]
+                part += times(shapes.whiten[np.uint64(row), k], step)
+                k += np.uint64(1)
+        total += times(part, part)
+    return square_root(total)
+
+
+@body
+def mean_length(clusters, shapes, row, one, other, enough, d):
+    """Mean length of the steps from cluster `other`'s centre to the members of `one`; inf if it is above `enough`."""
+    size = clusters.size[one]
+    limit = times(times(enough, float(size)), SURE)
+    summed = 0.0
+    point = clusters.first[one]
+    for _ in range(size):
+        summed += length(shapes, row, clusters.points, point, clusters.center, other, d)
+        if summed > limit:
+            return np.inf
+        point = clusters.follower[point]
+    return summed / size
+
+
+@body
+def distance(rule, clusters, shapes, one, other, enough, d):
+    """Distance of two clusters, the same in both directions; inf if it is above `enough`."""
+    far = times(2.0 * enough, SURE)
+    summed = 0.0
+    for turn in range(2):
+        here, there = (one, other) if turn == 0 else (other, one)
+        row = clusters.row[there] if clusters.is_shaped[there] else np.int64(-1)
+        if rule.full and (rule.scales or clusters.size[there] >= rule.threshold):
+            part = mean_length(clusters, shapes, row, here, there, 2.0 * enough, d)
+        else:
+            part = length(shapes, row, clusters.center, here, clusters.center, there, d)
+            if turn == 0 and row < 0 and not rule.full and not clusters.is_shaped[here]:
+                return part
+        summed += part
+        if summed > far:
+            return np.inf
+    return times(0.5, summed)

@@ -1,0 +1,171 @@
+"""Clusters into slots: those that are near each other into the same block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.jit import body, kernel
+from daskclust.hca.blocks import FAR, SIDE, WIDTH, Blocks
+from daskclust.hca.clusters import Clusters
+
+SAMPLE = 128  # rows that tell along which axis a part is longest
+YOUNG = np.int64(1) << 62  # later than any id
+DOWN = np.float32(1.0 - 2.0**-20)  # stretches are rounded down
+BY_SLOT = ("ident", "size", "total", "center", "first", "last", "row", "is_shaped", "stretch")
+
+
+@body
+def longest_axis(rows, begin, end):
+    """Return the axis along which a sample of rows extends most."""
+    step = max(1, (end - begin) // SAMPLE)
+    best, extent = 0, np.float32(-1.0)
+    for f in range(rows.shape[1]):
+        low, high = rows[begin, f], rows[begin, f]
+        i = begin
+        while i < end:
+            low, high = min(low, rows[i, f]), max(high, rows[i, f])
+            i += step
+        if high - low > extent:
+            best, extent = f, high - low
+    return best
+
+
+@body
+def swap(rows, order, i, j):
+    for f in range(rows.shape[1]):
+        rows[i, f], rows[j, f] = rows[j, f], rows[i, f]
+    order[i], order[j] = order[j], order[i]
+
+
+@body
+def select_middle(rows, order, begin, end, middle, f):
+    """Move rows so that those before `middle` are at most, those from it on at least, the one there."""
+    left, right = begin, end - 1
+    while left < right:
+        one, two, three = rows[left, f], rows[(left + right) // 2, f], rows[right, f]
+        pivot = max(min(one, two), min(max(one, two), three))
+        i, j = left, right
+        while i <= j:
+            while rows[i, f] < pivot:
+                i += 1
+            while rows[j, f] > pivot:
+                j -= 1
+            if i <= j:
+                swap(rows, order, i, j)
+                i += 1
+                j -= 1
+        if middle <= j:
+            right = j
+        elif middle >= i:
+            left = i
+        else:
+            return
+
+
+@kernel
+def divide(_once, rows, order, stack):
+    """Order rows (m, d) so that each 64 of them are near each other: halves of halves, along the longest axis."""
+    stack[0, 0], stack[0, 1] = 0, len(rows)
+    depth = 1
+    while depth:
+        depth -= 1
+        begin, end = stack[depth, 0], stack[depth, 1]
+        blocks = (end - begin + SIDE - 1) // SIDE
+        if blocks <= 1:
+            continue
+        middle = begin + blocks // 2 * SIDE
+        select_middle(rows, order, begin, end, middle, longest_axis(rows, begin, end))
+        stack[depth, 0], stack[depth, 1] = begin, middle
+        stack[depth + 1, 0], stack[depth + 1, 1] = middle, end
+        depth += 2
+
+
+def principal_axes(center: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return the middle of centroids (m, d), the turn to their principal axes, longest first, and a scale for both.
+
+    Bounds hold for any turn, so the sample that it is found from changes no result.
+    """
+    middle = (center.min(axis=0) + center.max(axis=0)) / 2
+    sample = center[:: max(1, len(center) // 4096)] - middle
+    extent = np.abs(sample).max(initial=0.0) or 1.0
+    _, axes = np.linalg.eigh(sample.T / extent @ (sample / extent))
+    radius = np.sqrt(((center - middle) ** 2).sum(axis=1)).max(initial=0.0)
+    scale = 1.0 / radius if radius > 0 else 1.0
+    return middle, np.ascontiguousarray(axes[:, ::-1]) * scale, scale
+
+
+def arrange(clusters: Clusters, near: Any = None, partner: Any = None) -> tuple[Clusters, Blocks]:
+    """Give the clusters that there are new slots; return them and their blocks."""
+    alive = np.flatnonzero(clusters.ident >= 0)
+    m, d = len(alive), clusters.center.shape[1]
+    center = clusters.center[alive]
+    middle, turn, scale = principal_axes(center)
+    rows = ((center - middle) @ turn).astype(np.float32)
+    order = np.arange(m)
+    divide.run(1, rows, order, np.empty((2 * m.bit_length() + 4, 2), np.int64))
+    n_blocks = -(-m // SIDE)
+    slots = n_blocks * SIDE
+
+    def moved(values: Any, empty: Any) -> Any:
+        result = np.empty((slots, *values.shape[1:]), values.dtype)
+        result[:m] = values[alive[order]]
+        result[m:] = empty
+        return result
+
+    placed = {name: moved(getattr(clusters, name), 0) for name in BY_SLOT}
+    placed["ident"][m:] = -1
+    clusters.slot_of[placed["ident"][:m]] = np.arange(m)
+    clusters = clusters._replace(**placed)
+
+    place = np.full((slots, d), FAR, np.float32)
+    place[:m] = rows
+    stretch = np.ones(slots, np.float32)
+    stretch[:m] = clusters.stretch[:m].astype(np.float32) * DOWN
+    oldest = np.where(placed["ident"] < 0, YOUNG, placed["ident"])
+    starts, n_nodes = np.arange(0, m, SIDE), -(-n_blocks // SIDE)
+    width, node_width = -(-n_blocks // WIDTH) * WIDTH, -(-n_nodes // WIDTH) * WIDTH
+    low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
+    boxes = low, high, np.minimum.reduceat(stretch, starts), np.minimum.reduceat(oldest, starts)
+    starts = starts[::SIDE] // SIDE
+    node_boxes = (
+        np.minimum.reduceat(low, starts),
+        np.maximum.reduceat(high, starts),
+        np.minimum.reduceat(boxes[2], starts),
+        np.minimum.reduceat(boxes[3], starts),
+    )
+    near = np.full(slots, np.inf) if near is None else moved(near, np.inf)
+    partner = np.full(slots, -1) if partner is None else moved(partner, -1)
+    block_near = _padded(near.reshape(-1, SIDE).min(axis=1), width, np.inf)
+    node_near = np.minimum.reduceat(block_near, starts)
+    return clusters, Blocks(
+        np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel(),
+        *_box_arrays(boxes, width),
+        *_box_arrays(node_boxes, node_width),
+        near,
+        partner,
+        block_near,
+        node_near,
+        middle,
+        turn,
+        np.array([scale]),
+    )
+
+
+def _box_arrays(boxes: tuple[Any, ...], width: int) -> tuple[Any, ...]:
+    """Return low and high axis by axis, the least stretch and the oldest id, of as many boxes as lanes take."""
+    low, high, stretch, oldest = boxes
+    return (
+        _padded(low, width, np.inf).T.ravel(),
+        _padded(high, width, -np.inf).T.ravel(),
+        _padded(stretch, width, 1.0),
+        _padded(oldest, width, YOUNG),
+    )
+
+
+def _padded(values: Any, size: int, empty: Any) -> Any:
+    result = np.full((size, *values.shape[1:]), empty, values.dtype)
+    result[: len(values)] = values
+    return result

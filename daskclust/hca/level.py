@@ -1,0 +1,239 @@
+"""One level of the hierarchy: sets of clusters, each of which is merged down to one.
+
+The points of apriori clusters are such sets, and so are the roots of apriori clusters at the last level.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import HOST, Cuda, Host, current_stream, multiprocessors
+from daskclust.core.jit import SIMULATED, in_threads, kernel, one_thread, thread_count
+from daskclust.hca.blocks import SIDE
+from daskclust.hca.clusters import Clusters
+from daskclust.hca.items import Items, on_device
+from daskclust.hca.layout import arrange
+from daskclust.hca.loop import merge_down_to
+from daskclust.hca.search import find_all
+from daskclust.hca.shapes import Rule, Shapes
+from daskclust.hca.teams import Desk, Sets, link_sets, own_part
+from daskclust.hca.union import Merges, add_members, use_shape
+
+FEW = 256  # clusters that are not given new slots any more
+SMALL = 96  # clusters of a set whose pairs are all looked at
+BATCH = 1 << 14  # clusters of small sets that are one task
+THREADS = 32 if SIMULATED else 256  # of a block
+LARGE = 4096  # clusters of a set that takes a whole device
+CUDA_BATCH = 1 << 20  # clusters of sets that are on a device at once
+_ONE_GRID = threading.Lock()
+
+
+class Level(NamedTuple):
+    """What became of the sets of a level."""
+
+    pairs: NDArray[np.int64]  # (m - sets, 2): ids counted within the set, the older one first
+    heights: NDArray[np.float64]  # (m - sets,)
+    total: NDArray[np.float64]  # (sets, d): of the roots
+    scatter: NDArray[np.float64]  # (sets, p)
+    first: NDArray[np.int64]  # (sets,)
+    last: NDArray[np.int64]  # (sets,)
+
+
+@kernel
+def place(slot, base, ident, size, total, first, last, row, clusters):
+    """Put an item into its slot; the set it belongs to begins at base[slot]."""
+    clusters.ident[slot] = ident[slot]
+    clusters.slot_of[2 * base[slot] + ident[slot]] = slot - base[slot]
+    clusters.size[slot] = size[slot]
+    clusters.first[slot] = first[slot]
+    clusters.last[slot] = last[slot]
+    clusters.row[slot] = row[slot]
+    clusters.is_shaped[slot] = False
+    clusters.stretch[slot] = 1.0
+    for f in range(total.shape[1]):
+        clusters.total[slot, f] = total[slot, f]
+        clusters.center[slot, f] = total[slot, f] / size[slot]
+
+
+@kernel
+def shape_roots(i, rule, sets, clusters, shapes, merges):
+    """Make the shapes that the clusters of a set begin with."""
+    own, room, done = own_part(i, sets, clusters, shapes, merges)
+    for slot in range(len(own.ident)):
+        if own.row[slot] >= 0:
+            use_shape(rule, own, room, done, slot, clusters.center.shape[1])
+
+
+@kernel
+def close_set(i, sets, clusters, shapes, merges, total, scatter, ends):
+    """Write the sums of the cluster that is left of a set, and where its members begin and end."""
+    own, room, _ = own_part(i, sets, clusters, shapes, merges)
+    slot = own.slot_of[2 * (sets.begin[i + 1] - sets.begin[i]) - 2]
+    row = own.row[slot]
+    for f in range(total.shape[1]):
+        total[i, f] = own.total[slot, f]
+    for k in range(scatter.shape[1]):
+        scatter[i, k] = shapes.scatter[row, k] if row >= 0 else 0.0
+    if row < 0 and own.size[slot] > 1:
+        add_members(own, scatter, slot, i, total.shape[1])
+    ends[i, 0], ends[i, 1] = own.first[slot], own.last[slot]
+
+
+class Tables(NamedTuple):
+    """The arrays that kernels work on, for some sets."""
+
+    sets: Sets
+    clusters: Clusters
+    shapes: Shapes
+    merges: Merges
+    has_shapes: bool  # whether there are items of more than a point
+
+
+def link_level(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    """Merge sets of items, set i being items begin[i] to begin[i + 1], each down to one cluster."""
+    parts = _parts(np.diff(begin), device)
+    levels: list[Any] = [None] * len(parts)
+
+    def link(k: int) -> None:
+        chosen = begin[parts[k] : parts[k + 1] + 1] if k + 1 < len(parts) else begin[parts[k] :]
+        levels[k] = _link_part(items, chosen, rule, device)
+
+    threads = min(thread_count(), len(parts)) if device is HOST else 1
+    if threads > 1:
+
+        def alone(k: int) -> None:
+            with one_thread():
+                link(k)
+
+        in_threads(alone, len(parts), threads)
+    else:
+        for k in range(len(parts)):
+            link(k)
+    return Level(*(np.concatenate(arrays) for arrays in zip(*levels, strict=True)))
+
+
+def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
+    """Return the first sets of the parts that are worked on at once: a large set alone, small ones together."""
+    parts, filled = [0], 0
+    for i, size in enumerate(sizes.tolist()):
+        large = size > SMALL if device is HOST else size > LARGE
+        if i and (large or filled + size > (BATCH if device is HOST else CUDA_BATCH)):
+            parts.append(i)
+            filled = 0
+        filled += CUDA_BATCH if large else size
+    return parts
+
+
+def _link_part(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    tables = _tables(items, begin, rule, device)
+    sets = len(begin) - 1
+    if tables.has_shapes:
+        device.run(shape_roots, sets, rule, *tables[:4], grain=1)
+    if device is not HOST:
+        _link_on_cuda(tables, rule, device)
+    elif sets == 1 and begin[1] - begin[0] > SMALL:
+        tables = _link_large(tables, rule)
+    else:
+        desk = Desk(np.empty(0), *[np.empty(0, np.int64)] * 2, np.empty((sets, 1), np.int32), 1, 1)
+        link_sets.run(sets, rule, *tables[:4], desk, grain=1)
+    total = device.empty((sets, items.total.shape[1]), np.float64)
+    scatter = device.empty((sets, tables.shapes.scatter.shape[1]), np.float64)
+    ends = device.empty((sets, 2), np.int64)
+    device.run(close_set, sets, *tables[:4], total, scatter, ends, grain=1)
+    merges = tables.merges
+    found = [device.to_host(array) for array in (merges.pairs, merges.heights, total, scatter, ends)]
+    return Level(*found[:4], found[4][:, 0], found[4][:, 1])
+
+
+def _link_large(tables: Tables, rule: Rule) -> Tables:
+    """Merge one set on the CPU, with bounds for most distances; return its tables with new slots."""
+    _, clusters, shapes, merges, _ = tables
+    shapes = shapes._replace(matrix=shapes.matrix[0], factor=shapes.factor[0], spare=shapes.spare[0])
+    merges = merges._replace(state=merges.state[0])
+    clusters, blocks = arrange(clusters)
+    find_all.run(len(clusters.ident), rule, clusters, shapes, blocks, grain=64)
+    least = blocks.near.reshape(-1, SIDE).min(axis=1)
+    blocks.block_near[: len(least)] = least
+    blocks.node_near[:] = np.minimum.reduceat(least, np.arange(0, len(least), SIDE))
+    left = len(merges.heights) + 1
+    while left > 1:
+        left = int(0.6 * left) if left > FEW else 1
+        merge_down_to.run(1, left, rule, clusters, shapes, blocks, merges)
+        if left > 1:
+            clusters, blocks = arrange(clusters, blocks.near, blocks.partner)
+    sets = tables.sets._replace(begin=np.array([0, len(merges.heights) + 1]))
+    return tables._replace(sets=sets, clusters=clusters)
+
+
+def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Tables:
+    """Return the arrays to start from."""
+    own = slice(begin[0], begin[-1])
+    size, begin = items.size[own], begin - begin[0]
+    m, sets, d = len(size), len(begin) - 1, items.points.shape[1]
+    of_set = np.repeat(np.arange(sets), np.diff(begin))
+    has_shapes = len(items.scatter) > 0
+    has_row = (size > 1) & has_shapes
+    rows_given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
+    # a cluster that gets its row later takes as many points as that needs
+    least = max(rule.smallest, 3 if rule.mixes else int(min(np.ceil(rule.threshold), 2.0**62)), 1)
+    rows = np.concatenate([[0], np.cumsum(rows_given + np.diff(begin) // least + 2)])
+    row = np.where(has_row, np.cumsum(has_row) - 1, 0)
+    row = np.where(has_row, row - (np.cumsum(rows_given) - rows_given)[of_set] + rows[:-1][of_set], -1)
+    free, used = _free_rows(rows, rows_given)
+    k, p = int(rows[-1]), d * (d + 1) // 2
+    scatter = np.empty((k, p))
+    if has_shapes:
+        scatter[row[has_row]] = items.scatter[own][has_row]
+    reached = np.add.reduceat((size >= rule.threshold) & (size >= rule.smallest), begin[:-1], dtype=np.int64)
+    left = np.diff(begin)
+    state = np.stack([0 * left, left, reached, (rule.threshold <= 1.0) | (reached == left)], axis=1).astype(np.int64)
+
+    ints = [device.empty(m, np.int64) for _ in range(5)]
+    numbers = [device.empty((m, d), np.float64) for _ in range(2)]
+    clusters = Clusters(
+        ints[0], ints[1], *numbers, *ints[2:], device.empty(m, np.bool_), device.empty(m, np.float64),
+        device.full(2 * m, -1, np.int64), on_device(device, items.follower), on_device(device, items.points),
+    )  # fmt: skip
+    base = begin[:-1][of_set]
+    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
+    device.run(place, m, *(on_device(device, array) for array in given), clusters)
+    shapes = Shapes(
+        device.from_host(scatter), device.empty((k, p), np.float64), device.empty(k, np.float64),
+        device.from_host(free), device.from_host(used), *(device.empty((sets, d, d), np.float64) for _ in range(3)),
+    )  # fmt: skip
+    merges = Merges(
+        device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), device.from_host(state)
+    )
+    near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
+    return Tables(Sets(device.from_host(begin), device.from_host(rows), near, partner), clusters, shapes, merges, has_shapes)
+
+
+def _free_rows(rows: NDArray[np.int64], given: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of each set with those not in use first, and how many these are."""
+    of_set = np.repeat(np.arange(len(given)), np.diff(rows))
+    place = np.arange(rows[-1]) - rows[:-1][of_set]
+    used = np.diff(rows) - given
+    # the rows from given[i] on are free; they come first, the others behind them
+    free = rows[:-1][of_set] + np.where(place < used[of_set], place + given[of_set], place - used[of_set])
+    return free, used
+
+
+def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda) -> None:
+    """Merge sets on the current device, a block each; one large set on the whole of it."""
+    sets = len(tables.sets.begin) - 1
+    blocks, threads = 1, THREADS
+    if sets == 1 and len(tables.clusters.ident) > LARGE and not SIMULATED:
+        blocks = multiprocessors()
+    seats = 4 * sets * blocks * threads
+    desk = Desk(
+        device.empty(seats, np.float64), device.empty(seats, np.int64), device.empty(seats, np.int64),
+        device.from_host(np.zeros((sets, 1), np.int32)), blocks, threads,
+    )  # fmt: skip
+    with _ONE_GRID:  # two grids that wait for their own blocks would wait for each other's place
+        link_sets.launch_teams(sets, blocks, threads, rule, *tables[:4], desk, stream=current_stream())
+        if blocks > 1:
+            device.to_host(tables.merges.state)

@@ -1,0 +1,109 @@
+"""The merges, one after the other.
+
+Of two clusters the newer one knows the distance, so each pair is known to one of them. When a cluster's nearest one is
+merged, the distance it knows becomes a lower bound: it looks for another one only when that bound is the smallest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskclust.core.jit import body, kernel
+from daskclust.hca.blocks import FAR, SIDE
+from daskclust.hca.layout import DOWN
+from daskclust.hca.search import find_nearest
+from daskclust.hca.union import ALIVE, SWITCHED, switches_now, unite, use_shape
+
+@body
+def next_pair(clusters, blocks):
+    """Return (slot, slot of its partner) of the closest pair; the second is -1 where the first has to look anew."""
+    least = np.inf
+    for node in range(len(blocks.node_near)):
+        least = min(least, blocks.node_near[node])
+    slot, partner = np.int64(-1), np.int64(-1)
+    for node in range(len(blocks.node_near)):
+        if blocks.node_near[node] != least:
+            continue
+        for block in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
+            if blocks.block_near[block] != least:
+                continue
+            for k in range(block * SIDE, block * SIDE + SIDE):
+                if blocks.near[k] != least:
+                    continue
+                known = blocks.partner[k]
+                if known < 0 or clusters.slot_of[known] < 0:
+                    return k, np.int64(-1)
+                if slot < 0 or known < partner or (known == partner and clusters.ident[k] < clusters.ident[slot]):
+                    slot, partner = k, known
+    return slot, clusters.slot_of[partner]
+
+
+@body
+def keep_least(slot, blocks):
+    """Bring the smallest distance of a slot's block and node up to date."""
+    block, node = slot // SIDE, slot // (SIDE * SIDE)
+    least = np.inf
+    for k in range(block * SIDE, block * SIDE + SIDE):
+        least = min(least, blocks.near[np.uint64(k)])
+    blocks.block_near[block] = least
+    least = np.inf
+    for k in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
+        least = min(least, blocks.block_near[np.uint64(k)])
+    blocks.node_near[node] = least
+
+
+@body
+def put(clusters, blocks, slot, d):
+    """Write the coordinates of a slot's cluster, and widen its block and node."""
+    block, node = slot // SIDE, slot // (SIDE * SIDE)
+    width, node_width = len(blocks.stretch), len(blocks.node_stretch)
+    for f in range(d):
+        total = 0.0
+        for k in range(d):
+            total += (clusters.center[slot, k] - blocks.middle[k]) * blocks.turn[k, f]
+        x = np.float32(total)
+        blocks.place[(block * d + f) * SIDE + slot % SIDE] = x
+        blocks.low[f * width + block] = min(blocks.low[f * width + block], x)
+        blocks.high[f * width + block] = max(blocks.high[f * width + block], x)
+        blocks.node_low[f * node_width + node] = min(blocks.node_low[f * node_width + node], x)
+        blocks.node_high[f * node_width + node] = max(blocks.node_high[f * node_width + node], x)
+    stretch = np.float32(clusters.stretch[slot]) * DOWN
+    blocks.stretch[block] = min(blocks.stretch[block], stretch)
+    blocks.node_stretch[node] = min(blocks.node_stretch[node], stretch)
+
+
+@body
+def clear(blocks, slot, d):
+    """Empty a slot."""
+    for f in range(d):
+        blocks.place[((slot // SIDE) * d + f) * SIDE + slot % SIDE] = FAR
+    blocks.near[slot] = np.inf
+    keep_least(slot, blocks)
+
+
+@kernel
+def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
+    """Merge the closest pair until `count` clusters are left, at least one."""
+    d = clusters.center.shape[1]
+    while merges.state[ALIVE] > count:
+        slot, other = next_pair(clusters, blocks)
+        if other >= 0:
+            height = blocks.near[slot]
+            gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, d)
+            clear(blocks, gone, d)
+            begin, end = slot, slot + 1
+            switches = switches_now(rule, merges)
+            if switches:  # from here on sizes count, and all distances are to be found anew
+                merges.state[SWITCHED] = 1
+                begin, end = 0, len(clusters.ident)
+            for k in range(begin, end):
+                if clusters.ident[k] >= 0:
+                    use_shape(rule, clusters, shapes, merges, k, d)
+                    put(clusters, blocks, k, d)
+                    if switches:
+                        blocks.near[k], blocks.partner[k] = 0.0, -1
+                        keep_least(k, blocks)
+            if switches:
+                continue
+        find_nearest(slot, rule, clusters, shapes, blocks, d)
+        keep_least(slot, blocks)

@@ -1,0 +1,244 @@
+"""Mahalanobis hierarchical clustering as a plan: apriori clusters on workers, their roots on one.
+
+A worker merges the points of each apriori cluster down to one. What goes up is the merges and each root's size, sum of
+coordinates and scatter; the last level starts from those. Where there are several levels of apriori clusters, a worker
+has all points of a cluster of the coarsest and does the finer levels too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.checks import raise_not_finite
+from daskclust.core.jit import kernel
+from daskclust.core.partition import Chunk
+from daskclust.core.survey import survey
+from daskclust.hca.items import Items, items_of_points, joined, moved, take, with_members, without_members
+from daskclust.hca.level import Level, link_level
+from daskclust.hca.shapes import Rule
+
+RULES = {
+    "thesis": {"scales": 0, "missing": 0, "smallest": 1},
+    "mahal": {"mixes": 1},
+    "mahal0": {"mixes": 1, "unit_sphere": 1},
+    "euclid": {"waits": 1},
+    "euclid_mahal": {},
+}
+LARGEST = 1e150  # coordinate
+LAST = np.iinfo(np.int64).max  # label of the points that are in no apriori cluster
+
+
+def rule_of(name: str, threshold: float, distance: str, normalize: bool) -> Rule:
+    """Return the rule of a name, for clusters of `threshold` members and more."""
+    usual = {"mixes": 0, "unit_sphere": 0, "waits": 0, "scales": 1, "missing": 1, "smallest": 3}
+    return Rule(threshold=threshold, normalize=int(normalize), full=int(distance == "full"), **{**usual, **RULES[name]})
+
+
+class History(NamedTuple):
+    """Merges of levels below the last, in any order."""
+
+    refs: NDArray[np.int64]  # (k, 2): points, or -1 - j for the union of merge j of this history
+    heights: NDArray[np.float64]  # (k,)
+    level: NDArray[np.int64]  # (k,)
+    label: NDArray[np.int64]  # (k,): of the apriori cluster
+    turn: NDArray[np.int64]  # (k,): how many merges of that cluster were before
+    rank: NDArray[np.float64]  # (k,): height by which it is put among those of other clusters
+
+
+class Frontier(NamedTuple):
+    """What a worker sends up: what is left of its points, and how that came about."""
+
+    items: Items
+    history: History
+
+
+class Linkage(NamedTuple):
+    """The whole hierarchy."""
+
+    Z: NDArray[np.float64]  # (n - 1, 4)
+    n_apriori: int  # merges within apriori clusters, which come first
+
+
+@dataclass(frozen=True)
+class HcaPlan:
+    """The plan of Mahalanobis hierarchical clustering.
+
+    Parameters
+    ----------
+    rule : Rule
+        How distances are measured.
+    by_groups : bool
+        Whether the merges of apriori clusters come one cluster after the other, instead of by height.
+    """
+
+    rule: Rule
+    by_groups: bool = False
+    name: str = "hca"
+    carry: None = None
+
+    def measure(self, chunk: Chunk) -> Chunk:
+        """Return the chunk: nothing is known of it before its apriori clusters are."""
+        return chunk
+
+    def local(self, measures: Chunk, before: None = None) -> tuple[None, Frontier]:
+        """Merge the points of each apriori cluster, level by level."""
+        X, apriori = measures.columns["X"], measures.columns.get("apriori")
+        device = device_of(X)
+        ids = np.arange(len(X)) if measures.ids is None else measures.ids
+        _check_coordinates(device, device.argument(X), ids)
+        items, history = items_of_points(ids, device.argument(device.cast(X, np.float64)), device), _NOTHING
+        if apriori is None:
+            return None, Frontier(items, history)
+        labels = device_of(apriori).to_host(apriori)
+        for level in range(labels.shape[1]):
+            items, history, labels = self._merge_groups(items, history, labels, level, device)
+        items = items if self.rule.full else without_members(items)
+        return None, Frontier(moved(items, device), history)
+
+    def _merge_groups(
+        self, items: Items, history: History, labels: NDArray[np.int64], level: int, device: Host | Cuda
+    ) -> tuple[Items, History, NDArray[np.int64]]:
+        """Merge the items of each apriori cluster of a level; return the items left, and the labels of each."""
+        label = labels[:, level]
+        order = np.argsort(label, kind="stable")
+        starts = np.flatnonzero(np.diff(label[order], prepend=-LAST)) if len(label) else order
+        sizes = np.diff(starts, append=len(label))
+        taken = (sizes > 1) & (label[order][starts] != LAST)
+        is_taken = np.repeat(taken, sizes)
+        chosen, left = order[is_taken], np.sort(order[~is_taken])
+        if not len(chosen):
+            return items, history, labels
+        begin = np.concatenate([[0], np.cumsum(sizes[taken])])
+        members = take(items, chosen, device)
+        found = link_level(members, begin, self.rule, device)
+        mine = _as_history(found, begin, members.ref, len(history.heights), level, label[chosen][begin[:-1]])
+        # items stay in the order of their ids, by which ties break: first those that were there, then the new roots
+        last = begin[1:] - np.arange(1, len(begin)) - 1
+        roots = np.lexsort((mine.label[last], 0 * last if self.by_groups else mine.rank[last]))
+        new = Items(
+            -1 - len(history.heights) - last, np.add.reduceat(members.size, begin[:-1]), found.total, found.scatter,
+            found.first, found.last, items.follower, items.points,
+        )  # fmt: skip
+        items = joined(take(items, left, device), take(new, roots, HOST))
+        labels = np.concatenate([labels[left], labels[chosen][begin[:-1]][roots]])
+        history = History(*(np.concatenate(pair) for pair in zip(history, mine, strict=True)))
+        return items, history, labels
+
+    def merge(self, frontiers: list[Frontier]) -> Linkage:
+        """Merge what is left of all chunks, and put all merges in order."""
+        items, history = _together(frontiers)
+        device = device_of(items.total)
+        n, m = int(items.size.sum()), len(items.ref)
+        items = take(items, _by_age(items, history, self.by_groups), device)
+        below = len(history.heights)
+        keys = (history.turn, history.label, history.level)
+        if not self.by_groups:
+            keys = (history.turn, history.label, history.rank, history.level)
+        order = np.lexsort(keys)
+        ident = np.empty(below, np.int64)
+        ident[order] = n + np.arange(below)
+        pairs, heights = [_idents(history.refs[order], ident)], [history.heights[order]]
+        if m > 1:
+            last = link_level(items, np.array([0, m]), self.rule, device)
+            own = np.concatenate([_idents(items.ref, ident), n + below + np.arange(m - 1)])
+            pairs.append(own[last.pairs])
+            heights.append(last.heights)
+        Z = np.empty((n - 1, 4))
+        Z[:, :2] = np.sort(np.concatenate(pairs), axis=1)
+        Z[:, 2] = np.concatenate(heights)
+        count_members.run(1, Z)
+        return Linkage(Z, below)
+
+    def owned_ids(self, local: None) -> NDArray[np.int64]:
+        """No results belong to single points."""
+        raise NotImplementedError
+
+    def finish(self, local: None, merged: Linkage) -> dict[str, Any]:
+        """Return the hierarchy, which belongs to no chunk."""
+        return {"linkage": merged.Z, "n_apriori": merged.n_apriori}
+
+
+_EMPTY = np.empty(0, np.int64)
+_NOTHING = History(np.empty((0, 2), np.int64), np.empty(0), _EMPTY, _EMPTY, _EMPTY, np.empty(0))
+
+
+@kernel
+def count_members(_once, Z):
+    """Write how many points each union has."""
+    n = len(Z) + 1
+    for s in range(len(Z)):
+        total = 0.0
+        for k in range(2):
+            child = np.int64(Z[s, k])
+            total += 1.0 if child < n else Z[child - n, 3]
+        Z[s, 3] = total
+
+
+@kernel
+def rank_merges(i, begin, heights, rank, turn):
+    """Write by which height each merge of set i is ordered: the largest of those up to it."""
+    highest = 0.0
+    for k in range(begin[i] - i, begin[i + 1] - i - 1):
+        highest = max(highest, heights[k])
+        rank[k] = highest
+        turn[k] = k - begin[i] + i
+
+
+def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> None:
+    low, high, bad = survey(device, X)
+    if bad < len(ids):
+        raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+    farthest = max(abs(low).max(initial=0.0), abs(high).max(initial=0.0))
+    if farthest > LARGEST:
+        raise ValueError(f"X reaches {farthest:g}, whose square no float64 holds; divide X by a power of ten")
+
+
+def _as_history(
+    found: Level, begin: NDArray[np.int64], ref: NDArray[np.int64], before: int, level: int, label: NDArray[np.int64]
+) -> History:
+    """Return the merges of some sets; their items are `ref`, merges up to `before` are known."""
+    sets = np.arange(len(begin) - 1)
+    of_merge = np.repeat(sets, np.diff(begin) - 1)
+    size = np.diff(begin)[of_merge][:, None]
+    is_item = found.pairs < size
+    item = ref[begin[of_merge][:, None] + np.where(is_item, found.pairs, 0)]
+    union = -1 - (before + (begin[:-1] - sets)[of_merge][:, None] + found.pairs - size)
+    rank, turn = np.empty(len(of_merge)), np.empty(len(of_merge), np.int64)
+    rank_merges.run(len(sets), begin, found.heights, rank, turn, grain=64)
+    levels = np.full(len(of_merge), level)
+    return History(np.where(is_item, item, union), found.heights, levels, label[of_merge], turn, rank)
+
+
+def _idents(refs: NDArray[np.int64], ident: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return ids of points and of unions, given those of the unions."""
+    if not len(ident):
+        return refs
+    return np.where(refs < 0, ident[np.where(refs < 0, -1 - refs, 0)], refs)
+
+
+def _by_age(items: Items, history: History, by_groups: bool) -> NDArray[np.int64]:
+    """Return the order of items by id: points, then unions as their merges are ordered."""
+    is_union = items.ref < 0
+    level, label, rank = np.full(len(is_union), -1), items.ref.copy(), np.zeros(len(is_union))
+    merge = -1 - items.ref[is_union]
+    level[is_union], label[is_union] = history.level[merge], history.label[merge]
+    if not by_groups:
+        rank[is_union] = history.rank[merge]
+    return np.lexsort((label, rank, level))
+
+
+def _together(frontiers: list[Frontier]) -> tuple[Items, History]:
+    """Put the frontiers of all chunks together."""
+    items, history = frontiers[0]
+    device = device_of(items.total)
+    for other, merges in frontiers[1:]:
+        shift = len(history.heights)
+        refs, own = (np.where(array < 0, array - shift, array) for array in (other.ref, merges.refs))
+        items = with_members(items, other._replace(ref=refs))
+        history = History(*(np.concatenate(pair) for pair in zip(history, merges._replace(refs=own), strict=True)))
+    return moved(items, device), history
