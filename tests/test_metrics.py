@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
 from sklearn.metrics import adjusted_rand_score, completeness_score, homogeneity_score
 
 from daskclust import metrics
@@ -138,3 +139,24 @@ def test_wrong_weights(metric: Any) -> None:
         metric([0, 0], [0, 0], sample_weight=[1.0])
     with pytest.raises(ValueError, match="one dimension"):
         metric([0], [0], sample_weight=[[1.0]])
+
+
+# ---------------------------------------------------------------------------------------------------------- hierarchies
+@pytest.mark.parametrize("n", [3, 40, 500])
+def test_correlation_of_point_heights(n: int) -> None:
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    Z1, Z2 = (linkage(X, method) for method in ("centroid", "average"))
+    expected = np.corrcoef(metrics.point_heights(Z1), metrics.point_heights(Z2))[0, 1]
+    assert metrics.point_height_correlation(Z1, Z2) == pytest.approx(expected, abs=1e-12)
+    assert metrics.point_height_correlation(Z2, Z1) == metrics.point_height_correlation(Z1, Z2)
+    scaled = Z1 * [1, 1, 1e-200, 1]
+    assert metrics.point_height_correlation(Z1, scaled) == pytest.approx(1.0)
+    assert type(metrics.point_height_correlation(Z1, Z1)) is float
+
+
+def test_point_heights_without_a_correlation() -> None:
+    one, two = np.empty((0, 4)), [[0, 1, 2.0, 2]]
+    assert math.isnan(metrics.point_height_correlation(one, one))
+    assert math.isnan(metrics.point_height_correlation(two, two))
+    with pytest.raises(ValueError, match="must be of the same points, got 1 and 2"):
+        metrics.point_height_correlation(one, two)

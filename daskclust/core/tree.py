@@ -1,0 +1,454 @@
+"""What is read from a hierarchy of clusters: cuts, heights of points, orders of leaves, its top.
+
+A hierarchy is SciPy's linkage Z, float64 of shape (n - 1, 4): row s is a merge, with the ids of the two clusters, its
+height, and the number of points. Points are 0 .. n - 1, the cluster of row s is n + s. Heights may invert (a merge is
+lower than one below it, as in centroid linkage), and are never repaired. All is linear in n.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core import tree_kernels as kernels
+from daskclust.core.checks import check_whole
+from daskclust.core.labels import NOISE
+from daskclust.core.tree_kernels import SEVERAL, UNSEEN
+
+Ids = npt.NDArray[np.int64]
+Float = npt.NDArray[np.float64]
+
+__all__ = [
+    "SEVERAL",
+    "Top",
+    "check_linkage",
+    "condense",
+    "cut",
+    "is_monotone",
+    "leaf_order",
+    "least_size",
+    "members",
+    "most_clusters",
+    "node_labels",
+    "point_heights",
+]
+
+
+class Top(NamedTuple):
+    """The top of a hierarchy, whose leaves are clusters: ids below are those of `linkage` unless they say otherwise."""
+
+    linkage: Float  # (k - 1, 4) merges of k leaves, as SciPy's, but for the order of a merge's two: it is that of Z
+    nodes: Ids  # (2 k - 1,) id in Z of each leaf, then of each merge
+    sizes: Ids  # (2 k - 1,) number of points of each
+    noise: Ids  # (q,) ids in Z of small clusters left out, of those that a merge has joined with a branch
+    branch: Ids  # (q,) leaf or merge that each was joined with
+    noise_heights: Float  # (q,) height at which
+
+
+def check_linkage(Z: npt.ArrayLike) -> Float:
+    """Return a linkage as a float64 array, if it is one.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage; no row stands for one point.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (n - 1, 4)
+        In C order; `Z` itself if it is such an array.
+
+    Raises
+    ------
+    ValueError
+        For other shapes, clusters that do not exist yet or were merged before, wrong sizes, and heights that are
+        negative or not finite. Heights may invert.
+
+    Notes
+    -----
+    O(n). Unlike `scipy.cluster.hierarchy.is_valid_linkage` it says what is wrong, and sizes are checked.
+
+    Examples
+    --------
+    >>> check_linkage([[0, 1, 0.5, 2], [2, 3, 0.4, 3]])
+    array([[0. , 1. , 0.5, 2. ],
+           [2. , 3. , 0.4, 3. ]])
+    """
+    Z = np.ascontiguousarray(Z, dtype=np.float64)
+    if Z.ndim != 2 or Z.shape[1] != 4:
+        raise ValueError(f"Z must be a linkage of shape (n - 1, 4), got shape {Z.shape}")
+    n, pair, heights = len(Z) + 1, Z[:, :2], Z[:, 2]
+    _refuse(~(np.isfinite(heights) & (heights >= 0)), Z, "its height must be finite and not negative")
+    exists = (pair >= 0) & (pair < (n + np.arange(n - 1))[:, None]) & (pair == np.floor(pair))
+    _refuse(~exists.all(axis=1), Z, f"its clusters must be points, 0 to {n - 1}, or {n} + an earlier row")
+    children = pair.astype(np.int64)
+    again = np.bincount(children.ravel(), minlength=2 * n - 1)[children] > 1
+    _refuse(again.any(axis=1), Z, "one of its clusters is merged in another row, too, or twice")
+    sizes = np.concatenate([np.ones(n), Z[:, 3]])
+    sums = sizes[children]
+    _refuse(Z[:, 3] != sums[:, 0] + sums[:, 1], Z, "its size must be the sum of the sizes of its clusters")
+    return Z
+
+
+def is_monotone(Z: npt.ArrayLike) -> bool:
+    """Return whether no merge is lower than a merge below it in the tree.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+
+    Returns
+    -------
+    bool
+
+    Notes
+    -----
+    O(n). `scipy.cluster.hierarchy.is_monotonic` asks more, that rows ascend: merges of independent branches count too.
+
+    Examples
+    --------
+    >>> is_monotone([[0, 1, 0.5, 2], [2, 3, 0.4, 3]])
+    False
+    """
+    Z = check_linkage(Z)
+    n, children = len(Z) + 1, _children(Z)
+    heights = np.concatenate([np.zeros(n), Z[:, 2]])
+    return bool((heights[children] <= Z[:, 2:3]).all())
+
+
+def point_heights(Z: npt.ArrayLike) -> Float:
+    """Return the height of each point: the sum of the heights of all merges whose union holds it.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (n,)
+        In the unit of the heights of `Z`.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage.
+
+    Notes
+    -----
+    O(n) time and memory. Sums run from the root down.
+
+    References
+    ----------
+    Smelko, "Mahalanobis based hierarchical clustering accelerated on GPU", Charles University (2020), definition 20.
+
+    Examples
+    --------
+    >>> point_heights([[0, 1, 1.0, 2], [2, 3, 3.0, 3]])
+    array([4., 4., 3.])
+    """
+    Z = check_linkage(Z)
+    n = len(Z) + 1
+    total = np.zeros(2 * n - 1)
+    kernels.add_heights.run(1, _children(Z), Z[:, 2].copy(), total)
+    return total[:n].copy()
+
+
+def cut(
+    Z: npt.ArrayLike, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1
+) -> Ids:
+    """Return the clusters of a cut through the hierarchy.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+    n_clusters : int, optional
+        Undo the last merges, in the order of rows, until there are so many clusters of at least `min_size` points.
+    height : float, optional
+        Clusters are the largest subtrees in which no merge is higher. Give this or `n_clusters`.
+    min_size : int or float, default 1
+        Clusters of fewer points are noise. A float between 0 and 1 is a fraction of all points.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+        Labels: 0 to k - 1 by the smallest point of each cluster, -1 for noise.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, for both or neither of `n_clusters` and `height`, and where no cut has so many clusters.
+
+    Notes
+    -----
+    O(n). With `height` the partition is that of `scipy.cluster.hierarchy.fcluster` with ``criterion="distance"``. With
+    `n_clusters` there are exactly so many, where `fcluster` gives fewer if heights are equal or invert. With `min_size`
+    the number may fall again further down, where clusters fall into noise: the cut is the first from the top.
+
+    Examples
+    --------
+    >>> Z = [[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]]
+    >>> cut(Z, n_clusters=2)
+    array([0, 0, 0, 1])
+    >>> cut(Z, height=1.5)
+    array([0, 1, 1, 2])
+    >>> cut(Z, n_clusters=1, min_size=4)
+    array([0, 0, 0, 0])
+    >>> cut(Z, height=1.5, min_size=2)
+    array([-1,  0,  0, -1])
+    """
+    Z = check_linkage(Z)
+    if (n_clusters is None) == (height is None):
+        raise ValueError(f"give n_clusters or height, and not both: got n_clusters={n_clusters!r}, height={height!r}")
+    least = least_size(min_size, len(Z) + 1)
+    if height is None:
+        kept = np.arange(len(Z)) < _first_undone(Z, check_whole("n_clusters", n_clusters, 1), least)
+    else:
+        if math.isnan(height):
+            raise ValueError(f"height must be a number, got {height!r}")
+        highest = Z[:, 2].copy()
+        kernels.carry_highest.run(1, _children(Z), highest)
+        kept = highest <= height
+    return _labelled(Z, kept, least)[0]
+
+
+def most_clusters(Z: npt.ArrayLike, min_size: int | float = 1) -> int:
+    """Return the largest number of clusters of at least `min_size` points that `cut` with `n_clusters` can find.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+    min_size : int or float, default 1
+        As for `cut`.
+
+    Examples
+    --------
+    >>> most_clusters([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], min_size=2)
+    1
+    """
+    Z = check_linkage(Z)
+    return int(_counts_from_top(Z, least_size(min_size, len(Z) + 1)).max())
+
+
+def leaf_order(Z: npt.ArrayLike) -> Ids:
+    """Return the points from left to right in a dendrogram, the first cluster of each merge on the left.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n,)
+        As of `scipy.cluster.hierarchy.leaves_list`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> leaf_order([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]])
+    array([3, 0, 1, 2])
+    """
+    Z = check_linkage(Z)
+    n = len(Z) + 1
+    place = np.zeros(2 * n - 1, np.int64)
+    kernels.place_leaves.run(1, _children(Z), _sizes(Z), place)
+    order = np.empty(n, np.int64)
+    order[place[:n]] = np.arange(n)
+    return order
+
+
+def members(Z: npt.ArrayLike, node: int) -> Ids:
+    """Return the points of a cluster.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+    node : int
+        A point, or n + s for the cluster of row s.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Ascending.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such cluster.
+
+    Examples
+    --------
+    >>> members([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], 5)
+    array([0, 1, 2])
+    """
+    Z = check_linkage(Z)
+    n = len(Z) + 1
+    node = check_whole("node", node, 0)
+    if node >= 2 * n - 1:
+        raise ValueError(f"node must be at most {2 * n - 2}, the root of {n} points, got {node}")
+    found = np.empty(int(_sizes(Z)[node]), np.int64)
+    kernels.expand.run(1, _children(Z), n, node, found)
+    return np.sort(found)
+
+
+def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
+    """Return the top of a hierarchy, with the clusters of ``cut(Z, n_clusters=p, min_size=min_size)`` for leaves.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+    p : int
+        Number of leaves.
+    min_size : int or float, default 1
+        As for `cut`: smaller clusters are left out, and a merge with one is no merge of the top.
+
+    Returns
+    -------
+    Top
+        A linkage of p leaves, which are numbered as by `cut`, with its nodes in `Z` and their sizes, and the clusters
+        left out.
+
+    Raises
+    ------
+    ValueError
+        As of `cut`.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> top = condense([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], 2)
+    >>> top.linkage
+    array([[1., 0., 5., 2.]])
+    >>> top.nodes, top.sizes
+    (array([5, 3, 6]), array([3, 1, 4]))
+    """
+    Z = check_linkage(Z)
+    n, children, sizes = len(Z) + 1, _children(Z), _sizes(Z)
+    least = least_size(min_size, n)
+    first = _first_undone(Z, check_whole("p", p, 1), least)
+    number = _labelled(Z, np.arange(n - 1) < first, least)[1]
+    leaves = np.flatnonzero(number >= 0)
+    leaves = leaves[np.argsort(number[leaves])]
+    kernels.fold.run(1, children, n, first, p, number)
+    rows = np.arange(first, n - 1)
+    sides = number[children[rows]]
+    is_merge = (sides >= 0).all(axis=1)
+    is_joined = (sides >= 0).any(axis=1) & ~is_merge
+    joined = children[rows[is_joined]]
+    merges = rows[is_merge]
+    linkage = np.column_stack([sides[is_merge], Z[merges, 2], np.zeros(len(merges))])
+    counts = np.ones(2 * p - 1, np.int64)
+    kernels.add_sizes.run(1, _children(linkage), p, counts)
+    linkage[:, 3] = counts[p:]
+    nodes = np.concatenate([leaves, n + merges])
+    noise = np.where(sides[is_joined, 0] < 0, joined[:, 0], joined[:, 1])
+    return Top(linkage, nodes, sizes[nodes], noise, sides[is_joined].max(axis=1), Z[rows[is_joined], 2])
+
+
+def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
+    """Return the label of each point and each merge: that of its points, without those that are noise.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage.
+    labels : array_like of int, shape (n,)
+        Labels of the points, -1 noise.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (2 n - 1,)
+        -1 where all points are noise, `SEVERAL` where there are several labels.
+
+    Notes
+    -----
+    O(n).
+
+    Examples
+    --------
+    >>> node_labels([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], [-1, 0, 0, 1])
+    array([-1,  0,  0,  1,  0,  0, -2])
+    """
+    Z = check_linkage(Z)
+    given = np.asarray(labels)
+    n = len(Z) + 1
+    if given.shape != (n,) or given.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels must be integers, one for each of the {n} points of Z, got shape {given.shape} of {given.dtype}"
+        )
+    found = np.full(2 * n - 1, NOISE, np.int64)
+    found[:n] = np.maximum(given.astype(np.int64), NOISE)
+    kernels.carry_labels.run(1, _children(Z), n, found)
+    return found
+
+
+def least_size(min_size: int | float, n: int) -> int:
+    """Return the least number of points of a cluster, of `n`, for a number or a fraction of them."""
+    if isinstance(min_size, float | np.floating):
+        if not 0 < min_size < 1:
+            raise ValueError(f"min_size must be a whole number, or a fraction between 0 and 1, got {min_size!r}")
+        return max(1, math.ceil(round(float(min_size) * n, 6)))  # 0.07 * 100 is a little more than 7
+    return check_whole("min_size", min_size, 1)
+
+
+def _refuse(is_wrong: npt.ArrayLike, Z: Float, why: str) -> None:
+    """Raise for the first row that is wrong."""
+    if np.any(is_wrong):
+        row = int(np.argmax(is_wrong))
+        raise ValueError(f"Z is not a linkage: row {row} is {Z[row].tolist()}; {why}")
+
+
+def _children(Z: Float) -> Ids:
+    """Return the ids of the two clusters of each merge."""
+    return Z[:, :2].astype(np.int64)
+
+
+def _sizes(Z: Float) -> Ids:
+    """Return the number of points of each point and each merge."""
+    return np.concatenate([np.ones(len(Z) + 1, np.int64), Z[:, 3].astype(np.int64)])
+
+
+def _counts_from_top(Z: Float, least: int) -> Ids:
+    """Return how many clusters of at least `least` points there are with 0, 1, ... of the last merges undone."""
+    is_large = (_sizes(Z) >= least).astype(np.int64)
+    more = is_large[_children(Z)].sum(axis=1) - is_large[len(Z) + 1 :]
+    counts: Ids = is_large[-1] + np.concatenate([[0], np.cumsum(more[::-1])])
+    return counts
+
+
+def _first_undone(Z: Float, n_clusters: int, least: int) -> int:
+    """Return the row from which on merges are undone; each changes the number of clusters by at most one."""
+    counts = _counts_from_top(Z, least)
+    reached = counts >= n_clusters
+    if not reached.any():
+        of_size = f" of at least {least} points" if least > 1 else ""
+        raise ValueError(
+            f"the {len(Z) + 1} points have at most {counts.max()} clusters{of_size}, got n_clusters = {n_clusters}"
+        )
+    return len(Z) - int(np.argmax(reached))
+
+
+def _labelled(Z: Float, kept: npt.NDArray[np.bool_], least: int) -> tuple[Ids, Ids]:
+    """Return the labels of points, and numbers by node, -1 for all that are no cluster; `kept` is closed downward."""
+    n = len(Z) + 1
+    top = np.arange(2 * n - 1)
+    kernels.find_tops.run(1, _children(Z), kept, top)
+    number = np.where(_sizes(Z) >= least, UNSEEN, NOISE)
+    labels = np.empty(n, np.int64)
+    kernels.number_tops.run(1, top, number, labels)
+    return labels, np.maximum(number, NOISE)
