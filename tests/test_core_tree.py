@@ -86,7 +86,6 @@ def test_cut_by_number(Z: Array, data: Any) -> None:
     k, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, 4))
     np.testing.assert_array_equal(tree.cut(Z, n_clusters=k), labelled(n, undone(Z, k - 1), 1))
     counts = [sum(len(points) >= least for points in undone(Z, last)) for last in range(n)]
-    assert tree.most_clusters(Z, least) == max(counts)
     if k in counts:
         labels = tree.cut(Z, n_clusters=k, min_size=least)
         np.testing.assert_array_equal(labels, labelled(n, undone(Z, counts.index(k)), least))
@@ -174,32 +173,54 @@ def test_labels_of_nodes(Z: Array, data: Any) -> None:
 @given(Z=linkages(), data=st.data())
 def test_top_of_the_tree(Z: Array, data: Any) -> None:
     n, found = len(Z) + 1, clusters(Z)
-    p, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, 3))
-    p = min(p, tree.most_clusters(Z, least))
-    if p == 0:
-        return
-    labels = tree.cut(Z, n_clusters=p, min_size=least)
+    p, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, min(n, 4)))
+    forks = [n + row for row in range(n - 1) if all(len(found[int(child)]) >= least for child in Z[row, :2])]
+    forks = forks[len(forks) + 1 - p :] if p <= len(forks) else forks
     top = tree.condense(Z, p, least)
-    assert top.linkage.shape == (p - 1, 4)
+    k = len(forks) + 1
+    assert k <= p
+    assert top.nodes[k:].tolist() == forks
     tree.check_linkage(top.linkage)
+    assert top.linkage.shape == (k - 1, 4)
+    assert top.linkage[:, 2].tolist() == [Z[node - n, 2] for node in forks]
     assert top.sizes.tolist() == [len(found[node]) for node in top.nodes]
-    leaves = [set(np.flatnonzero(labels == number)) for number in range(p)]
-    assert [set(found[node]) for node in top.nodes[:p]] == leaves
-    inside = [frozenset(points) for points in clusters(top.linkage)]
-    for leaf_numbers, node in zip(inside, top.nodes, strict=True):  # a merge holds its leaves, and noise
-        assert {int(label) for label in labels[list(found[node])]} - {-1} == leaf_numbers
-    for row, node in zip(top.linkage, top.nodes[p:], strict=True):
-        assert row[2] == Z[node - n, 2]
-    points = [points for node in top.noise for points in found[node]]
-    assert len(points) == len(set(points))
-    assert (labels[points] == -1).all()
+    assert min(top.sizes) >= least
+    leaves = [found[node] for node in top.nodes[:k]]
+    assert leaves == sorted(leaves, key=min)
+    noise = [found[node] for node in top.noise]
+    assert max(map(len, noise), default=0) < least
+    everything = [*leaves, *noise]
+    assert sorted(point for points in everything for point in points) == sorted(found[-1])
+    for numbers, node in zip(clusters(top.linkage), top.nodes, strict=True):  # a merge holds its leaves, and noise
+        assert {number for number, leaf in enumerate(leaves) if leaf <= found[node]} == numbers
     for node, branch, height in zip(top.noise, top.branch, top.noise_heights, strict=True):
         (row,) = (row for row in range(n - 1) if node in Z[row, :2])
         assert height == Z[row, 2]
-        assert {int(label) for label in labels[list(found[n + row])]} - {-1} == inside[branch]
-    if least == 1:
-        assert len(top.noise) == 0
-        assert top.nodes[-1] == 2 * n - 2
+        assert found[n + row] > found[top.nodes[branch]]
+        assert not any(found[top.nodes[branch]] < found[other] <= found[n + row] for other in forks)
+
+
+@given(Z=linkages(), data=st.data())
+def test_top_has_the_clusters_of_a_cut(Z: Array, data: Any) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    p = data.draw(st.integers(1, n))
+    top = tree.condense(Z, p)
+    labels = tree.cut(Z, n_clusters=p)
+    assert [found[node] for node in top.nodes[:p]] == [set(np.flatnonzero(labels == k)) for k in range(p)]
+    assert len(top.noise) == 0
+    assert top.nodes[-1] == 2 * n - 2
+
+
+def test_clusters_that_only_fall_to_pieces_stay_whole() -> None:
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 1.0, 2], [6, 7, 2.0, 4], [4, 5, 3.0, 2], [8, 9, 4.0, 6]])
+    top = tree.condense(Z, 3, 2)
+    assert top.nodes.tolist() == [6, 7, 9, 8, 10]
+    assert top.linkage.tolist() == [[0, 1, 2.0, 2], [3, 2, 4.0, 3]]
+    assert len(top.noise) == 0
+    with pytest.raises(ValueError, match="have at most 2 clusters of at least 2 points, got n_clusters = 3"):
+        tree.cut(Z, n_clusters=3, min_size=2)  # where the merge at 2 is undone, that at 3 is too
+    with pytest.raises(ValueError, match="min_size must be at most the number of points, 6, got 7"):
+        tree.condense(Z, 3, 7)
 
 
 @given(Z=linkages(least=3, inversions=False), data=st.data())
@@ -245,7 +266,7 @@ def test_a_chain_of_a_million(rising: bool) -> None:
     assert order[0] == n - 1
     np.testing.assert_array_equal(tree.members(Z, 2 * n - 2), np.arange(n))
     assert tree.condense(Z, 5).sizes.tolist() == [n - 4, 1, 1, 1, 1, *range(n - 3, n + 1)]
-    assert len(tree.condense(Z, 1, 2).noise) == 0
+    assert len(tree.condense(Z, 5, 2).noise) == 0
     assert tree.node_labels(Z, np.zeros(n, int)).max() == 0
 
 

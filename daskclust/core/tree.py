@@ -31,21 +31,20 @@ __all__ = [
     "leaf_order",
     "least_size",
     "members",
-    "most_clusters",
     "node_labels",
     "point_heights",
 ]
 
 
 class Top(NamedTuple):
-    """The top of a hierarchy, whose leaves are clusters: ids below are those of `linkage` unless they say otherwise."""
+    """The top of a hierarchy: k clusters, its leaves, and their k - 1 merges, with ids from 0 to 2 k - 2."""
 
-    linkage: Float  # (k - 1, 4) merges of k leaves, as SciPy's, but for the order of a merge's two: it is that of Z
+    linkage: Float  # (k - 1, 4) of the leaves: a merge's two are in the order of Z, and its size counts leaves
     nodes: Ids  # (2 k - 1,) id in Z of each leaf, then of each merge
     sizes: Ids  # (2 k - 1,) number of points of each
-    noise: Ids  # (q,) ids in Z of small clusters left out, of those that a merge has joined with a branch
-    branch: Ids  # (q,) leaf or merge that each was joined with
-    noise_heights: Float  # (q,) height at which
+    noise: Ids  # (q,) ids in Z of the small clusters left out
+    branch: Ids  # (q,) leaf or merge that each was merged with
+    noise_heights: Float  # (q,) height of that
 
 
 def check_linkage(Z: npt.ArrayLike) -> Float:
@@ -217,25 +216,6 @@ def cut(
     return _labelled(Z, kept, least)[0]
 
 
-def most_clusters(Z: npt.ArrayLike, min_size: int | float = 1) -> int:
-    """Return the largest number of clusters of at least `min_size` points that `cut` with `n_clusters` can find.
-
-    Parameters
-    ----------
-    Z : array_like, shape (n - 1, 4)
-        SciPy's linkage.
-    min_size : int or float, default 1
-        As for `cut`.
-
-    Examples
-    --------
-    >>> most_clusters([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], min_size=2)
-    1
-    """
-    Z = check_linkage(Z)
-    return int(_counts_from_top(Z, least_size(min_size, len(Z) + 1)).max())
-
-
 def leaf_order(Z: npt.ArrayLike) -> Ids:
     """Return the points from left to right in a dendrogram, the first cluster of each merge on the left.
 
@@ -303,31 +283,32 @@ def members(Z: npt.ArrayLike, node: int) -> Ids:
 
 
 def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
-    """Return the top of a hierarchy, with the clusters of ``cut(Z, n_clusters=p, min_size=min_size)`` for leaves.
+    """Return the top of a hierarchy: its last merges, as a linkage whose leaves are clusters.
 
     Parameters
     ----------
     Z : array_like, shape (n - 1, 4)
         SciPy's linkage.
     p : int
-        Number of leaves.
+        Most leaves.
     min_size : int or float, default 1
         As for `cut`: smaller clusters are left out, and a merge with one is no merge of the top.
 
     Returns
     -------
     Top
-        A linkage of p leaves, which are numbered as by `cut`, with its nodes in `Z` and their sizes, and the clusters
-        left out.
+        The last p - 1 merges of clusters that both have `min_size` points, or all if there are fewer; their nodes in
+        `Z`, and what is left out. Leaves are numbered by their smallest points.
 
     Raises
     ------
     ValueError
-        As of `cut`.
+        For what is no linkage, `p` below 1, and where not even all points are `min_size`.
 
     Notes
     -----
-    O(n).
+    O(n). Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)``, but those that no merge of the top is
+    part of stay whole where that cut takes them to pieces which are all too small.
 
     Examples
     --------
@@ -339,25 +320,26 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     """
     Z = check_linkage(Z)
     n, children, sizes = len(Z) + 1, _children(Z), _sizes(Z)
-    least = least_size(min_size, n)
-    first = _first_undone(Z, check_whole("p", p, 1), least)
-    number = _labelled(Z, np.arange(n - 1) < first, least)[1]
+    least, p = least_size(min_size, n), check_whole("p", p, 1)
+    if least > n:
+        raise ValueError(f"min_size must be at most the number of points, {n}, got {min_size!r}")
+    is_large = (sizes >= least)[children]
+    merges = np.flatnonzero(is_large.all(axis=1))[-(p - 1) :] if p > 1 else np.empty(0, np.int64)
+    rows = np.arange(n - 1)
+    is_undone = (rows >= merges.min(initial=n)) & is_large.any(axis=1)
+    number = _labelled(Z, ~is_undone, least)[1]
     leaves = np.flatnonzero(number >= 0)
     leaves = leaves[np.argsort(number[leaves])]
-    kernels.fold.run(1, children, n, first, p, number)
-    rows = np.arange(first, n - 1)
-    sides = number[children[rows]]
-    is_merge = (sides >= 0).all(axis=1)
-    is_joined = (sides >= 0).any(axis=1) & ~is_merge
-    joined = children[rows[is_joined]]
-    merges = rows[is_merge]
-    linkage = np.column_stack([sides[is_merge], Z[merges, 2], np.zeros(len(merges))])
-    counts = np.ones(2 * p - 1, np.int64)
-    kernels.add_sizes.run(1, _children(linkage), p, counts)
-    linkage[:, 3] = counts[p:]
+    kernels.fold.run(1, children, is_undone, len(leaves), number)
+    sides = number[children]
+    joins = np.flatnonzero(is_undone & ~is_large.all(axis=1))
+    noise = children[joins][~is_large[joins]]
+    linkage = np.column_stack([sides[merges], Z[merges, 2], np.ones(len(merges))])
+    counts = np.ones(len(leaves) + len(merges), np.int64)
+    kernels.add_sizes.run(1, sides[merges], len(leaves), counts)
+    linkage[:, 3] = counts[len(leaves) :]
     nodes = np.concatenate([leaves, n + merges])
-    noise = np.where(sides[is_joined, 0] < 0, joined[:, 0], joined[:, 1])
-    return Top(linkage, nodes, sizes[nodes], noise, sides[is_joined].max(axis=1), Z[rows[is_joined], 2])
+    return Top(linkage, nodes, sizes[nodes], noise, sides[joins].max(axis=1), Z[joins, 2])
 
 
 def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:

@@ -82,15 +82,17 @@ def expand(_once, children, n, node, found):
 
 
 @kernel
-def fold(_once, children, n, first, p, number):
-    """Give merges from row `first` on numbers: new ones with leaves on both sides, else that of the side with any."""
-    found = p
-    for row in range(first, n - 1):
-        a, b = number[children[row, 0]], number[children[row, 1]]
-        number[n + row] = max(a, b)
-        if a >= 0 and b >= 0:
-            number[n + row] = found
-            found += 1
+def fold(_once, children, is_undone, n_leaves, number):
+    """Carry numbers of leaves up: undone merges have new ones with leaves on both sides, else the one there is."""
+    n = len(children) + 1
+    found = n_leaves
+    for row in range(n - 1):
+        if is_undone[row]:
+            a, b = number[children[row, 0]], number[children[row, 1]]
+            number[n + row] = max(a, b)
+            if a >= 0 and b >= 0:
+                number[n + row] = found
+                found += 1
 
 
 @kernel

@@ -7,6 +7,7 @@ those of viridis.
 
 from __future__ import annotations
 
+from daskclust.plot._cells import channel_medians, ellipse_grid, ellipses
 from daskclust.plot._clusters import clusters, layers
 from daskclust.plot._decision import RHO, decision
 from daskclust.plot._halos import halo_circles, mass_function, projected_density
@@ -14,18 +15,24 @@ from daskclust.plot._pixels import event_display, hit_map
 from daskclust.plot._save import save
 from daskclust.plot._spectra import cluster_sizes, energy_spectrum, size_spectrum, tof_spectrum, tot_spectrum
 from daskclust.plot._times import rate
+from daskclust.plot._trees import dendrogram, point_height_scatter
 
 __all__ = [
     "RHO",
+    "channel_medians",
     "cluster_sizes",
     "clusters",
     "decision",
+    "dendrogram",
+    "ellipse_grid",
+    "ellipses",
     "energy_spectrum",
     "event_display",
     "halo_circles",
     "hit_map",
     "layers",
     "mass_function",
+    "point_height_scatter",
     "projected_density",
     "rate",
     "save",

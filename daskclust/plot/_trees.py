@@ -1,0 +1,214 @@
+"""Hierarchies of clusters: the top of the tree, and heights of points in two of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.labels import NOISE
+from daskclust.core.tree import SEVERAL, Top, check_linkage, condense, leaf_order, node_labels
+from daskclust.metrics import point_height_correlation, point_heights
+from daskclust.plot._data import on_host
+from daskclust.plot._elements import COLORS, MOST_GLYPHS, NOISE_COLOR, cloud, framed, hv, line, with_options
+
+Float = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
+Lines = list[tuple[float, float, float, float]]
+
+_TRUNK = "#444444"  # of what holds several clusters
+_STUB = 0.3  # length of the line to what is left out, in leaves
+_MOST_NAMED = 12  # clusters in a legend
+_MOST_TICKS = 60  # leaves with their sizes
+_LEVEL_TICKS = 10  # leaves whose sizes fit side by side
+_ALIKE = 3.0  # axes whose ends differ by no more have the same scale
+
+
+def dendrogram(
+    Z: npt.ArrayLike, p: int = 30, *, labels: npt.ArrayLike | None = None, min_size: int | float = 1
+) -> hv.Overlay:
+    """Draw the top of a hierarchy, with the sizes of clusters at its leaves.
+
+    Parameters
+    ----------
+    Z : array_like, shape (n - 1, 4)
+        SciPy's linkage. Merges that are lower than those below them are drawn as they are.
+    p : int, default 30
+        Most leaves: there are fewer if there are not so many clusters of `min_size` points.
+    labels : array_like of int, shape (n,), optional
+        Labels of the points, -1 noise, such as of `daskclust.core.tree.cut`: branches of one cluster, with noise or
+        without, have its colour, those of noise are grey and those of several clusters dark.
+    min_size : int or float, default 1
+        Smaller clusters, as a fraction of all points if it is a float, are no leaves: where one joins a branch there is
+        a grey stub.
+
+    Returns
+    -------
+    holoviews.Overlay
+        `holoviews.Segments` for "several clusters", for noise and for each cluster, or for each colour if there are
+        many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, `p` below 1, labels that do not fit, and `min_size` over the number of points.
+
+    Notes
+    -----
+    O(n). Leaves are in the order of `daskclust.core.tree.leaf_order`, which is that of SciPy's dendrograms.
+
+    Examples
+    --------
+    >>> Z = [[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]]
+    >>> {element.label: len(element) for element in dendrogram(Z, labels=[0, 0, 0, 1]).values()}
+    {'several clusters': 1, 'cluster 0: 3': 7, 'cluster 1: 1': 1}
+    """
+    Z = check_linkage(on_host(Z))
+    n, top = len(Z) + 1, condense(Z, p, min_size)
+    given = None if labels is None else on_host(labels)
+    of_node = np.full(2 * n - 1, SEVERAL) if given is None else node_labels(Z, given)
+    x, y = _places(top)
+    lines = _branches(top, x, y, of_node[top.nodes])
+    stubs = (x[top.branch] + _STUB, top.noise_heights)
+    for begin, end, height, label in zip(x[top.branch], *stubs, of_node[top.noise], strict=True):
+        lines.setdefault(NOISE if given is None else int(label), []).append((begin, height, end, height))
+    kdims = [hv.Dimension("leaf", label="points of the cluster"), hv.Dimension("height")]
+    elements = _lines(lines, given, kdims)
+    left_out = _sizes_of(Z, top.noise)
+    if len(left_out) or not elements:  # an overlay of nothing cannot be drawn
+        dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
+        each: dict[str, dict[str, Any]] = {"bokeh": {"size": 3.5, "tools": ["hover"]}, "matplotlib": {"s": 8}}
+        elements.append(with_options(dots, each, both={"color": "#8A8A8A", "show_legend": False}))
+    return _framed(elements, kdims, top, n, left_out)
+
+
+def point_height_scatter(
+    Z1: npt.ArrayLike, Z2: npt.ArrayLike, *, names: tuple[str, str] = ("first", "second")
+) -> hv.Overlay:
+    """Draw the height of each point in one hierarchy against that in another [1]_.
+
+    Parameters
+    ----------
+    Z1, Z2 : array_like, shape (n - 1, 4)
+        SciPy's linkages of the same points.
+    names : tuple of str, default ("first", "second")
+        What they are called on the axes.
+
+    Returns
+    -------
+    holoviews.Overlay
+        `holoviews.Points` "points", and a `holoviews.Curve` where both are equal. More than 100 000 points are
+        rasterized into counts (`holoviews.Image`). The correlation is in the title.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, and for different numbers of points.
+
+    See Also
+    --------
+    daskclust.metrics.point_height_correlation : The number alone.
+
+    References
+    ----------
+    .. [1] Smelko, "Mahalanobis based hierarchical clustering accelerated on GPU", Charles University (2020), figures
+       3.6 and 3.7.
+
+    Examples
+    --------
+    >>> Z = [[0, 1, 1.0, 2], [2, 3, 3.0, 3]]
+    >>> len(point_height_scatter(Z, Z).get(0))
+    3
+    """
+    sides = on_host(Z1), on_host(Z2)
+    correlation = point_height_correlation(*sides)
+    xy = point_heights(sides[0]), point_heights(sides[1])
+    kdims = [hv.Dimension(f"height{k}", label=f"height of a point, {name}") for k, name in enumerate(names)]
+    ends = [(float(side.min()), float(side.max())) for side in xy]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    is_alike = high <= _ALIKE * min(end[1] for end in ends)
+    limits = [_margins(low, high)] * 2 if is_alike else [_margins(*end) for end in ends]
+    size = 4.0 if len(xy[0]) < 2_000 else 2.5 if len(xy[0]) < 20_000 else 1.5
+    frame: dict[str, Any] = {"limits": (limits[0], limits[1]), "raster": len(xy[0]) > MOST_GLYPHS}
+    elements = cloud(xy, kdims, "points", COLORS[0], "circle", size, **frame)
+    begin, end = max(limits[0][0], limits[1][0]), min(limits[0][1], limits[1][1])
+    if end > begin:
+        elements.append(line((begin, begin), (end, end), kdims, "equal heights", "#CC6677 dashed"))
+    title = f"{len(xy[0]):,} points, correlation {correlation:.4f}"
+    shape = {"aspect": 1.0} if is_alike else {}
+    return framed(elements, kdims, title, xlim=limits[0], ylim=limits[1], **shape)
+
+
+def _places(top: Top) -> tuple[Float, Float]:
+    """Return where nodes are: leaves side by side at height 0, merges between their two."""
+    p = len(top.linkage) + 1
+    x, y = np.empty(2 * p - 1), np.zeros(2 * p - 1)
+    x[leaf_order(top.linkage)] = np.arange(p)
+    for node, (a, b, height, _) in enumerate(top.linkage, p):
+        x[node], y[node] = (x[int(a)] + x[int(b)]) / 2, height
+    return x, y
+
+
+def _branches(top: Top, x: Float, y: Float, labels: Ids) -> dict[int, Lines]:
+    """Return lines by label: a bar for each merge, and for each node one up to where it is merged."""
+    lines: dict[int, Lines] = {}
+    lowest, highest = y.copy(), y.copy()
+    np.minimum.at(lowest, top.branch, top.noise_heights)
+    np.maximum.at(highest, top.branch, top.noise_heights)
+    p = len(top.linkage) + 1
+    for node, (a, b, height, _) in enumerate(top.linkage, p):
+        pair = [int(a), int(b)]
+        lines.setdefault(int(labels[node]), []).append((x[pair[0]], height, x[pair[1]], height))
+        lowest[pair], highest[pair] = np.minimum(lowest[pair], height), np.maximum(highest[pair], height)
+    for node in np.flatnonzero(highest > lowest).tolist():
+        lines.setdefault(int(labels[node]), []).append((x[node], lowest[node], x[node], highest[node]))
+    return lines
+
+
+def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list[Any]) -> list[Any]:
+    """Return an element for each label, or each colour where a legend would be too long."""
+    named = len(lines) <= _MOST_NAMED and labels is not None
+    merged: dict[int, Lines] = {}
+    for label in sorted(lines, key=lambda label: (label >= 0, label)):  # noise above trunks, clusters above both
+        merged.setdefault(label if named or label < 0 else label % len(COLORS), []).extend(lines[label])
+    ends = [hv.Dimension(f"{kdim.name}_end") for kdim in kdims]
+    each = {"bokeh": {"line_width": 1.8}, "matplotlib": {"linewidth": 1.5}}
+    elements = []
+    for label, some in merged.items():
+        color = COLORS[label % len(COLORS)]
+        if label < 0:
+            words, color = ("noise", NOISE_COLOR) if label == NOISE else ("several clusters", _TRUNK)
+        elif named:
+            words = f"cluster {label}: {np.count_nonzero(labels == label):,}"
+        else:
+            words = f"clusters {label}, {label + len(COLORS)}, ..."
+        segments = hv.Segments(some, [*kdims, *ends], label=words)
+        elements.append(with_options(segments, each, both={"color": color, "show_legend": named}))
+    return elements
+
+
+def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: Ids) -> Any:
+    """Return the overlay with sizes at leaves."""
+    p = len(top.linkage) + 1
+    order = leaf_order(top.linkage)
+    shown = order if p <= _MOST_TICKS else order[:0]
+    ticks = [(place, f"{size:,}") for place, size in enumerate(top.sizes[shown].tolist())] or [(0, "")]
+    title = f"{n:,} points, {p:,} clusters at the top"
+    title += f", {len(left_out):,} smaller ones of {int(left_out.sum()):,} points left out" if len(left_out) else ""
+    highest = max([0.0, *top.linkage[:, 2], *top.noise_heights]) or 1.0
+    both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if p <= _LEVEL_TICKS else 90}
+    both |= {"xlim": (-0.7, p - 0.3), "ylim": (0.0, 1.05 * highest)}
+    return with_options(framed(elements, kdims, title, **both), {"matplotlib": {"show_frame": True}}, {})
+
+
+def _sizes_of(Z: Float, nodes: Ids) -> Ids:
+    """Return the number of points of nodes."""
+    n = len(Z) + 1
+    return np.where(nodes < n, 1, Z[nodes - n, 3]).astype(np.int64) if len(Z) else np.ones(len(nodes), np.int64)
+
+
+def _margins(low: float, high: float) -> tuple[float, float]:
+    """Return limits a little outside."""
+    margin = 0.03 * (high - low) or 0.5
+    return low - margin, high + margin
