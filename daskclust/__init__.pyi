@@ -8,6 +8,7 @@ __all__ = [
     "ExponentialKernel",
     "FriendsOfFriends",
     "GaussianKernel",
+    "MahalanobisHCA",
     "accessor",
     "core",
     "datasets",
@@ -33,3 +34,4 @@ from .dbscan.estimator import DBSCAN as DBSCAN
 from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
 from .events.estimator import EventBuilder as EventBuilder
 from .events.stream import EventStream as EventStream
+from .hca.estimator import MahalanobisHCA as MahalanobisHCA

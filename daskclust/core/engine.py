@@ -49,8 +49,11 @@ class Plan(Protocol):
         `before` is what was carried to the chunk: None to the first, and where the plan has no `carry`.
         """
 
-    def merge(self, frontiers: list[Any]) -> list[Any]:
-        """Return, from the frontiers of all chunks, the slice of the merge table for each."""
+    def merge(self, frontiers: list[Any]) -> Any:
+        """Return, from the frontiers of all chunks, the slice of the merge table for each.
+
+        Where results belong to the data set as a whole, not to its points, these are what it returns.
+        """
 
     def owned_ids(self, local: Any) -> Any:
         """Return the ids of the points that `finish` gives results for, ascending."""
@@ -66,6 +69,12 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     """Return the results of `plan` for arrays, one row a point."""
     local, _ = plan.local(plan.measure(Chunk(columns)))
     return plan.finish(local, None)
+
+
+def gather_in_memory(plan: Plan, columns: dict[str, Any]) -> Any:
+    """Return the results of `plan` about the data set as a whole (see `Lazy.gather`)."""
+    _, frontier = plan.local(plan.measure(Chunk(columns)))
+    return plan.merge([frontier])
 
 
 class Lazy:
@@ -127,12 +136,7 @@ class Lazy:
         """
         import dask.array as da
 
-        measures = self.measures(plan)
-        tasks = _Tasks(measures, plan, [measure.key for measure in measures])
-        carried = self._carried(tasks, plan, [measure.key for measure in measures])
-        locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
-        frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
-        merged = tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
+        tasks, locals_, merged = self._merged(plan)
         slices = [tasks.add(f"{plan.name}-slice", operator.getitem, merged, k) for k in range(len(locals_))]
         pairs = zip(locals_, slices, strict=True)
         parts = [tasks.add(f"{plan.name}-finish", _finish, plan, local, mine) for local, mine in pairs]
@@ -149,6 +153,20 @@ class Lazy:
         (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", _n_clusters, slices[0])])
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
+
+    def gather(self, plan: Plan) -> Any:
+        """Return, delayed, what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
+        tasks, _, merged = self._merged(plan)
+        return tasks.delayed([merged])[0]
+
+    def _merged(self, plan: Plan) -> tuple[_Tasks, list[Any], Any]:
+        """Return the steps up to `merge`: all of them, those that give local results, and `merge` itself."""
+        measures = self.measures(plan)
+        tasks = _Tasks(measures, plan, [measure.key for measure in measures])
+        carried = self._carried(tasks, plan, [measure.key for measure in measures])
+        locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
+        frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
+        return tasks, locals_, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
 
     def _carried(self, tasks: _Tasks, plan: Plan, measures: list[Any]) -> list[tuple[Any, ...]]:
         """Return each chunk's measures, and what the chunks before it carry to it."""

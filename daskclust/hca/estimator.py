@@ -2,7 +2,393 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from daskclust.core import tree
+from daskclust.core.arrays import device_of, is_dask, library
+from daskclust.core.checks import check_points, check_whole
+from daskclust.core.engine import Lazy, gather_in_memory
+from daskclust.core.inputs import on_device_of, split_points
+from daskclust.core.partition import Partition
+from daskclust.hca.apriori import kmeans
+from daskclust.hca.plan import LAST, RULES, HcaPlan, Linkage, pack_groups, rule_of
+
+RuleName = Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
+
+
+class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Hierarchical clustering with distances that follow the shape of clusters: Mahalanobis HCA [1]_ [2]_.
+
+    The two closest clusters are merged until one is left. A large cluster measures distances by its covariance, so
+    elongated populations, such as those of cells in cytometry, stay whole. The answer depends on neither chunks,
+    workers, threads nor the device.
+
+    Parameters
+    ----------
+    threshold : float or int, default 0.5
+        Size from which on a cluster's shape counts in full: a float in (0, 1] is a fraction of all points, an int a
+        number of points. One that is larger than the data is never reached.
+    rule : {"thesis", "mahal", "mahal0", "euclid", "euclid_mahal"}, default "thesis"
+        What smaller clusters measure. ``"thesis"``: Euclidean distances, larger ones Mahalanobis distances with the
+        covariance 1/n ([1]_, definition 11; the program gmhclust). The others are those of the R package mhca [2]_,
+        with the covariance 1/(n - 1), and shapes of determinant 1 until all clusters have reached the threshold.
+        ``"mahal"``: covariances drawn towards a sphere of the same volume, the more the smaller the cluster;
+        ``"mahal0"``: towards a sphere of radius 1; ``"euclid_mahal"``: Euclidean below the threshold; ``"euclid"``:
+        Euclidean for all clusters until all have reached the threshold.
+    distance : {"centroid", "full"}, default "centroid"
+        Distance from one cluster to another: that of the centroid (CMD, definition 9), or the mean of all members
+        (FMD, definition 8). Of two clusters it is the mean of both directions.
+    normalize : bool, default False
+        Whether shapes keep determinant 1 when all clusters have reached the threshold, so that size never counts.
+        Without effect on ``"thesis"``.
+    order : {"height", "groups"}, default "height"
+        How merges within apriori clusters are listed: by height, each cluster's own in their order (mhca), or one
+        cluster after the other in the order of labels (gmhclust).
+    noise_label : int, default -1
+        Label in `apriori` of points that belong to no apriori cluster.
+    n_clusters : int, default 2
+        Clusters in `labels_`. `labels` gives other cuts without another fit.
+
+    Attributes
+    ----------
+    linkage_ : array of float64, shape (n - 1, 4)
+        The merges as SciPy's linkage: ids of the two clusters, distance, number of points. Points are 0 to n - 1, the
+        union of row s is n + s. On the host; a dask array where `X` is one.
+    is_monotone_ : bool
+        Whether no merge is lower than one below it. Heights may invert, as in centroid linkage; they are kept.
+    n_apriori_merges_ : int
+        Number of rows of `linkage_` that are within apriori clusters; they come first.
+    apriori_ : array of int64, shape (n,) or (n, levels), or None
+        The apriori clusters that were used.
+    apriori_source_ : {"given", "MiniBatchKMeans"} or None
+        Where they are from.
+    labels_ : array of int64, shape (n,)
+        ``labels(n_clusters=n_clusters)``.
+    point_heights_ : array of float64, shape (n,)
+        For each point the sum of the heights of all merges above it ([1]_, definition 20).
+    n_features_in_ : int
+        Number of coordinates.
+
+    See Also
+    --------
+    daskclust.metrics.point_height_correlation : How alike two hierarchies are.
+    daskclust.plot.dendrogram : The top of the hierarchy.
+
+    Notes
+    -----
+    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. Memory is O(n d), and d^2 for
+    each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for each of three or more points). A covariance
+    counts as singular, and distances from that cluster as Euclidean, where it has no more than d points or a channel
+    has no variance of its own beyond rounding.
+
+    SciPy's ``dendrogram`` and ``cophenet`` take `linkage_` as it is. ``fcluster`` with ``criterion="distance"`` gives
+    the clusters of ``labels(height=...)``; with ``criterion="maxclust"`` it gives fewer clusters than asked for where
+    heights invert, ``labels(n_clusters=...)`` exactly as many.
+
+    With apriori clusters, each is clustered on its own down to one; then their roots are, and the points in none. On
+    dask they are packed by size squared, one pass counts them, and what goes up is the merges and each root's size, sum
+    and scatter. Without them all points go to one worker.
+
+    References
+    ----------
+    .. [1] A. Smelko, Mahalanobis based hierarchical clustering accelerated on GPU, thesis, Charles University, 2020
+    .. [2] K. Fiser et al., Detection and monitoring of normal and leukemic cell populations with hierarchical
+       clustering of flow cytometry data, Cytometry A 81 (2012) 25, https://doi.org/10.1002/cyto.a.21148
+
+    Examples
+    --------
+    >>> from daskclust import MahalanobisHCA
+    >>> X = [[0, 0], [1, 0.1], [2, 0], [0, 5], [1, 5.2], [2, 5]]
+    >>> hca = MahalanobisHCA(threshold=0.5).fit(X)
+    >>> hca.labels(n_clusters=2)
+    array([0, 0, 0, 1, 1, 1])
+    """
+
+    def __init__(
+        self,
+        threshold: float | int = 0.5,
+        *,
+        rule: RuleName = "thesis",
+        distance: Literal["centroid", "full"] = "centroid",
+        normalize: bool = False,
+        order: Literal["height", "groups"] = "height",
+        noise_label: int = -1,
+        n_clusters: int = 2,
+    ) -> None:
+        self.threshold = threshold
+        self.rule = rule
+        self.distance = distance
+        self.normalize = normalize
+        self.order = order
+        self.noise_label = noise_label
+        self.n_clusters = n_clusters
+
+    def fit(self, X: Any, y: None = None, *, apriori: Any = ..., partition: str = "auto") -> MahalanobisHCA:
+        """Cluster points.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), DataFrame, or xarray.Dataset
+            Coordinates: a numpy, cupy or dask array, a DataFrame whose columns are coordinates, or a Dataset with the
+            variable ``X`` (cell, channel).
+        y : None
+            Ignored.
+        apriori : array of int, shape (n,) or (n, levels), int, "kmeans" or None, optional
+            Apriori cluster of each point; with several levels, the finest first, each within one of the next. A number
+            asks scikit-learn's MiniBatchKMeans for so many, ``"kmeans"`` for the square root of n. By default the
+            column or variable ``apriori`` if X has one.
+        partition : {"auto", "chunks"}, default "auto"
+            How a dask array is divided for the work; the result is the same. ``"auto"``: into as many packs of apriori
+            clusters as it has chunks, one pass over `apriori` counts their sizes. ``"chunks"``: as it is; all points of
+            an apriori cluster must be in one chunk.
+
+        Returns
+        -------
+        MahalanobisHCA
+            Itself. On dask nothing is computed yet, but for the pass that counts, and the sample for k-means.
+
+        Raises
+        ------
+        ValueError
+            For parameters out of range, coordinates that are not finite or above 1e150, labels that are no whole
+            numbers or of the wrong length, levels that are not nested, dask arrays of unknown chunk sizes.
+        TypeError
+            For parameters that are no numbers, and sparse matrices.
+        """
+        given, column = _cells(X)
+        X = check_points(self, given)
+        n = X.shape[0]
+        plan = self._plan(n)
+        self.apriori_source_, labels = self._apriori(X, column if apriori is ... else apriori)
+        self.apriori_ = labels
+        columns = {"X": X}
+        if labels is not None:
+            columns["apriori"] = self._levels(X, labels)
+        self._chunks = X.chunks[0] if is_dask(X) else None
+        self._like = X._meta if is_dask(X) else X[:0]
+        if is_dask(X):
+            self._set_lazy(_lazy(columns, partition).gather(plan), n)
+        else:
+            result = gather_in_memory(plan, columns)
+            self.linkage_, self.n_apriori_merges_ = result.Z, result.n_apriori
+        return self
+
+    def labels(self, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1) -> Any:
+        """Return the clusters of a cut through the hierarchy.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            Undo the last merges until there are so many clusters of at least `min_size` points.
+        height : float, optional
+            Clusters are the largest within which no merge is higher. Give this or `n_clusters`.
+        min_size : int or float, default 1
+            Smaller clusters are noise, -1: Mahalanobis distances leave small clusters of noise to the last merges. A
+            float between 0 and 1 is a fraction of all points.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Clusters numbered by their smallest point; in X's class, with its chunks.
+
+        Raises
+        ------
+        ValueError
+            For both or neither of `n_clusters` and `height`, and where no cut has so many clusters.
+        """
+        check_is_fitted(self, "linkage_")
+        return self._of_points(tree.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
+
+    @property
+    def labels_(self) -> Any:
+        """Cluster of each point, of `n_clusters`."""
+        check_is_fitted(self, "linkage_")
+        return self.labels(n_clusters=self.n_clusters)
+
+    @property
+    def point_heights_(self) -> Any:
+        """Sum of the heights of the merges above each point."""
+        check_is_fitted(self, "linkage_")
+        return self._of_points(tree.point_heights, np.float64)
+
+    @property
+    def is_monotone_(self) -> Any:
+        """Whether no merge is lower than one below it."""
+        check_is_fitted(self, "linkage_")
+        if not is_dask(self.linkage_):
+            return tree.is_monotone(self.linkage_)
+        import dask
+        import dask.array as da
+
+        return da.from_delayed(dask.delayed(tree.is_monotone)(self.linkage_), (), dtype=np.bool_)
+
+    def _of_points(self, function: Any, dtype: Any, **options: Any) -> Any:
+        """Return values for each point, read from the hierarchy, in X's class and chunks."""
+        if not is_dask(self.linkage_):
+            return on_device_of(self._like, function(self.linkage_, **options))
+        import dask
+        import dask.array as da
+
+        values = da.from_delayed(dask.delayed(function)(self.linkage_, **options), (sum(self._chunks),), dtype=dtype)
+        values = values.rechunk((self._chunks,))
+        meta = self._like.ravel()[:0].astype(dtype)
+        return da.map_blocks(_beside, values, self._like, dtype=dtype, meta=meta)
+
+    def _plan(self, n: int) -> HcaPlan:
+        for name, value, known in (
+            ("rule", self.rule, tuple(RULES)),
+            ("distance", self.distance, ("centroid", "full")),
+            ("order", self.order, ("height", "groups")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+        check_whole("n_clusters", self.n_clusters, 1)
+        threshold = _members(self.threshold, n)
+        rule = rule_of(self.rule, threshold, self.distance, bool(self.normalize))
+        return HcaPlan(rule, self.order == "groups")
+
+    def _apriori(self, X: Any, asked: Any) -> tuple[str | None, Any]:
+        """Return where the apriori clusters are from, and their labels."""
+        n = X.shape[0]
+        if asked is None:
+            return None, None
+        if isinstance(asked, str):
+            if asked != "kmeans":
+                raise ValueError(f'apriori must be labels, a number of clusters, "kmeans" or None, got {asked!r}')
+            asked = max(1, round(math.sqrt(n)))
+        if np.ndim(asked) == 0:
+            count = check_whole("apriori", asked, 1)
+            if count > n:
+                raise ValueError(f"apriori must be at most the number of points, {n}, got {count}")
+            return "MiniBatchKMeans", kmeans(X, count)
+        return "given", _labels_beside(X, asked)
+
+    def _levels(self, X: Any, labels: Any) -> Any:
+        """Return labels (n, levels), points in no apriori cluster labelled `LAST`."""
+        noise = int(self.noise_label)
+        if not is_dask(X):
+            return _as_levels(labels, noise)
+        import dask.array as da
+
+        labels = labels if labels.ndim == 2 else labels[:, None]
+        return da.map_blocks(_as_levels, labels, noise, dtype=np.int64, meta=np.empty((0, 0), np.int64))
+
+    def _set_lazy(self, result: Any, n: int) -> None:
+        import dask
+        import dask.array as da
+
+        self.linkage_ = da.from_delayed(dask.delayed(_rows)(result), (n - 1, 4), dtype=np.float64)
+        self.n_apriori_merges_ = da.from_delayed(dask.delayed(_n_apriori)(result), (), dtype=np.int64)
+
+
+def _rows(result: Linkage) -> Any:
+    return result.Z
+
+
+def _n_apriori(result: Linkage) -> np.int64:
+    return np.int64(result.n_apriori)
+
+
+def _beside(values: Any, like: Any) -> Any:
+    return on_device_of(like, values)
+
+
+def _cells(data: Any) -> tuple[Any, Any]:
+    """Return the coordinates (n, d) in what a user gives, and its column of apriori labels, or None."""
+    if library(data) == "xarray" and hasattr(data, "data_vars") and "X" in data:
+        return data["X"].data, data["apriori"].data if "apriori" in data else None
+    points = split_points(data, ("apriori",))
+    return points.X, points.columns.get("apriori")
+
+
+def _members(threshold: Any, n: int) -> float:
+    """Return the threshold as a number of points."""
+    if isinstance(threshold, bool | np.bool_) or not isinstance(threshold, int | float | np.integer | np.floating):
+        raise TypeError(f"threshold must be a number, got {threshold!r}")
+    if isinstance(threshold, float | np.floating):
+        if not 0 < threshold <= 1:
+            raise ValueError(
+                f"threshold must be a fraction of the points in (0, 1], got {threshold!r}; a number of points is an int"
+            )
+        return float(threshold) * n
+    return float(check_whole("threshold", threshold, 1))
+
+
+def _labels_beside(X: Any, labels: Any) -> Any:
+    """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
+    if library(labels) in ("pandas", "xarray"):
+        labels = labels.to_numpy() if library(labels) == "pandas" else labels.data
+    if library(labels) == "dask" and hasattr(labels, "to_dask_array"):
+        labels = labels.to_dask_array(lengths=True)
+    if is_dask(labels) and not is_dask(X):
+        raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
+    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
+    if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
+        raise ValueError(
+            f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
+            f"shape {labels.shape}"
+        )
+    if labels.dtype.kind not in "iufb":
+        raise ValueError(
+            f"apriori must be whole numbers, got dtype {labels.dtype}; numpy.unique(..., return_inverse=True)"
+        )
+    if is_dask(X):
+        import dask.array as da
+
+        return da.asarray(labels).rechunk({0: X.chunks[0]} if labels.ndim == 1 else {0: X.chunks[0], 1: -1})
+    return labels
+
+
+def _as_levels(labels: Any, noise: int) -> Any:
+    values = device_of(labels).to_host(labels)
+    if values.dtype.kind == "f":
+        bad = np.flatnonzero(~(values == np.floor(values)).reshape(len(values), -1).all(axis=1))
+        if len(bad):
+            raise ValueError(f"apriori must be whole numbers, got apriori[{bad[0]}] = {values[bad[0]]}")
+    levels = values.reshape(len(values), -1).astype(np.int64)
+    return np.where(levels == noise, LAST, levels)
+
+
+def _lazy(columns: dict[str, Any], partition: str) -> Lazy:
+    """Return the data set divided so that apriori clusters are whole."""
+    if partition not in ("auto", "chunks"):
+        raise ValueError(f'partition must be "auto" or "chunks", got {partition!r}')
+    packs = columns["X"].numblocks[0]
+    if partition == "chunks" or packs == 1 or "apriori" not in columns:
+        return Lazy(columns, None)
+    import dask
+    import dask.array as da
+
+    coarsest = columns["apriori"][:, -1]
+    counts = dask.compute(*[dask.delayed(_count)(block) for block in coarsest.to_delayed().ravel()])
+    labels, sizes = _counted(counts)
+    pack = pack_groups(labels, sizes, packs)
+    columns = {**columns, "pack": da.map_blocks(_pack_of, coarsest, labels, pack, dtype=np.int64)}
+    return Lazy(columns, Partition(groups=packs), group="pack")
+
+
+def _count(labels: Any) -> tuple[Any, Any]:
+    found: tuple[Any, Any] = np.unique(labels, return_counts=True)
+    return found
+
+
+def _counted(counts: Any) -> tuple[Any, Any]:
+    """Return the labels of all blocks but that of no cluster, and how many points each has."""
+    labels, number = np.unique(np.concatenate([label for label, _ in counts]), return_inverse=True)
+    sizes = np.zeros(len(labels), np.int64)
+    np.add.at(sizes, number, np.concatenate([size for _, size in counts]))
+    known = labels != LAST
+    return labels[known], sizes[known]
+
+
+def _pack_of(label: Any, labels: Any, pack: Any) -> Any:
+    """Return the pack of each point; points in no apriori cluster go anywhere, evenly."""
+    if not len(labels):
+        return np.arange(len(label))
+    place = np.minimum(np.searchsorted(labels, label), len(labels) - 1)
+    return np.where(label == LAST, np.arange(len(label)), pack[place])

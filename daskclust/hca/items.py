@@ -65,9 +65,7 @@ def with_members(items: Items, others: Items) -> Items:
         [device_of(array).to_host(array) for array in pair]
         for pair in ((items.follower, others.follower), (items.points, others.points))
     )
-    return both._replace(
-        follower=np.concatenate([follower[0], follower[1] + shift]), points=np.concatenate(points)
-    )
+    return both._replace(follower=np.concatenate([follower[0], follower[1] + shift]), points=np.concatenate(points))
 
 
 def moved(items: Items, device: Host | Cuda) -> Items:

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, current_stream, multiprocessors
 from daskclust.core.jit import SIMULATED, in_threads, kernel, one_thread, thread_count
-from daskclust.hca.blocks import SIDE
-from daskclust.hca.clusters import Clusters
+from daskclust.hca.kernels.blocks import SIDE
+from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.items import Items, on_device
-from daskclust.hca.layout import arrange
-from daskclust.hca.loop import merge_down_to
-from daskclust.hca.search import find_all
-from daskclust.hca.shapes import Rule, Shapes
-from daskclust.hca.teams import Desk, Sets, link_sets, own_part
-from daskclust.hca.union import Merges, add_members, use_shape
+from daskclust.hca.kernels.layout import arrange
+from daskclust.hca.kernels.loop import merge_down_to
+from daskclust.hca.kernels.search import find_all
+from daskclust.hca.kernels.shapes import Rule, Shapes
+from daskclust.hca.kernels.teams import Desk, Sets, link_sets, own_part
+from daskclust.hca.kernels.union import Merges, add_members, use_shape
 
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 96  # clusters of a set whose pairs are all looked at
@@ -71,7 +71,7 @@ def shape_roots(i, rule, sets, clusters, shapes, merges):
 @kernel
 def close_set(i, sets, clusters, shapes, merges, total, scatter, ends):
     """Write the sums of the cluster that is left of a set, and where its members begin and end."""
-    own, room, _ = own_part(i, sets, clusters, shapes, merges)
+    own, _, _ = own_part(i, sets, clusters, shapes, merges)
     slot = own.slot_of[2 * (sets.begin[i + 1] - sets.begin[i]) - 2]
     row = own.row[slot]
     for f in range(total.shape[1]):
@@ -205,11 +205,11 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
         device.from_host(scatter), device.empty((k, p), np.float64), device.empty(k, np.float64),
         device.from_host(free), device.from_host(used), *(device.empty((sets, d, d), np.float64) for _ in range(3)),
     )  # fmt: skip
-    merges = Merges(
-        device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), device.from_host(state)
-    )
+    merges = Merges(device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), device.from_host(state))
     near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
-    return Tables(Sets(device.from_host(begin), device.from_host(rows), near, partner), clusters, shapes, merges, has_shapes)
+    return Tables(
+        Sets(device.from_host(begin), device.from_host(rows), near, partner), clusters, shapes, merges, has_shapes
+    )
 
 
 def _free_rows(rows: NDArray[np.int64], given: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -7,6 +7,7 @@ has all points of a cluster of the coarsest and does the finer levels too.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
 from daskclust.hca.items import Items, items_of_points, joined, moved, take, with_members, without_members
 from daskclust.hca.level import Level, link_level
-from daskclust.hca.shapes import Rule
+from daskclust.hca.kernels.shapes import Rule
 
 RULES = {
     "thesis": {"scales": 0, "missing": 0, "smallest": 1},
@@ -155,12 +156,12 @@ class HcaPlan:
         return Linkage(Z, below)
 
     def owned_ids(self, local: None) -> NDArray[np.int64]:
-        """No results belong to single points."""
-        raise NotImplementedError
+        """No result belongs to single points."""
+        return _EMPTY
 
-    def finish(self, local: None, merged: Linkage) -> dict[str, Any]:
-        """Return the hierarchy, which belongs to no chunk."""
-        return {"linkage": merged.Z, "n_apriori": merged.n_apriori}
+    def finish(self, local: None, merged: None) -> dict[str, Any]:
+        """No result belongs to single points."""
+        return {}
 
 
 _EMPTY = np.empty(0, np.int64)
@@ -187,6 +188,19 @@ def rank_merges(i, begin, heights, rank, turn):
         highest = max(highest, heights[k])
         rank[k] = highest
         turn[k] = k - begin[i] + i
+
+
+def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:
+    """Return the pack of each apriori cluster, so that packs take about as long: the largest go first, time is size^2.
+
+    Ties go to smaller labels and packs, so that the answer is always the same; results do not depend on it.
+    """
+    load = [(0.0, k) for k in range(packs)]
+    pack = np.empty(len(labels), np.int64)
+    for k in np.lexsort((labels, -sizes)):
+        least, pack[k] = load[0]
+        heapq.heapreplace(load, (least + float(sizes[k]) ** 2, int(pack[k])))
+    return pack
 
 
 def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> None:

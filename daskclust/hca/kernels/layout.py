@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.jit import body, kernel
-from daskclust.hca.blocks import FAR, SIDE, WIDTH, Blocks
-from daskclust.hca.clusters import Clusters
+from daskclust.hca.kernels.blocks import FAR, SIDE, WIDTH, Blocks
+from daskclust.hca.kernels.clusters import Clusters
 
 SAMPLE = 128  # rows that tell along which axis a part is longest
 YOUNG = np.int64(1) << 62  # later than any id
@@ -35,6 +35,7 @@ def longest_axis(rows, begin, end):
 
 @body
 def swap(rows, order, i, j):
+    """Exchange two rows, and their places in the order."""
     for f in range(rows.shape[1]):
         rows[i, f], rows[j, f] = rows[j, f], rows[i, f]
     order[i], order[j] = order[j], order[i]

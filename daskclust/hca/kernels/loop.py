@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.jit import body, kernel
-from daskclust.hca.blocks import FAR, SIDE
-from daskclust.hca.layout import DOWN
-from daskclust.hca.search import find_nearest
-from daskclust.hca.union import ALIVE, SWITCHED, switches_now, unite, use_shape
+from daskclust.hca.kernels.blocks import FAR, SIDE
+from daskclust.hca.kernels.layout import DOWN
+from daskclust.hca.kernels.search import find_nearest
+from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
+
 
 @body
 def next_pair(clusters, blocks):

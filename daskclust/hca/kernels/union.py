@@ -8,7 +8,7 @@ import numpy as np
 
 from daskclust.core.jit import body
 from daskclust.core.ops import times
-from daskclust.hca.shapes import add_outer, make_shape
+from daskclust.hca.kernels.shapes import add_outer, make_shape
 
 DONE, ALIVE, REACHED, SWITCHED = 0, 1, 2, 3  # places in `Merges.state`
 

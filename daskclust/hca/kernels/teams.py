@@ -12,9 +12,9 @@ import numpy as np
 
 from daskclust.core.jit import body, team_kernel
 from daskclust.core.ops import team_barrier
-from daskclust.hca.clusters import Clusters, distance
-from daskclust.hca.shapes import Shapes
-from daskclust.hca.union import ALIVE, DONE, SWITCHED, Merges, switches_now, unite, use_shape
+from daskclust.hca.kernels.clusters import Clusters, distance
+from daskclust.hca.kernels.shapes import Shapes
+from daskclust.hca.kernels.union import ALIVE, DONE, SWITCHED, Merges, switches_now, unite, use_shape
 
 NOBODY = np.int64(1) << 62
 

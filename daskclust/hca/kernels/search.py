@@ -6,8 +6,8 @@ import numpy as np
 
 from daskclust.core.jit import body, kernel
 from daskclust.core.ops import bits_of, load, lowest_bit
-from daskclust.hca.blocks import SIDE, WIDTH, gap2, limits, within
-from daskclust.hca.clusters import distance
+from daskclust.hca.kernels.blocks import SIDE, WIDTH, gap2, limits, within
+from daskclust.hca.kernels.clusters import distance
 
 HOME_BLOCK, HOME_NODE = -2, -1  # passes of a search, before those over groups of nodes
 

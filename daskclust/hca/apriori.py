@@ -1,0 +1,62 @@
+"""Apriori clusters: the user's, or k-means' where there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.arrays import device_of, is_dask
+from daskclust.core.jit import kernel
+from daskclust.core.ops import times
+
+SAMPLE = 100_000  # points that k-means looks at, or 20 for each centre
+
+
+@kernel
+def nearest_center(i, points, centers, labels):
+    """Label point i with its nearest centre, the first of several."""
+    best, label = np.inf, 0
+    for k in range(centers.shape[0]):
+        total = 0.0
+        for f in range(centers.shape[1]):
+            step = np.float64(points[i, f]) - centers[k, f]
+            total += times(step, step)
+            if total > best:
+                break
+        if total < best:
+            best, label = total, k
+    labels[i] = label
+
+
+def kmeans(X: Any, n_clusters: int) -> Any:
+    """Return the labels (n,) of k-means clusters, an array of X's class; on dask they are lazy.
+
+    scikit-learn's MiniBatchKMeans finds the centres in an evenly spaced sample of the points, so neither chunks nor
+    threads play a part; on dask that sample is computed now.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits
+
+    sample = X[:: max(1, len(X) // max(SAMPLE, 20 * n_clusters))]
+    sample = sample.compute() if is_dask(sample) else sample
+    sample = np.asarray(device_of(sample).to_host(sample), np.float64)
+    if not np.isfinite(sample).all():
+        raise ValueError("X contains NaN or infinity; remove such points first, e.g. X[np.isfinite(X).all(axis=1)]")
+    model = MiniBatchKMeans(min(n_clusters, len(sample)), random_state=0, n_init=1, batch_size=4096)
+    with threadpool_limits(limits=1):
+        centers = np.ascontiguousarray(model.fit(sample).cluster_centers_)
+    if not is_dask(X):
+        return _assign(X, centers)
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(np.int64)
+    return da.map_blocks(_assign, X, centers, drop_axis=1, dtype=np.int64, meta=meta)
+
+
+def _assign(X: Any, centers: NDArray[np.float64]) -> Any:
+    device = device_of(X)
+    labels = device.empty(len(X), np.int64)
+    device.run(nearest_center, len(X), device.argument(X), device.from_host(centers), labels, grain=512)
+    return device.give(labels)
