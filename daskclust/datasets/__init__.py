@@ -1,7 +1,7 @@
 """Data sets to try things on: seeded generators, and public sample files.
 
 Every generator gives the same data for the same ``rng`` and a variable ``truth`` with the true cluster of each hit
-(particles of a box of the universe: ``halo``).
+(particles of a box of the universe: ``halo``; cells: ``population`` or ``apriori``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 
 from ._calorimeter import calorimeter, hgcal_event
 from ._cosmology import cosmology_box
+from ._cytometry import apriori_gaussians, cytometry
 from ._flat import anisotropic_blobs, circles, moons
 from ._samples import FILES, PublicFile, fetch
 from ._spreader import seed_spreader
@@ -19,9 +20,11 @@ __all__ = [
     "FILES",
     "PublicFile",
     "anisotropic_blobs",
+    "apriori_gaussians",
     "calorimeter",
     "circles",
     "cosmology_box",
+    "cytometry",
     "fetch",
     "hgcal_event",
     "moons",

@@ -9,8 +9,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ._cytometry_gmhc import read_gmhc, write_gmhc
+    from ._cytometry_transform import arcsinh_transform, compensate
+    from ._cytometry_write import write_cells
     from ._parquet import ParquetSink
     from .calibration import Calibration, calibrate, read_calibration
+    from .cytometry import open_fcs, read_cells
     from .fields import CALORIMETER, FIELDS, PARTICLES, TIMEPIX, Field, Variable
     from .hits import read_hits, write_hits
     from .katherine import open_katherine
@@ -22,8 +26,12 @@ if TYPE_CHECKING:
     from .timewalk import correct_timewalk
 
 _NAMES = {
+    "_cytometry_gmhc": ("read_gmhc", "write_gmhc"),
+    "_cytometry_transform": ("arcsinh_transform", "compensate"),
+    "_cytometry_write": ("write_cells",),
     "_parquet": ("ParquetSink",),
     "calibration": ("Calibration", "calibrate", "read_calibration"),
+    "cytometry": ("open_fcs", "read_cells"),
     "fields": ("CALORIMETER", "FIELDS", "PARTICLES", "TIMEPIX", "Field", "Variable"),
     "hits": ("read_hits", "write_hits"),
     "katherine": ("open_katherine",),
@@ -46,20 +54,27 @@ __all__ = [
     "ParquetSink",
     "Variable",
     "WordReader",
+    "arcsinh_transform",
     "calibrate",
+    "compensate",
     "correct_timewalk",
     "follow",
     "linking_length",
+    "open_fcs",
     "open_katherine",
     "open_particles",
     "open_t3pa",
     "open_tpx3",
     "open_tpx3_triggers",
     "read_calibration",
+    "read_cells",
+    "read_gmhc",
     "read_hits",
     "receive",
     "time_of_flight",
     "to_dataset",
+    "write_cells",
+    "write_gmhc",
     "write_hits",
     "write_particles",
     "write_tpx3",

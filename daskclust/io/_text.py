@@ -127,6 +127,12 @@ def is_number(text: str) -> bool:
     return "_" not in text
 
 
+def _is_meant_as_number(text: str) -> bool:
+    """Return whether a field is a number, or a wrong one ("1,5" between semicolons), rather than a name ("141Pr")."""
+    begins_so = text[:1] in tuple("0123456789+-.")
+    return is_number(text) or (begins_so and not any(letter.isalpha() for letter in text if letter not in "eE"))
+
+
 def _look(path: str, naming: Naming) -> _Layout:
     """Read lines up to the first row of numbers, and conclude on the layout of the file."""
     comment, header, skip, metadata = "", None, 0, ""
@@ -142,8 +148,7 @@ def _look(path: str, naming: Naming) -> _Layout:
                 continue
             separator = _separator(bare)
             fields = _split(bare, separator)
-            # What begins like a number is a wrong number ("1,5" between semicolons), not a name.
-            if header is None and not any(is_number(text) or text[:1] in tuple("0123456789+-.") for text in fields):
+            if header is None and not any(_is_meant_as_number(text) for text in fields):
                 header, skip = fields, number + 1
                 continue
             if header is None:

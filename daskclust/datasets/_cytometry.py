@@ -1,0 +1,280 @@
+"""Cells in many channels: populations of a blood sample, and small Gaussian clusters that are known before."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.labels import NOISE
+
+from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_not_negative, check_positive
+from ._indexed import Bits, Steps, draw_keys, make_columns, normals, segment_of, shuffled, uniforms
+
+_NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
+
+
+class _Recipe(NamedTuple):
+    """What the cells are made from, but the clusters."""
+
+    n: int
+    n_clustered: int
+    d: int
+    shuffle: bool
+    seed: int
+    keys: Bits
+
+
+class _Table(NamedTuple):
+    """Gaussian clusters: number of the first cell, centre, and lower triangular root of the covariance."""
+
+    recipe: _Recipe
+    first: Int  # (k,)
+    centre: Float  # (d, k)
+    root: Float  # (d, d, k)
+
+
+def cytometry(
+    n: int = 10_000,
+    channels: int = 14,
+    *,
+    populations: int = 8,
+    rarest: float = 0.005,
+    noise: float = 0.01,
+    shuffle: bool = True,
+    chunks: int | None = None,
+    rng: RNG = None,
+) -> xr.Dataset:
+    """Make cells of a blood sample, as they are after the arcsinh transformation.
+
+    Parameters
+    ----------
+    n : int, default 10000
+        Number of cells, noise included.
+    channels : int, default 14
+        Number of markers.
+    populations : int, default 8
+        Number of populations, from the largest to the rarest in a geometric sequence.
+    rarest : float, default 0.005
+        Size of the rarest population as a fraction of the largest one, from 0 to 1.
+    noise : float, default 0.01
+        Fraction of cells that are uniform in all channels, as debris and doublets are, from 0 to 1.
+    shuffle : bool, default True
+        Whether cells are in random order. Otherwise they come population after population, the noise last.
+    chunks : int, optional
+        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
+        chunks.
+    rng : int, numpy.random.Generator or None, default None
+        Seed or generator.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``X`` (cell, channel), float32, without a unit; ``population`` (cell), int64, numbered from 0 by size, noise -1.
+        Channels are ``marker_1``, ``marker_2`` ... The arguments are in ``attrs``.
+
+    Raises
+    ------
+    ValueError
+        For negative numbers, no channels or populations, fractions outside of 0 to 1, and chunks that are not positive.
+
+    Notes
+    -----
+    A population is a Gaussian. Each marker is positive with the probability 0.4, with a mean from 2.5 to 5.5, else from
+    0 to 0.7. Axes of the ellipsoid have random directions; two are long, with standard deviations of about 0.7 and 0.5,
+    the others of 0.1 to 0.3. Populations may overlap. Each cell is made from its number by counting generators, so that
+    chunks need nothing but the table of populations. Time is O(n channels**2), memory O(n channels).
+
+    Examples
+    --------
+    >>> ds = cytometry(1000, rng=0)
+    >>> dict(ds.sizes), int((ds["population"] == -1).sum()), ds["channel"].values[0].item()
+    ({'cell': 1000, 'channel': 14}, 10, 'marker_1')
+    """
+    check_counts(n=n)
+    check_counts(1, channels=channels, populations=populations)
+    check_fraction(rarest=rarest, noise=noise)
+    check_positive(rarest=rarest)
+    recipe = _recipe(n, int(n) - round(noise * n), channels, shuffle, rng)
+    attrs = {
+        "generator": "cytometry",
+        "n": n,
+        "populations": populations,
+        "rarest": rarest,
+        "noise": noise,
+        "shuffle": int(shuffle),
+        "transform": "arcsinh",
+        "field": "cytometry",
+    }
+    return _dataset(partial(_populations, recipe, int(populations), rarest), recipe, chunks, "population", attrs)
+
+
+def apriori_gaussians(
+    groups: int = 1000,
+    size: int = 1000,
+    *,
+    channels: int = 20,
+    spread: float = 0.5,
+    extent: float = 100.0,
+    shuffle: bool = False,
+    chunks: int | None = None,
+    rng: RNG = None,
+) -> xr.Dataset:
+    """Make many small Gaussian clusters in different places, each of which is an apriori cluster.
+
+    Parameters
+    ----------
+    groups : int, default 1000
+        Number of clusters.
+    size : int, default 1000
+        Cells of each.
+    channels : int, default 20
+        Number of dimensions.
+    spread : float, default 0.5
+        Typical standard deviation of a cluster along its axes; they are from half of it to twice as much.
+    extent : float, default 100.0
+        Side of the cube in which centres are uniform.
+    shuffle : bool, default False
+        Whether cells are in random order. Otherwise they come cluster after cluster, so that chunks of multiples of
+        `size` hold whole ones.
+    chunks : int, optional
+        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
+        chunks.
+    rng : int, numpy.random.Generator or None, default None
+        Seed or generator.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``X`` (cell, channel), float32, and ``apriori`` (cell), int64, from 0. The arguments are in ``attrs``.
+
+    Raises
+    ------
+    ValueError
+        For negative numbers, no channels, lengths that are not positive, and chunks that are not positive.
+
+    Notes
+    -----
+    The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". It does
+    not tell the shapes of its clusters: here they are ellipsoids in random directions. Time is O(groups size
+    channels**2).
+
+    References
+    ----------
+    Smelko, "GPU accelerated Mahalanobis-average hierarchical clustering analysis", Charles University (2020), table
+    3.2.
+
+    Examples
+    --------
+    >>> ds = apriori_gaussians(3, 2, channels=4, rng=0)
+    >>> ds["X"].shape, ds["apriori"].values
+    ((6, 4), array([0, 0, 1, 1, 2, 2]))
+    """
+    check_counts(groups=groups, size=size)
+    check_counts(1, channels=channels)
+    check_positive(spread=spread)
+    check_not_negative(extent=extent)
+    n = int(groups) * int(size)
+    recipe = _recipe(n, n, channels, shuffle, rng)
+    attrs = {
+        "generator": "apriori_gaussians",
+        "groups": groups,
+        "size": size,
+        "spread": spread,
+        "extent": extent,
+        "shuffle": int(shuffle),
+        "field": "cytometry",
+    }
+    return _dataset(partial(_groups, recipe, int(groups), int(size), spread, extent), recipe, chunks, "apriori", attrs)
+
+
+def _recipe(n: int, n_clustered: int, channels: int, shuffle: bool, rng: RNG) -> _Recipe:
+    """Return the recipe of a data set."""
+    random = np.random.default_rng(rng)
+    d = int(channels)
+    seed = int(random.integers(1 << 63))
+    return _Recipe(int(n), n_clustered, d, bool(shuffle), seed, draw_keys(random, 4 + d + d % 2))
+
+
+def _dataset(table: Any, recipe: _Recipe, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
+    """Return the data set of cells that a table gives."""
+    names = tuple(f"marker_{k + 1}" for k in range(recipe.d))
+    steps: Steps = {names: (_positions, np.float32), (truth,): (_numbers, np.int64)}
+    columns = make_columns(table, steps, recipe.n, chunks, "daskclust-datasets-cytometry")
+    if chunks is None:
+        X = np.stack([columns[name] for name in names], axis=1)
+    else:
+        import dask.array as da
+
+        X = da.stack([columns[name] for name in names], axis=1).rechunk({1: -1})
+    return xr.Dataset(
+        {"X": (("cell", "channel"), X, {"units": "1"}), truth: ("cell", columns[truth], {"units": "1"})},
+        coords={"channel": list(names)},
+        attrs=attrs,
+    )
+
+
+def _populations(recipe: _Recipe, k: int, rarest: float) -> _Table:
+    """Return populations of a blood sample."""
+    random = np.random.default_rng(recipe.seed)
+    d = recipe.d
+    shares = np.geomspace(1.0, rarest, k)
+    first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * recipe.n_clustered
+    is_positive = random.random((d, k)) < 0.4
+    centre = np.where(is_positive, random.uniform(2.5, 5.5, (d, k)), random.uniform(0.0, 0.7, (d, k)))
+    deviations = random.uniform(0.1, 0.3, (k, d))
+    deviations[:, :2] = (np.array([0.7, 0.5]) * random.uniform(0.8, 1.2, (k, 2)))[:, :d]
+    return _Table(recipe, np.round(first).astype(np.int64), centre, _roots(random, deviations))
+
+
+def _groups(recipe: _Recipe, k: int, size: int, spread: float, extent: float) -> _Table:
+    """Return clusters of one size."""
+    random = np.random.default_rng(recipe.seed)
+    centre = random.random((recipe.d, k)) * extent
+    deviations = spread * 2.0 ** random.uniform(-1.0, 1.0, (k, recipe.d))
+    return _Table(recipe, np.arange(k, dtype=np.int64) * size, centre, _roots(random, deviations))
+
+
+def _roots(random: np.random.Generator, deviations: Float) -> Float:
+    """Return triangular roots of covariances, of shape (d, d, k), with some deviations along random axes."""
+    k, d = deviations.shape
+    axes, _ = np.linalg.qr(random.normal(size=(k, d, d)))
+    covariance = np.einsum("kij,kj,klj->kil", axes, deviations**2, axes)
+    return np.ascontiguousarray(np.linalg.cholesky(covariance).transpose(1, 2, 0))
+
+
+def _places(table: _Table, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
+    """Return the number of each cell before they are shuffled, which are in clusters, and in which ones."""
+    recipe = table.recipe
+    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
+    is_inside = number < recipe.n_clustered
+    return number, is_inside, segment_of(table.first, number[is_inside])
+
+
+def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
+    """Return the values in all channels."""
+    recipe = table.recipe
+    number, is_inside, cluster = _places(table, index)
+    out = np.empty((recipe.d, len(index)))
+    z = normals(recipe.keys[4:], number[is_inside])
+    for i in range(recipe.d):
+        # A loop, as the order of the sums of a matrix product depends on the number of rows.
+        value = table.centre[i, cluster]
+        for j in range(i + 1):
+            value += table.root[i, j, cluster] * z[j]
+        out[i, is_inside] = value
+    low, high = _NOISE_RANGE
+    outside = number[~is_inside]
+    out[:, ~is_inside] = [low + (high - low) * uniforms(key, outside) for key in recipe.keys[4 : 4 + recipe.d]]
+    return out.astype(np.float32)
+
+
+def _numbers(table: _Table, index: Bits) -> Int:
+    """Return the number of the cluster."""
+    _, is_inside, cluster = _places(table, index)
+    out = np.full((1, len(index)), NOISE, np.int64)
+    out[0, is_inside] = cluster
+    return out
