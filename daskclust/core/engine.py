@@ -187,6 +187,51 @@ class Lazy:
         return gathered
 
 
+def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return ``function(result)``, an array, as a dask array of one chunk; `result` is delayed or a dask array."""
+    import dask
+    import dask.array as da
+
+    return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
+
+
+def beside_points(array: Any, X: Any) -> Any:
+    """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(array.dtype)
+    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, dtype=array.dtype, meta=meta)
+
+
+def map_points(function: Callable[..., Any], X: Any, *args: Any) -> Any:
+    """Return ``function(block, *args)``, an int64 for each point, for the blocks of a dask array (n, d)."""
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(np.int64)
+    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=np.int64, meta=meta)
+
+
+def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
+    """Return ``function(block, *args)``, int64 of the same shape on the host, for the blocks of a dask array (n, k)."""
+    import dask.array as da
+
+    return da.map_blocks(function, labels, *args, dtype=np.int64, meta=np.empty((0, 0), np.int64))
+
+
+def count_values(column: Any) -> tuple[Any, Any]:
+    """Return the values of a dask array (n,) of integers, ascending, and how often each is there.
+
+    This computes: one pass over the column.
+    """
+    import dask
+
+    counts = dask.compute(*[dask.delayed(_counted)(block) for block in column.to_delayed().ravel()])
+    values, number = np.unique(np.concatenate([value for value, _ in counts]), return_inverse=True)
+    times = np.zeros(len(values), np.int64)
+    np.add.at(times, number, np.concatenate([count for _, count in counts]))
+    return values, times
+
+
 class _Tasks:
     """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow."""
 
@@ -247,6 +292,15 @@ def _sample(block: Any) -> Any:
     points = block[:: max(1, len(block) // 8192)]
     device = device_of(points)
     return np.asarray(device.to_host(device.argument(points)))
+
+
+def _like_block(values: Any, like: Any) -> Any:
+    return on_device_of(like, values)
+
+
+def _counted(values: Any) -> tuple[Any, Any]:
+    found: tuple[Any, Any] = np.unique(values, return_counts=True)
+    return found
 
 
 def _alone(function: Callable[..., Any], *args: Any) -> Any:

@@ -134,6 +134,14 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     return np.ascontiguousarray(values, dtype)
 
 
+def chunked_as(X: Any, values: Any) -> Any:
+    """Return values (n,) or (n, k) as a dask array with the chunks of X along the points."""
+    import dask.array as da
+
+    chunks = (X.chunks[0],) if values.ndim == 1 else (X.chunks[0], (values.shape[1],))
+    return da.asarray(values).rechunk(chunks)
+
+
 def joined_groups(X: Any, event: Any, layer: Any) -> Any:
     """Return a column of one number for each pair of event and layer, of X's class, device and chunks."""
     if is_dask(X):

@@ -8,26 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.jit import kernel
-from daskclust.core.ops import times
+from daskclust.core.engine import map_points
+from daskclust.hca.kernels.centers import nearest_center
 
 SAMPLE = 100_000  # points that k-means looks at, or 20 for each centre
-
-
-@kernel
-def nearest_center(i, points, centers, labels):
-    """Label point i with its nearest centre, the first of several."""
-    best, label = np.inf, 0
-    for k in range(centers.shape[0]):
-        total = 0.0
-        for f in range(centers.shape[1]):
-            step = np.float64(points[i, f]) - centers[k, f]
-            total += times(step, step)
-            if total > best:
-                break
-        if total < best:
-            best, label = total, k
-    labels[i] = label
 
 
 def kmeans(X: Any, n_clusters: int) -> Any:
@@ -47,12 +31,7 @@ def kmeans(X: Any, n_clusters: int) -> Any:
     model = MiniBatchKMeans(min(n_clusters, len(sample)), random_state=0, n_init=1, batch_size=4096)
     with threadpool_limits(limits=1):
         centers = np.ascontiguousarray(model.fit(sample).cluster_centers_)
-    if not is_dask(X):
-        return _assign(X, centers)
-    import dask.array as da
-
-    meta = X._meta.ravel()[:0].astype(np.int64)
-    return da.map_blocks(_assign, X, centers, drop_axis=1, dtype=np.int64, meta=meta)
+    return map_points(_assign, X, centers) if is_dask(X) else _assign(X, centers)
 
 
 def _assign(X: Any, centers: NDArray[np.float64]) -> Any:

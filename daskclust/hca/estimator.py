@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Literal
 
@@ -12,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
-from daskclust.core.engine import Lazy, gather_in_memory
-from daskclust.core.inputs import on_device_of, split_points
+from daskclust.core.engine import Lazy, beside_points, count_values, gather_in_memory, map_points, map_rows, whole
+from daskclust.core.inputs import chunked_as, on_device_of, split_points
 from daskclust.core.partition import Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, Linkage, pack_groups, rule_of
@@ -169,10 +170,11 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         columns = {"X": X}
         if labels is not None:
             columns["apriori"] = self._levels(X, labels)
-        self._chunks = X.chunks[0] if is_dask(X) else None
-        self._like = X._meta if is_dask(X) else X[:0]
+        self._X = X if is_dask(X) else X[:0]  # for the class and the chunks of results
         if is_dask(X):
-            self._set_lazy(_lazy(columns, partition).gather(plan), n)
+            result = _lazy(columns, partition).gather(plan)
+            self.linkage_ = whole(result, _rows, (n - 1, 4), np.float64)
+            self.n_apriori_merges_ = whole(result, _n_apriori, (), np.int64)
         else:
             result = gather_in_memory(plan, columns)
             self.linkage_, self.n_apriori_merges_ = result.Z, result.n_apriori
@@ -220,24 +222,16 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def is_monotone_(self) -> Any:
         """Whether no merge is lower than one below it."""
         check_is_fitted(self, "linkage_")
-        if not is_dask(self.linkage_):
-            return tree.is_monotone(self.linkage_)
-        import dask
-        import dask.array as da
-
-        return da.from_delayed(dask.delayed(tree.is_monotone)(self.linkage_), (), dtype=np.bool_)
+        if is_dask(self.linkage_):
+            return whole(self.linkage_, tree.is_monotone, (), np.bool_)
+        return tree.is_monotone(self.linkage_)
 
     def _of_points(self, function: Any, dtype: Any, **options: Any) -> Any:
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
-        if not is_dask(self.linkage_):
-            return on_device_of(self._like, function(self.linkage_, **options))
-        import dask
-        import dask.array as da
-
-        values = da.from_delayed(dask.delayed(function)(self.linkage_, **options), (sum(self._chunks),), dtype=dtype)
-        values = values.rechunk((self._chunks,))
-        meta = self._like.ravel()[:0].astype(dtype)
-        return da.map_blocks(_beside, values, self._like, dtype=dtype, meta=meta)
+        read = functools.partial(function, **options)
+        if is_dask(self.linkage_):
+            return beside_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
+        return on_device_of(self._X, read(self.linkage_))
 
     def _plan(self, n: int) -> HcaPlan:
         for name, value, known in (
@@ -273,17 +267,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         noise = int(self.noise_label)
         if not is_dask(X):
             return _as_levels(labels, noise)
-        import dask.array as da
-
-        labels = labels if labels.ndim == 2 else labels[:, None]
-        return da.map_blocks(_as_levels, labels, noise, dtype=np.int64, meta=np.empty((0, 0), np.int64))
-
-    def _set_lazy(self, result: Any, n: int) -> None:
-        import dask
-        import dask.array as da
-
-        self.linkage_ = da.from_delayed(dask.delayed(_rows)(result), (n - 1, 4), dtype=np.float64)
-        self.n_apriori_merges_ = da.from_delayed(dask.delayed(_n_apriori)(result), (), dtype=np.int64)
+        return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
 def _rows(result: Linkage) -> Any:
@@ -292,10 +276,6 @@ def _rows(result: Linkage) -> Any:
 
 def _n_apriori(result: Linkage) -> np.int64:
     return np.int64(result.n_apriori)
-
-
-def _beside(values: Any, like: Any) -> Any:
-    return on_device_of(like, values)
 
 
 def _cells(data: Any) -> tuple[Any, Any]:
@@ -337,11 +317,7 @@ def _labels_beside(X: Any, labels: Any) -> Any:
         raise ValueError(
             f"apriori must be whole numbers, got dtype {labels.dtype}; numpy.unique(..., return_inverse=True)"
         )
-    if is_dask(X):
-        import dask.array as da
-
-        return da.asarray(labels).rechunk({0: X.chunks[0]} if labels.ndim == 1 else {0: X.chunks[0], 1: -1})
-    return labels
+    return chunked_as(X, labels) if is_dask(X) else labels
 
 
 def _as_levels(labels: Any, noise: int) -> Any:
@@ -361,29 +337,12 @@ def _lazy(columns: dict[str, Any], partition: str) -> Lazy:
     packs = columns["X"].numblocks[0]
     if partition == "chunks" or packs == 1 or "apriori" not in columns:
         return Lazy(columns, None)
-    import dask
-    import dask.array as da
-
     coarsest = columns["apriori"][:, -1]
-    counts = dask.compute(*[dask.delayed(_count)(block) for block in coarsest.to_delayed().ravel()])
-    labels, sizes = _counted(counts)
-    pack = pack_groups(labels, sizes, packs)
-    columns = {**columns, "pack": da.map_blocks(_pack_of, coarsest, labels, pack, dtype=np.int64)}
-    return Lazy(columns, Partition(groups=packs), group="pack")
-
-
-def _count(labels: Any) -> tuple[Any, Any]:
-    found: tuple[Any, Any] = np.unique(labels, return_counts=True)
-    return found
-
-
-def _counted(counts: Any) -> tuple[Any, Any]:
-    """Return the labels of all blocks but that of no cluster, and how many points each has."""
-    labels, number = np.unique(np.concatenate([label for label, _ in counts]), return_inverse=True)
-    sizes = np.zeros(len(labels), np.int64)
-    np.add.at(sizes, number, np.concatenate([size for _, size in counts]))
+    labels, sizes = count_values(coarsest)
     known = labels != LAST
-    return labels[known], sizes[known]
+    pack = pack_groups(labels[known], sizes[known], packs)
+    columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
+    return Lazy(columns, Partition(groups=packs), group="pack")
 
 
 def _pack_of(label: Any, labels: Any, pack: Any) -> Any:

@@ -48,8 +48,8 @@ def take(items: Items, rows: NDArray[np.int64], device: Host | Cuda) -> Items:
 def joined(items: Items, others: Items) -> Items:
     """Return items and others with members among the same points; their sums come to the host."""
     scatter = np.zeros((len(items.ref) + len(others.ref), items.scatter.shape[1]))
-    for part, first in ((items, 0), (others, len(items.ref))):
-        scatter[first : first + len(part.scatter)] = part.scatter
+    for part, begin in ((items, 0), (others, len(items.ref))):
+        scatter[begin : begin + len(part.scatter)] = part.scatter
     total = np.concatenate([device_of(part.total).to_host(part.total) for part in (items, others)])
     ref, size, first, last = (
         np.concatenate([getattr(part, name) for part in (items, others)]) for name in ("ref", "size", "first", "last")

@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, current_stream, multiprocessors
-from daskclust.core.jit import SIMULATED, in_threads, kernel, one_thread, thread_count
+from daskclust.core.jit import SIMULATED, in_threads, one_thread, thread_count
+from daskclust.hca.items import Items, on_device
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
-from daskclust.hca.items import Items, on_device
 from daskclust.hca.kernels.layout import arrange
 from daskclust.hca.kernels.loop import merge_down_to
 from daskclust.hca.kernels.search import find_all
+from daskclust.hca.kernels.sets import close_set, place, shape_roots
 from daskclust.hca.kernels.shapes import Rule, Shapes
-from daskclust.hca.kernels.teams import Desk, Sets, link_sets, own_part
-from daskclust.hca.kernels.union import Merges, add_members, use_shape
+from daskclust.hca.kernels.teams import Desk, Sets, link_sets
+from daskclust.hca.kernels.union import Merges
 
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 96  # clusters of a set whose pairs are all looked at
@@ -41,46 +42,6 @@ class Level(NamedTuple):
     scatter: NDArray[np.float64]  # (sets, p)
     first: NDArray[np.int64]  # (sets,)
     last: NDArray[np.int64]  # (sets,)
-
-
-@kernel
-def place(slot, base, ident, size, total, first, last, row, clusters):
-    """Put an item into its slot; the set it belongs to begins at base[slot]."""
-    clusters.ident[slot] = ident[slot]
-    clusters.slot_of[2 * base[slot] + ident[slot]] = slot - base[slot]
-    clusters.size[slot] = size[slot]
-    clusters.first[slot] = first[slot]
-    clusters.last[slot] = last[slot]
-    clusters.row[slot] = row[slot]
-    clusters.is_shaped[slot] = False
-    clusters.stretch[slot] = 1.0
-    for f in range(total.shape[1]):
-        clusters.total[slot, f] = total[slot, f]
-        clusters.center[slot, f] = total[slot, f] / size[slot]
-
-
-@kernel
-def shape_roots(i, rule, sets, clusters, shapes, merges):
-    """Make the shapes that the clusters of a set begin with."""
-    own, room, done = own_part(i, sets, clusters, shapes, merges)
-    for slot in range(len(own.ident)):
-        if own.row[slot] >= 0:
-            use_shape(rule, own, room, done, slot, clusters.center.shape[1])
-
-
-@kernel
-def close_set(i, sets, clusters, shapes, merges, total, scatter, ends):
-    """Write the sums of the cluster that is left of a set, and where its members begin and end."""
-    own, _, _ = own_part(i, sets, clusters, shapes, merges)
-    slot = own.slot_of[2 * (sets.begin[i + 1] - sets.begin[i]) - 2]
-    row = own.row[slot]
-    for f in range(total.shape[1]):
-        total[i, f] = own.total[slot, f]
-    for k in range(scatter.shape[1]):
-        scatter[i, k] = shapes.scatter[row, k] if row >= 0 else 0.0
-    if row < 0 and own.size[slot] > 1:
-        add_members(own, scatter, slot, i, total.shape[1])
-    ends[i, 0], ends[i, 1] = own.first[slot], own.last[slot]
 
 
 class Tables(NamedTuple):
@@ -133,20 +94,21 @@ def _link_part(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host 
     sets = len(begin) - 1
     if tables.has_shapes:
         device.run(shape_roots, sets, rule, *tables[:4], grain=1)
-    if device is not HOST:
+    if isinstance(device, Cuda):
         _link_on_cuda(tables, rule, device)
     elif sets == 1 and begin[1] - begin[0] > SMALL:
         tables = _link_large(tables, rule)
     else:
-        desk = Desk(np.empty(0), *[np.empty(0, np.int64)] * 2, np.empty((sets, 1), np.int32), 1, 1)
+        nobody = np.empty(0, np.int64)
+        desk = Desk(np.empty(0), nobody, nobody, np.empty((sets, 1), np.int32), 1, 1)
         link_sets.run(sets, rule, *tables[:4], desk, grain=1)
     total = device.empty((sets, items.total.shape[1]), np.float64)
     scatter = device.empty((sets, tables.shapes.scatter.shape[1]), np.float64)
     ends = device.empty((sets, 2), np.int64)
     device.run(close_set, sets, *tables[:4], total, scatter, ends, grain=1)
-    merges = tables.merges
-    found = [device.to_host(array) for array in (merges.pairs, merges.heights, total, scatter, ends)]
-    return Level(*found[:4], found[4][:, 0], found[4][:, 1])
+    ends = device.to_host(ends)
+    found = [device.to_host(array) for array in (*tables.merges[:2], total, scatter)]
+    return Level(found[0], found[1], found[2], found[3], ends[:, 0], ends[:, 1])
 
 
 def _link_large(tables: Tables, rule: Rule) -> Tables:
@@ -192,12 +154,20 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     left = np.diff(begin)
     state = np.stack([0 * left, left, reached, (rule.threshold <= 1.0) | (reached == left)], axis=1).astype(np.int64)
 
-    ints = [device.empty(m, np.int64) for _ in range(5)]
-    numbers = [device.empty((m, d), np.float64) for _ in range(2)]
     clusters = Clusters(
-        ints[0], ints[1], *numbers, *ints[2:], device.empty(m, np.bool_), device.empty(m, np.float64),
-        device.full(2 * m, -1, np.int64), on_device(device, items.follower), on_device(device, items.points),
-    )  # fmt: skip
+        ident=device.empty(m, np.int64),
+        size=device.empty(m, np.int64),
+        total=device.empty((m, d), np.float64),
+        center=device.empty((m, d), np.float64),
+        first=device.empty(m, np.int64),
+        last=device.empty(m, np.int64),
+        row=device.empty(m, np.int64),
+        is_shaped=device.empty(m, np.bool_),
+        stretch=device.empty(m, np.float64),
+        slot_of=device.full(2 * m, -1, np.int64),
+        follower=on_device(device, items.follower),
+        points=on_device(device, items.points),
+    )
     base = begin[:-1][of_set]
     given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
     device.run(place, m, *(on_device(device, array) for array in given), clusters)

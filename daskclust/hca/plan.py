@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.checks import raise_not_finite
-from daskclust.core.jit import kernel
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
 from daskclust.hca.items import Items, items_of_points, joined, moved, take, with_members, without_members
-from daskclust.hca.level import Level, link_level
+from daskclust.hca.kernels.order import count_members, rank_merges
 from daskclust.hca.kernels.shapes import Rule
+from daskclust.hca.level import Level, link_level
 
 RULES = {
     "thesis": {"scales": 0, "missing": 0, "smallest": 1},
@@ -137,10 +137,8 @@ class HcaPlan:
         n, m = int(items.size.sum()), len(items.ref)
         items = take(items, _by_age(items, history, self.by_groups), device)
         below = len(history.heights)
-        keys = (history.turn, history.label, history.level)
-        if not self.by_groups:
-            keys = (history.turn, history.label, history.rank, history.level)
-        order = np.lexsort(keys)
+        ranks = () if self.by_groups else (history.rank,)
+        order = np.lexsort((history.turn, history.label, *ranks, history.level))
         ident = np.empty(below, np.int64)
         ident[order] = n + np.arange(below)
         pairs, heights = [_idents(history.refs[order], ident)], [history.heights[order]]
@@ -166,28 +164,6 @@ class HcaPlan:
 
 _EMPTY = np.empty(0, np.int64)
 _NOTHING = History(np.empty((0, 2), np.int64), np.empty(0), _EMPTY, _EMPTY, _EMPTY, np.empty(0))
-
-
-@kernel
-def count_members(_once, Z):
-    """Write how many points each union has."""
-    n = len(Z) + 1
-    for s in range(len(Z)):
-        total = 0.0
-        for k in range(2):
-            child = np.int64(Z[s, k])
-            total += 1.0 if child < n else Z[child - n, 3]
-        Z[s, 3] = total
-
-
-@kernel
-def rank_merges(i, begin, heights, rank, turn):
-    """Write by which height each merge of set i is ordered: the largest of those up to it."""
-    highest = 0.0
-    for k in range(begin[i] - i, begin[i + 1] - i - 1):
-        highest = max(highest, heights[k])
-        rank[k] = highest
-        turn[k] = k - begin[i] + i
 
 
 def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:

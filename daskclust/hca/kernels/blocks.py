@@ -19,18 +19,21 @@ FAR = np.float32(1e30)  # where empty slots are
 GRAIN = np.float32(2.0**-23)
 
 
+class Boxes(NamedTuple):
+    """Boxes around some clusters each; as many as a multiple of 16, those without any are empty."""
+
+    low: Any  # (d * boxes,) float32, axis by axis
+    high: Any
+    stretch: Any  # (boxes,) float32: smallest of the clusters
+    oldest: Any  # (boxes,): smallest id, or below
+
+
 class Blocks(NamedTuple):
     """Blocks and nodes of slots, and the nearest cluster that each slot knows of."""
 
     place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis
-    low: Any  # (d * blocks,) float32: boxes of blocks, axis by axis
-    high: Any
-    stretch: Any  # (blocks,) float32: smallest of the block's slots
-    oldest: Any  # (blocks,): smallest id, or below
-    node_low: Any  # (d * nodes,) float32: as these four, of nodes
-    node_high: Any
-    node_stretch: Any
-    node_oldest: Any
+    boxes: Boxes  # of blocks
+    nodes: Boxes
     near: Any  # (slots,): a lower bound of the distance to the nearest older cluster
     partner: Any  # (slots,): id of that cluster; while it is alive `near` is its distance
     block_near: Any  # (blocks,): smallest of the block's slots

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.jit import body, kernel
-from daskclust.hca.kernels.blocks import FAR, SIDE, WIDTH, Blocks
+from daskclust.hca.kernels.blocks import FAR, SIDE, WIDTH, Blocks, Boxes
 from daskclust.hca.kernels.clusters import Clusters
 
 SAMPLE = 128  # rows that tell along which axis a part is longest
@@ -126,47 +126,31 @@ def arrange(clusters: Clusters, near: Any = None, partner: Any = None) -> tuple[
     stretch = np.ones(slots, np.float32)
     stretch[:m] = clusters.stretch[:m].astype(np.float32) * DOWN
     oldest = np.where(placed["ident"] < 0, YOUNG, placed["ident"])
-    starts, n_nodes = np.arange(0, m, SIDE), -(-n_blocks // SIDE)
-    width, node_width = -(-n_blocks // WIDTH) * WIDTH, -(-n_nodes // WIDTH) * WIDTH
+    starts = np.arange(0, m, SIDE)
     low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)
-    boxes = low, high, np.minimum.reduceat(stretch, starts), np.minimum.reduceat(oldest, starts)
+    least, first = np.minimum.reduceat(stretch, starts), np.minimum.reduceat(oldest, starts)
+    boxes = _boxes(low, high, least, first)
     starts = starts[::SIDE] // SIDE
-    node_boxes = (
-        np.minimum.reduceat(low, starts),
-        np.maximum.reduceat(high, starts),
-        np.minimum.reduceat(boxes[2], starts),
-        np.minimum.reduceat(boxes[3], starts),
-    )
+    nodes = _boxes(
+        np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), np.minimum.reduceat(least, starts),
+        np.minimum.reduceat(first, starts),
+    )  # fmt: skip
     near = np.full(slots, np.inf) if near is None else moved(near, np.inf)
     partner = np.full(slots, -1) if partner is None else moved(partner, -1)
-    block_near = _padded(near.reshape(-1, SIDE).min(axis=1), width, np.inf)
+    block_near = _padded(near.reshape(-1, SIDE).min(axis=1), np.inf)
     node_near = np.minimum.reduceat(block_near, starts)
-    return clusters, Blocks(
-        np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel(),
-        *_box_arrays(boxes, width),
-        *_box_arrays(node_boxes, node_width),
-        near,
-        partner,
-        block_near,
-        node_near,
-        middle,
-        turn,
-        np.array([scale]),
-    )
+    place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
+    scales = np.array([scale])
+    return clusters, Blocks(place, boxes, nodes, near, partner, block_near, node_near, middle, turn, scales)
 
 
-def _box_arrays(boxes: tuple[Any, ...], width: int) -> tuple[Any, ...]:
-    """Return low and high axis by axis, the least stretch and the oldest id, of as many boxes as lanes take."""
-    low, high, stretch, oldest = boxes
-    return (
-        _padded(low, width, np.inf).T.ravel(),
-        _padded(high, width, -np.inf).T.ravel(),
-        _padded(stretch, width, 1.0),
-        _padded(oldest, width, YOUNG),
-    )
+def _boxes(low: Any, high: Any, stretch: Any, oldest: Any) -> Boxes:
+    """Return boxes axis by axis, of as many as lanes take."""
+    low, high = _padded(low, np.inf).T.ravel(), _padded(high, -np.inf).T.ravel()
+    return Boxes(low, high, _padded(stretch, 1.0), _padded(oldest, YOUNG))
 
 
-def _padded(values: Any, size: int, empty: Any) -> Any:
-    result = np.full((size, *values.shape[1:]), empty, values.dtype)
+def _padded(values: Any, empty: Any) -> Any:
+    result = np.full((-(-len(values) // WIDTH) * WIDTH, *values.shape[1:]), empty, values.dtype)
     result[: len(values)] = values
     return result

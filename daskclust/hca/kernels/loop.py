@@ -57,20 +57,20 @@ def keep_least(slot, blocks):
 def put(clusters, blocks, slot, d):
     """Write the coordinates of a slot's cluster, and widen its block and node."""
     block, node = slot // SIDE, slot // (SIDE * SIDE)
-    width, node_width = len(blocks.stretch), len(blocks.node_stretch)
+    width, node_width = len(blocks.boxes.stretch), len(blocks.nodes.stretch)
     for f in range(d):
         total = 0.0
         for k in range(d):
             total += (clusters.center[slot, k] - blocks.middle[k]) * blocks.turn[k, f]
         x = np.float32(total)
         blocks.place[(block * d + f) * SIDE + slot % SIDE] = x
-        blocks.low[f * width + block] = min(blocks.low[f * width + block], x)
-        blocks.high[f * width + block] = max(blocks.high[f * width + block], x)
-        blocks.node_low[f * node_width + node] = min(blocks.node_low[f * node_width + node], x)
-        blocks.node_high[f * node_width + node] = max(blocks.node_high[f * node_width + node], x)
+        blocks.boxes.low[f * width + block] = min(blocks.boxes.low[f * width + block], x)
+        blocks.boxes.high[f * width + block] = max(blocks.boxes.high[f * width + block], x)
+        blocks.nodes.low[f * node_width + node] = min(blocks.nodes.low[f * node_width + node], x)
+        blocks.nodes.high[f * node_width + node] = max(blocks.nodes.high[f * node_width + node], x)
     stretch = np.float32(clusters.stretch[slot]) * DOWN
-    blocks.stretch[block] = min(blocks.stretch[block], stretch)
-    blocks.node_stretch[node] = min(blocks.node_stretch[node], stretch)
+    blocks.boxes.stretch[block] = min(blocks.boxes.stretch[block], stretch)
+    blocks.nodes.stretch[node] = min(blocks.nodes.stretch[node], stretch)
 
 
 @body

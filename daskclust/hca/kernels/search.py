@@ -23,21 +23,21 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
     ident, stretch = clusters.ident[slot], clusters.stretch[slot]
     home, home_node = slot // SIDE, slot // (SIDE * SIDE)
     own = home * d * SIDE + slot % SIDE
-    width, node_width = len(blocks.stretch), len(blocks.node_stretch)
+    width, node_width = len(blocks.boxes.stretch), len(blocks.nodes.stretch)
     for step in range(HOME_BLOCK, node_width // WIDTH):
         first_node, nodes = home_node, np.int64(1)
         if step >= 0:
             first_node = step * WIDTH
-            limit = limits(best, stretch, load(blocks.node_stretch, first_node, WIDTH), scale, d)
-            nodes = bits_of(gap2(place, own, blocks.node_low, blocks.node_high, first_node, node_width, d) <= limit)
+            limit = limits(best, stretch, load(blocks.nodes.stretch, first_node, WIDTH), scale, d)
+            nodes = bits_of(gap2(place, own, blocks.nodes.low, blocks.nodes.high, first_node, node_width, d) <= limit)
         while nodes:
             node = first_node + lowest_bit(nodes)
             nodes &= nodes - 1
-            if (step >= 0 and node == home_node) or blocks.node_oldest[node] >= ident:
+            if (step >= 0 and node == home_node) or blocks.nodes.oldest[node] >= ident:
                 continue
             for group in range(node * SIDE, min(node * SIDE + SIDE, width), WIDTH):
-                limit = limits(best, stretch, load(blocks.stretch, group, WIDTH), scale, d)
-                near = bits_of(gap2(place, own, blocks.low, blocks.high, group, width, d) <= limit)
+                limit = limits(best, stretch, load(blocks.boxes.stretch, group, WIDTH), scale, d)
+                near = bits_of(gap2(place, own, blocks.boxes.low, blocks.boxes.high, group, width, d) <= limit)
                 if step < 0 and group == home - home % WIDTH:
                     mine = np.int64(1) << (home % WIDTH)
                     near = mine if step == HOME_BLOCK else near & ~mine
@@ -47,11 +47,11 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
                     block = group + lowest_bit(near)
                     near &= near - 1
                     youngest = partner if best == 0.0 else ident
-                    if blocks.oldest[block] >= youngest:
+                    if blocks.boxes.oldest[block] >= youngest:
                         continue
                     at = block * d * SIDE
                     for part in range(SIDE // WIDTH):
-                        others = blocks.stretch[block]
+                        others = blocks.boxes.stretch[block]
                         reach = limits(best, stretch, others, scale, d)
                         found = within(place, own, at + part * WIDTH, reach, d)
                         while found:
