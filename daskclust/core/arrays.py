@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.jit import SIMULATED, Kernel, kernel
+from daskclust.core.jit import SIMULATED, Kernel, TeamKernel, kernel
 
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
 
@@ -139,6 +139,10 @@ class Cuda:
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
         kernel.launch(n, *args, stream=current_stream())
+
+    def run_teams(self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any) -> None:
+        """Let teams of so many blocks run a kernel; those of more than one block must all fit on the device."""
+        kernel.launch_teams(teams, blocks, threads, *args, stream=current_stream())
 
     def running_sum(self, values: Any, sums: Any) -> None:
         from daskclust.core.scan import running_sum

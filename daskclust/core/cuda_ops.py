@@ -163,9 +163,9 @@ def team_barrier(blocks, arrived):
     if blocks > 1:
         if cuda.threadIdx.x == 0:
             cuda.threadfence()
-            before = cuda.atomic.add(arrived, 0, 1)
-            wanted = before - before % blocks + blocks  # counts go up and up, and may wrap around
-            while wanted - cuda.atomic.add(arrived, 0, 0) > 0:
+            before = types.uint32(cuda.atomic.add(arrived, 0, 1))
+            wanted = before - before % types.uint32(blocks) + types.uint32(blocks)
+            while types.uint32(cuda.atomic.add(arrived, 0, 0)) < wanted:
                 pass
             cuda.threadfence()
         cuda.syncthreads()

@@ -289,7 +289,8 @@ def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
 
 
 def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
-    team, size = cuda.blockIdx.x // blocks, blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    team = np.uint32(cuda.blockIdx.x) // np.uint32(blocks)  # type: ignore[name-defined]  # noqa: F821
+    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
     body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
 
 

@@ -36,13 +36,12 @@ def on_device(device: Host | Cuda, array: Any) -> Any:
     return device.argument(array) if is_cuda(array) else device.from_host(array)
 
 
-def take(items: Items, rows: NDArray[np.int64], device: Host | Cuda) -> Items:
-    """Return some items; `device` is where their sums are."""
+def take(items: Items, rows: NDArray[np.int64]) -> Items:
+    """Return some items; members stay as they are."""
+    ref, size, first, last = (array[rows] for array in (items.ref, items.size, items.first, items.last))
+    total = device_of(items.total).take(items.total, rows)
     scatter = items.scatter[rows] if len(items.scatter) else items.scatter
-    return items._replace(
-        ref=items.ref[rows], size=items.size[rows], total=device.take(items.total, rows), scatter=scatter,
-        first=items.first[rows], last=items.last[rows],
-    )  # fmt: skip
+    return items._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
 
 
 def joined(items: Items, others: Items) -> Items:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, current_stream, multiprocessors
+from daskclust.core.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.jit import SIMULATED, in_threads, one_thread, thread_count
 from daskclust.hca.items import Items, on_device
 from daskclust.hca.kernels.blocks import SIDE
@@ -27,7 +27,7 @@ from daskclust.hca.kernels.union import Merges
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 96  # clusters of a set whose pairs are all looked at
 BATCH = 1 << 14  # clusters of small sets that are one task
-THREADS = 32 if SIMULATED else 256  # of a block
+THREADS = 8 if SIMULATED else 256  # of a block
 LARGE = 4096  # clusters of a set that takes a whole device
 CUDA_BATCH = 1 << 20  # clusters of sets that are on a device at once
 _ONE_GRID = threading.Lock()
@@ -204,6 +204,6 @@ def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda) -> None:
         device.from_host(np.zeros((sets, 1), np.int32)), blocks, threads,
     )  # fmt: skip
     with _ONE_GRID:  # two grids that wait for their own blocks would wait for each other's place
-        link_sets.launch_teams(sets, blocks, threads, rule, *tables[:4], desk, stream=current_stream())
+        device.run_teams(link_sets, sets, blocks, threads, rule, *tables[:4], desk)
         if blocks > 1:
             device.to_host(tables.merges.state)

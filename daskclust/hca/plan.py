@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.arrays import Cuda, Host, device_of
 from daskclust.core.checks import raise_not_finite
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
@@ -115,7 +115,7 @@ class HcaPlan:
         if not len(chosen):
             return items, history, labels
         begin = np.concatenate([[0], np.cumsum(sizes[taken])])
-        members = take(items, chosen, device)
+        members = take(items, chosen)
         found = link_level(members, begin, self.rule, device)
         mine = _as_history(found, begin, members.ref, len(history.heights), level, label[chosen][begin[:-1]])
         # items stay in the order of their ids, by which ties break: first those that were there, then the new roots
@@ -125,7 +125,7 @@ class HcaPlan:
             -1 - len(history.heights) - last, np.add.reduceat(members.size, begin[:-1]), found.total, found.scatter,
             found.first, found.last, items.follower, items.points,
         )  # fmt: skip
-        items = joined(take(items, left, device), take(new, roots, HOST))
+        items = joined(take(items, left), take(new, roots))
         labels = np.concatenate([labels[left], labels[chosen][begin[:-1]][roots]])
         history = History(*(np.concatenate(pair) for pair in zip(history, mine, strict=True)))
         return items, history, labels
@@ -135,7 +135,7 @@ class HcaPlan:
         items, history = _together(frontiers)
         device = device_of(items.total)
         n, m = int(items.size.sum()), len(items.ref)
-        items = take(items, _by_age(items, history, self.by_groups), device)
+        items = take(items, _by_age(items, history, self.by_groups))
         below = len(history.heights)
         ranks = () if self.by_groups else (history.rank,)
         order = np.lexsort((history.turn, history.label, *ranks, history.level))

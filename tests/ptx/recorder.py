@@ -39,6 +39,10 @@ def make_recorder():
             self.launched.append((kernel, args))
             kernel.run(n, *args)
 
+        def run_teams(self, kernel, teams, blocks, threads, *args):
+            self.launched.append((kernel, args))
+            kernel.run(teams, *args, grain=1)
+
         def running_sum(self, values, sums):
             self.launched.append(("running_sum", (values, sums)))
             np.cumsum(values, out=sums, dtype=np.int32)

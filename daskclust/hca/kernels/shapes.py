@@ -133,7 +133,7 @@ def widest(matrix, spare, d):
             total = 0.0
             for k in range(d):
                 total += times(spare[i, k], spare[j, k])
-            norm += times(total, total) * (1.0 if i == j else 2.0)
+            norm += times(times(total, total), 1.0 if i == j else 2.0)
     return square_root(square_root(square_root(norm)))
 
 

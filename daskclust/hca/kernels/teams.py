@@ -154,7 +154,7 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
         value, first, second = np.inf, NOBODY, NOBODY
         k = rank
         while k < slots:
-            if own.ident[k] >= 0 and near[k] <= value:
+            if near[k] < np.inf and near[k] <= value:  # infinite for the oldest and for empty slots
                 known = partner[k]
                 if known < 0 or own.slot_of[known] < 0:
                     known = np.int64(-1)  # it has to look anew, before any pair of this distance
@@ -177,7 +177,7 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
         value, first = nearest_of(rank, size, slot, rule, own, room, d)
         value, first, _ = agree(i, rank, size, turn, value, first, first, desk)
         turn ^= 1
-        if slot % size == rank:
+        if np.uint32(slot) % np.uint32(size) == np.uint32(rank):  # 32 bits: GPUs have no 64-bit division
             near[slot], partner[slot] = value, first
 
 
