@@ -25,7 +25,7 @@ from daskclust.hca.kernels.teams import Desk, Sets, link_sets
 from daskclust.hca.kernels.union import Merges
 
 FEW = 256  # clusters that are not given new slots any more
-SMALL = 96  # clusters of a set whose pairs are all looked at
+SMALL = 160  # clusters of a set whose pairs are all looked at
 BATCH = 1 << 14  # clusters of small sets that are one task
 THREADS = 8 if SIMULATED else 256  # of a block
 LARGE = 4096  # clusters of a set that takes a whole device

@@ -14,6 +14,8 @@ from daskclust.hca.kernels.clusters import Clusters
 SAMPLE = 128  # rows that tell along which axis a part is longest
 YOUNG = np.int64(1) << 62  # later than any id
 DOWN = np.float32(1.0 - 2.0**-20)  # stretches are rounded down
+HIGHEST = 1e30  # stretch that is told from larger ones
+SMALLEST = 1e-290  # radius that coordinates are scaled by
 BY_SLOT = ("ident", "size", "total", "center", "first", "last", "row", "is_shaped", "stretch")
 
 
@@ -94,7 +96,7 @@ def principal_axes(center: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     extent = np.abs(sample).max(initial=0.0) or 1.0
     _, axes = np.linalg.eigh(sample.T / extent @ (sample / extent))
     radius = np.sqrt(((center - middle) ** 2).sum(axis=1)).max(initial=0.0)
-    scale = 1.0 / radius if radius > 0 else 1.0
+    scale = 1.0 / radius if radius > SMALLEST else 1.0
     return middle, np.ascontiguousarray(axes[:, ::-1]) * scale, scale
 
 
@@ -124,7 +126,7 @@ def arrange(clusters: Clusters, near: Any = None, partner: Any = None) -> tuple[
     place = np.full((slots, d), FAR, np.float32)
     place[:m] = rows
     stretch = np.ones(slots, np.float32)
-    stretch[:m] = clusters.stretch[:m].astype(np.float32) * DOWN
+    stretch[:m] = np.minimum(clusters.stretch[:m], HIGHEST).astype(np.float32) * DOWN
     oldest = np.where(placed["ident"] < 0, YOUNG, placed["ident"])
     starts = np.arange(0, m, SIDE)
     low, high = np.minimum.reduceat(rows, starts), np.maximum.reduceat(rows, starts)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskclust.core.jit import body, kernel
 from daskclust.hca.kernels.blocks import FAR, SIDE
-from daskclust.hca.kernels.layout import DOWN
+from daskclust.hca.kernels.layout import DOWN, HIGHEST
 from daskclust.hca.kernels.search import find_nearest
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
 
@@ -68,7 +68,7 @@ def put(clusters, blocks, slot, d):
         blocks.boxes.high[f * width + block] = max(blocks.boxes.high[f * width + block], x)
         blocks.nodes.low[f * node_width + node] = min(blocks.nodes.low[f * node_width + node], x)
         blocks.nodes.high[f * node_width + node] = max(blocks.nodes.high[f * node_width + node], x)
-    stretch = np.float32(clusters.stretch[slot]) * DOWN
+    stretch = np.float32(min(clusters.stretch[slot], HIGHEST)) * DOWN
     blocks.boxes.stretch[block] = min(blocks.boxes.stretch[block], stretch)
     blocks.nodes.stretch[node] = min(blocks.nodes.stretch[node], stretch)
 
