@@ -34,8 +34,8 @@ class Blocks(NamedTuple):
     place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis
     boxes: Boxes  # of blocks
     nodes: Boxes
-    near: Any  # (slots,): a lower bound of the distance to the nearest older cluster
-    partner: Any  # (slots,): id of that cluster; while it is alive `near` is its distance
+    near: Any  # (slots, k): distances of the k nearest older clusters when last looked for; lower bounds of those now
+    partner: Any  # (slots, k): ids of those clusters
     block_near: Any  # (blocks,): smallest of the block's slots
     node_near: Any  # (nodes,)
     middle: Any  # (d,): of the coordinates
@@ -52,13 +52,12 @@ def limits(best, stretch, others, scale, d):
 
 
 @body
-def gap2(place, own, low, high, first, width, d):
+def gap2(place, own, boxes, first, width, d):
     """Squared distances of boxes `first` to `first` + 15 from the slot whose coordinates are at `own`."""
-    total = load(low, first, WIDTH)
-    total = total - total
+    total = like(load(boxes.low, first, WIDTH), 0.0)
     for f in range(d):
         x = place[np.uint64(own + f * SIDE)]
-        left, right = load(low, first + f * width, WIDTH), load(high, first + f * width, WIDTH)
+        left, right = load(boxes.low, first + f * width, WIDTH), load(boxes.high, first + f * width, WIDTH)
         below, above = left - x, like(left, x) - right
         beyond = select(below > above, below, above)
         beyond = select(beyond > like(left, 0.0), beyond, like(left, 0.0))

@@ -100,7 +100,7 @@ def principal_axes(center: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     return middle, np.ascontiguousarray(axes[:, ::-1]) * scale, scale
 
 
-def arrange(clusters: Clusters, near: Any = None, partner: Any = None) -> tuple[Clusters, Blocks]:
+def arrange(clusters: Clusters, near: Any, partner: Any) -> tuple[Clusters, Blocks]:
     """Give the clusters that there are new slots; return them and their blocks."""
     alive = np.flatnonzero(clusters.ident >= 0)
     m, d = len(alive), clusters.center.shape[1]
@@ -137,9 +137,8 @@ def arrange(clusters: Clusters, near: Any = None, partner: Any = None) -> tuple[
         np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), np.minimum.reduceat(least, starts),
         np.minimum.reduceat(first, starts),
     )  # fmt: skip
-    near = np.full(slots, np.inf) if near is None else moved(near, np.inf)
-    partner = np.full(slots, -1) if partner is None else moved(partner, -1)
-    block_near = _padded(near.reshape(-1, SIDE).min(axis=1), np.inf)
+    near, partner = moved(near, np.inf), moved(partner, -1)
+    block_near = _padded(near[:, 0].reshape(-1, SIDE).min(axis=1), np.inf)
     node_near = np.minimum.reduceat(block_near, starts)
     place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
     scales = np.array([scale])

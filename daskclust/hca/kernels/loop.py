@@ -11,7 +11,7 @@ import numpy as np
 from daskclust.core.jit import body, kernel
 from daskclust.hca.kernels.blocks import FAR, SIDE
 from daskclust.hca.kernels.layout import DOWN, HIGHEST
-from daskclust.hca.kernels.search import find_nearest
+from daskclust.hca.kernels.search import NOBODY, find_nearest, forget
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
 
 
@@ -29,9 +29,9 @@ def next_pair(clusters, blocks):
             if blocks.block_near[block] != least:
                 continue
             for k in range(block * SIDE, block * SIDE + SIDE):
-                if blocks.near[k] != least:
+                if blocks.near[k, 0] != least:
                     continue
-                known = blocks.partner[k]
+                known = blocks.partner[k, 0]
                 if known < 0 or clusters.slot_of[known] < 0:
                     return k, np.int64(-1)
                 if slot < 0 or known < partner or (known == partner and clusters.ident[k] < clusters.ident[slot]):
@@ -45,7 +45,7 @@ def keep_least(slot, blocks):
     block, node = slot // SIDE, slot // (SIDE * SIDE)
     least = np.inf
     for k in range(block * SIDE, block * SIDE + SIDE):
-        least = min(least, blocks.near[np.uint64(k)])
+        least = min(least, blocks.near[np.uint64(k), np.uint64(0)])
     blocks.block_near[block] = least
     least = np.inf
     for k in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
@@ -78,8 +78,31 @@ def clear(blocks, slot, d):
     """Empty a slot."""
     for f in range(d):
         blocks.place[((slot // SIDE) * d + f) * SIDE + slot % SIDE] = FAR
-    blocks.near[slot] = np.inf
+    forget(slot, blocks)
     keep_least(slot, blocks)
+
+
+@body
+def next_known(slot, clusters, blocks):
+    """Cross out the nearest clusters that a slot knows of and that were merged; return whether one is left.
+
+    It is the nearest now, as what is older than a cluster becomes fewer only.
+    """
+    known = blocks.near.shape[1]
+    gone = 0
+    while gone < known:
+        ident = blocks.partner[slot, gone]
+        if ident >= 0 and ident < NOBODY and clusters.slot_of[ident] >= 0:
+            break
+        gone += 1
+    if gone == known:
+        return False
+    for j in range(known):
+        if j + gone < known:
+            blocks.near[slot, j], blocks.partner[slot, j] = blocks.near[slot, j + gone], blocks.partner[slot, j + gone]
+        else:
+            blocks.near[slot, j], blocks.partner[slot, j] = np.inf, -1
+    return True
 
 
 @kernel
@@ -89,7 +112,7 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
     while merges.state[ALIVE] > count:
         slot, other = next_pair(clusters, blocks)
         if other >= 0:
-            height = blocks.near[slot]
+            height = blocks.near[slot, 0]
             gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, d)
             clear(blocks, gone, d)
             begin, end = slot, slot + 1
@@ -102,9 +125,11 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
                     use_shape(rule, clusters, shapes, merges, k, d)
                     put(clusters, blocks, k, d)
                     if switches:
-                        blocks.near[k], blocks.partner[k] = 0.0, -1
+                        forget(k, blocks)
+                        blocks.near[k, 0], blocks.partner[k, 0] = 0.0, -1
                         keep_least(k, blocks)
             if switches:
                 continue
-        find_nearest(slot, rule, clusters, shapes, blocks, d)
+        if other >= 0 or not next_known(slot, clusters, blocks):
+            find_nearest(slot, rule, clusters, shapes, blocks, d)
         keep_least(slot, blocks)
