@@ -170,7 +170,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         columns = {"X": X}
         if labels is not None:
             columns["apriori"] = self._levels(X, labels)
-        self._X = X if is_dask(X) else X[:0]  # for the class and the chunks of results
+        # for the class and the chunks of results; a copy, or all of X would be kept
+        self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
         if is_dask(X):
             result = _lazy(columns, partition).gather(plan)
             self.linkage_ = whole(result, _rows, (n - 1, 4), np.float64)

@@ -22,7 +22,7 @@ from daskclust.hca.kernels.search import find_all
 from daskclust.hca.kernels.sets import close_set, place, shape_roots
 from daskclust.hca.kernels.shapes import Rule, Shapes
 from daskclust.hca.kernels.teams import Desk, Sets, link_sets
-from daskclust.hca.kernels.union import Merges
+from daskclust.hca.kernels.union import ALIVE, REACHED, SWITCHED, Merges
 
 NEIGHBOURS = 1  # nearest clusters that each knows of
 FEW = 256  # clusters that are not given new slots any more
@@ -138,25 +138,35 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     own = slice(begin[0], begin[-1])
     size, begin = items.size[own], begin - begin[0]
     m, sets, d = len(size), len(begin) - 1, items.points.shape[1]
-    of_set = np.repeat(np.arange(sets), np.diff(begin))
+    base = np.repeat(begin[:-1], np.diff(begin))
     has_shapes = len(items.scatter) > 0
-    has_row = (size > 1) & has_shapes
-    rows_given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
-    # a cluster that gets its row later takes as many points as that needs
-    least = max(rule.smallest, 3 if rule.mixes else int(min(np.ceil(rule.threshold), 2.0**62)), 1)
-    rows = np.concatenate([[0], np.cumsum(rows_given + np.diff(begin) // least + 2)])
-    row = np.where(has_row, np.cumsum(has_row) - 1, 0)
-    row = np.where(has_row, row - (np.cumsum(rows_given) - rows_given)[of_set] + rows[:-1][of_set], -1)
-    free, used = _free_rows(rows, rows_given)
-    k, p = int(rows[-1]), d * (d + 1) // 2
-    scatter = np.empty((k, p))
+    row, rows, free, unused = _matrix_rows((size > 1) & has_shapes, begin, rule)
+    scatter = np.empty((rows[-1], d * (d + 1) // 2))
     if has_shapes:
-        scatter[row[has_row]] = items.scatter[own][has_row]
-    reached = np.add.reduceat((size >= rule.threshold) & (size >= rule.smallest), begin[:-1], dtype=np.int64)
-    left = np.diff(begin)
-    state = np.stack([0 * left, left, reached, (rule.threshold <= 1.0) | (reached == left)], axis=1).astype(np.int64)
+        scatter[row[row >= 0]] = items.scatter[own][row >= 0]
+    clusters = _room_for_clusters(m, items, device)
+    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
+    device.run(place, m, *(on_device(device, array) for array in given), clusters)
+    shapes = Shapes(
+        scatter=device.from_host(scatter),
+        whiten=device.empty(scatter.shape, np.float64),
+        unscale=device.empty(len(scatter), np.float64),
+        free=device.from_host(free),
+        unused=device.from_host(unused),
+        matrix=device.empty((sets, d, d), np.float64),
+        factor=device.empty((sets, d, d), np.float64),
+        spare=device.empty((sets, d, d), np.float64),
+    )
+    state = device.from_host(_first_state(size, begin, rule))
+    merges = Merges(device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), state)
+    near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
+    slots = Sets(device.from_host(begin), device.from_host(rows), near, partner)
+    return Tables(slots, clusters, shapes, merges, has_shapes)
 
-    clusters = Clusters(
+
+def _room_for_clusters(m: int, items: Items, device: Host | Cuda) -> Clusters:
+    d = items.points.shape[1]
+    return Clusters(
         ident=device.empty(m, np.int64),
         size=device.empty(m, np.int64),
         total=device.empty((m, d), np.float64),
@@ -170,28 +180,33 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
         follower=on_device(device, items.follower),
         points=on_device(device, items.points),
     )
-    base = begin[:-1][of_set]
-    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
-    device.run(place, m, *(on_device(device, array) for array in given), clusters)
-    shapes = Shapes(
-        device.from_host(scatter), device.empty((k, p), np.float64), device.empty(k, np.float64),
-        device.from_host(free), device.from_host(used), *(device.empty((sets, d, d), np.float64) for _ in range(3)),
-    )  # fmt: skip
-    merges = Merges(device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), device.from_host(state))
-    near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
-    return Tables(
-        Sets(device.from_host(begin), device.from_host(rows), near, partner), clusters, shapes, merges, has_shapes
-    )
 
 
-def _free_rows(rows: NDArray[np.int64], given: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows of each set with those not in use first, and how many these are."""
+def _matrix_rows(has_row: NDArray[np.bool_], begin: NDArray[np.int64], rule: Rule) -> tuple[NDArray[np.int64], ...]:
+    """Return the row of each item, -1 for none, where the rows of each set begin, the free ones and their number."""
+    of_set = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
+    given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
+    # a cluster that gets its row later takes as many points as that needs
+    least = max(rule.smallest, 3 if rule.mixes else int(min(np.ceil(rule.threshold), 2.0**62)))
+    rows = np.concatenate([[0], np.cumsum(given + np.diff(begin) // least + 2)])
+    number = np.cumsum(has_row) - 1 - (np.cumsum(given) - given)[of_set]
+    row = np.where(has_row, rows[:-1][of_set] + number, -1)
+    # the first rows of each set are given; the list of free ones has the others first, and takes from its end
+    unused = np.diff(rows) - given
     of_set = np.repeat(np.arange(len(given)), np.diff(rows))
     place = np.arange(rows[-1]) - rows[:-1][of_set]
-    used = np.diff(rows) - given
-    # the rows from given[i] on are free; they come first, the others behind them
-    free = rows[:-1][of_set] + np.where(place < used[of_set], place + given[of_set], place - used[of_set])
-    return free, used
+    free = rows[:-1][of_set] + np.where(place < unused[of_set], place + given[of_set], place - unused[of_set])
+    return row, rows, free, unused
+
+
+def _first_state(size: NDArray[np.int64], begin: NDArray[np.int64], rule: Rule) -> NDArray[np.int64]:
+    """Return `Merges.state` of each set before any merge."""
+    left = np.diff(begin)
+    reached = np.add.reduceat((size >= rule.threshold) & (size >= rule.smallest), begin[:-1], dtype=np.int64)
+    state: NDArray[np.int64] = np.zeros((len(left), 4), np.int64)
+    state[:, ALIVE], state[:, REACHED] = left, reached
+    state[:, SWITCHED] = (rule.threshold <= 1.0) | (reached == left)
+    return state
 
 
 def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda) -> None:

@@ -36,8 +36,8 @@ class Shapes(NamedTuple):
     scatter: Any  # (k, p): sum of squared deviations from the centroid
     whiten: Any  # (k, p): W
     unscale: Any  # (k,): what W is multiplied by once sizes count
-    free: Any  # (k,): rows that are not in use, and in `used` how many of `free` are taken
-    used: Any  # (1,)
+    free: Any  # (k,): its first elements are the rows that are not in use
+    unused: Any  # (1,): how many these are
     matrix: Any  # (d, d), for the shape that is made
     factor: Any  # (d, d), likewise
     spare: Any  # (d, d), likewise

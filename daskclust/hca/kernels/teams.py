@@ -129,7 +129,7 @@ def own_part(i, sets, clusters, shapes, merges):
         shapes.whiten,
         shapes.unscale,
         shapes.free[sets.rows[i] : sets.rows[i + 1]],
-        shapes.used[i : i + 1],
+        shapes.unused[i : i + 1],
         shapes.matrix[i],
         shapes.factor[i],
         shapes.spare[i],

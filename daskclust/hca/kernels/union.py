@@ -53,15 +53,15 @@ def join_scatter(rule, clusters, shapes, one, other, d):
     if row < 0:
         given = spare
     if given < 0:
-        shapes.used[0] -= 1
-        given = shapes.free[shapes.used[0]]
+        shapes.unused[0] -= 1
+        given = shapes.free[shapes.unused[0]]
         for k in range(shapes.scatter.shape[1]):
             shapes.scatter[given, k] = 0.0
     if row >= 0 and spare >= 0:
         for k in range(shapes.scatter.shape[1]):
             shapes.scatter[row, k] += shapes.scatter[spare, k]
-        shapes.free[shapes.used[0]] = spare
-        shapes.used[0] += 1
+        shapes.free[shapes.unused[0]] = spare
+        shapes.unused[0] += 1
     for turn in range(2):
         slot = one if turn == 0 else other
         if clusters.row[slot] < 0 and clusters.size[slot] > 1:
