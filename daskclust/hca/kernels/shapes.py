@@ -141,7 +141,7 @@ def widest(matrix, spare, d):
 def make_shape(rule, size, center, slot, shapes, row, d):
     """Write W of a cluster from its scatter; return (whether it has one, the least factor by which W stretches)."""
     weight = min(1.0, size / rule.threshold)
-    if size < rule.smallest or (not rule.mixes and (weight < 1.0 or size <= d)):
+    if size < rule.smallest or (weight < 1.0 and not rule.mixes) or (weight == 1.0 and size <= d):
         return False, 1.0
     matrix, factor = shapes.matrix, shapes.factor
     freedom = 1.0 / (size - rule.missing)
