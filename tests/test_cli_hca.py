@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,7 @@ def test_the_installed_command_in_a_pipe(tmp_path):
     assert_printed((done.returncode, done.stdout, done.stderr), expected)
     assert "3,000" in done.stderr
     # what reads may stop; the rest does not fit into the pipe
-    end = "p.stdout.readline(); p.stdout.close(); err = p.stderr.read().decode(); print(p.wait(), 'rror' in err)"
+    end = "p.stdout.readline(); p.stdout.close(); err = p.stderr.read().decode(); print(p.wait(), 'Traceback' in err)"
     words = [*map(str, start), "hca", "data", "0.5"]
     code = f"import subprocess as s; p = s.Popen({words}, stdout=s.PIPE, stderr=s.PIPE); {end}"
     assert run([sys.executable, "-c", code]).stdout == "141 False\n"
@@ -256,6 +257,19 @@ def test_workers_give_the_same(hca, folder, tmp_path):
     told = summary(hca(*arguments, "-o", one, "--workers", 1, "--chunks", 50, "--labels-out", two, "--json"))
     assert_printed(plain, pd.read_parquet(one)[["id1", "id2", "height", "size"]].to_numpy())
     assert told["clusters"] == len(set(pd.read_parquet(two)["label"])) == 3
+
+
+def test_on_a_gpu(hca, cells, folder, monkeypatch):
+    """Without one: what goes to it."""
+    taken = []
+
+    def asarray(values):
+        taken.append(values.shape)
+        return values
+
+    monkeypatch.setattr("daskclust.core.arrays.cupy_module", lambda: SimpleNamespace(asarray=asarray))
+    assert_printed(hca(folder / "data", 30, "--device", "cuda"), MahalanobisHCA(30).fit(cells["X"].values).linkage_)
+    assert taken == [(300, 3)]
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
