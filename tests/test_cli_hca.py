@@ -213,6 +213,8 @@ def test_files_channels_and_transformations(hca, cells, folder, tmp_path):
         expected = linkage_of(folder / name, threshold=30)
         assert_printed(hca(folder / name, 30), expected)
         np.testing.assert_allclose(expected[:, 2], MahalanobisHCA(30).fit(X).linkage_[:, 2], rtol=1e-4)
+    (tmp_path / "table.txt").write_bytes((folder / "cells.csv").read_bytes())
+    assert_printed(hca(tmp_path / "table.txt", 30), linkage_of(folder / "cells.csv", threshold=30))
     some = MahalanobisHCA(30).fit(X[:, [2, 0]]).linkage_
     assert_printed(hca(folder / "cells.parquet", 30, "--channels", "marker_3, marker_1"), some)
     assert_printed(hca(folder / "data", 30, "--channels", "channel_3,channel_1"), some)
