@@ -163,7 +163,7 @@ def test_defaults_of_the_command(command, monkeypatch):
         (("hca", "--min-samples", "3"), "--min-samples is not for the benchmark hca; leave it out"),
         (("hca", "--rate", "1e6"), "--rate is not for the benchmark hca"),
         (("dbscan", "--groups", "2x3"), "--groups is not for the benchmark dbscan"),
-        (("hca", "--groups", "100"), "--groups must be numbers and sizes of apriori clusters, e.g. 100x1000, got '100'"),
+        (("hca", "--groups", "100"), "--groups must be numbers and sizes of clusters, e.g. 100x1000, got '100'"),
         (("hca", "--kinds", "cosmo"), "'cosmo'"),
         (("hca", "--device", "tpu"), "device must be 'cpu' or 'cuda', got 'tpu'"),
         (("hca", "-o", "no/such/folder.json"), "no folder"),

@@ -201,6 +201,6 @@ def _bench_hca(
     try:
         pairs = [(int(number), int(size)) for number, size in (pair.split("x") for pair in groups.split(","))]
     except ValueError:
-        raise ValueError(f"--groups must be numbers and sizes of apriori clusters, e.g. 100x1000, got {groups!r}") from None
+        raise ValueError(f"--groups must be numbers and sizes of clusters, e.g. 100x1000, got {groups!r}") from None
     report = bench_hca(_numbers(sizes), kinds=kinds, groups=pairs, device=device, threads=threads, repeats=repeats)
     return report, hca_markdown(report)
