@@ -180,6 +180,8 @@ def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int)
 
 
 def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> None:
+    if not len(ids):
+        return
     low, high, bad = survey(device, X)
     if bad < len(ids):
         raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
