@@ -9,6 +9,8 @@ from daskclust.bench.events import markdown as events_markdown
 from daskclust.bench.hca import bench_hca
 from daskclust.bench.hca import markdown as hca_markdown
 from daskclust.bench.stream import bench_stream
+from daskclust.bench.thesis import bench_thesis
+from daskclust.bench.thesis import markdown as thesis_markdown
 
 __all__ = [
     "bench_clue",
@@ -16,8 +18,10 @@ __all__ = [
     "bench_events",
     "bench_hca",
     "bench_stream",
+    "bench_thesis",
     "clue_markdown",
     "dbscan_markdown",
     "events_markdown",
     "hca_markdown",
+    "thesis_markdown",
 ]

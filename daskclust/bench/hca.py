@@ -100,7 +100,7 @@ def bench_hca(
     for kind in kinds:
         amounts: Sequence[Any] = groups if kind == "apriori" else sizes
         for amount in amounts:
-            data = _points(kind, amount)
+            data = points_of(kind, amount)
             others = _peers_ms(data) if peers and device == "cpu" and kind != "apriori" else {}
             for number in numbers:
                 what = {"kind": kind, "points": len(data.X), "channels": data.X.shape[1], "threads": number}
@@ -114,7 +114,7 @@ def bench_hca(
     return {"system": "hca", **facts, "runs": runs, "exponents": _exponents(runs)}
 
 
-def _points(kind: str, amount: Any) -> _Data:
+def points_of(kind: str, amount: Any) -> _Data:
     """Return points of a kind: so many, or so many clusters of a size."""
     from daskclust.datasets import apriori_gaussians, cytometry
 

@@ -72,6 +72,7 @@ _NOT_FOR = {
     "dbscan": (*_OF_STREAM, *_OF_TREES),
     "fof": (*_OF_STREAM, *_OF_TREES, "min_samples"),
     "hca": (*_OF_STREAM, "min_samples"),
+    "thesis": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES, "device"),
 }
 _USUAL: dict[str, dict[str, Any]] = {
     "clue": {"sizes": "1e5,3e5,1e6,3e6,1e7"},
@@ -79,6 +80,7 @@ _USUAL: dict[str, dict[str, Any]] = {
     "dbscan": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
     "fof": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
     "hca": {"sizes": "5e3,1e4,2e4,4.4e4", "kinds": "gaussian,cytometry,apriori", "threads": "1,0", "repeats": 3},
+    "thesis": {"sizes": "4.4e4,1e6", "repeats": 1},
 }
 """Defaults of options that differ between benchmarks."""
 
@@ -86,7 +88,8 @@ _USUAL: dict[str, dict[str, Any]] = {
 def bench(
     context: typer.Context,
     system: Annotated[
-        str, typer.Argument(help="clue, events, dbscan, fof, hca, or stream: events online, through a socket.")
+        str,
+        typer.Argument(help="clue, events, dbscan, fof, hca, thesis: more of hca's source; stream: events online."),
     ] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
     sizes: Annotated[str | None, typer.Option(help="Numbers of points.  \\[default: the paper's, or 1e6]")] = None,
@@ -109,7 +112,7 @@ def bench(
     seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
     repeats: Annotated[
         int | None,
-        typer.Option(help="Runs of each size, after a warm-up; the median counts.  \\[default: 7; hca: 3]"),
+        typer.Option(help="Runs of each size, after a warm-up; the median counts.  \\[default: 7; hca: 3; thesis: 1]"),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures as JSON.")] = None,
 ) -> None:
@@ -130,6 +133,8 @@ def bench(
             report, table = _bench_clue(sizes, device, counts[0], repeats)
         elif system == "events":
             report, table = _bench_events(sizes, device, counts, repeats)
+        elif system == "thesis":
+            report, table = _bench_thesis(sizes, counts[0], repeats)
         elif system == "hca":
             report, table = _bench_hca(sizes, kinds.split(","), groups, device, counts, repeats)
         else:
@@ -191,6 +196,16 @@ def _bench_dbscan(
         _numbers(sizes), kinds=kinds, min_samples=min_samples, device=device, threads=threads, repeats=repeats
     )
     return report, dbscan_markdown(report)
+
+
+def _bench_thesis(sizes: str, threads: int, repeats: int) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_thesis, thesis_markdown
+
+    numbers = _numbers(sizes)
+    if len(numbers) != 2:
+        raise ValueError(f"thesis takes the points of single sets and those in apriori clusters, got --sizes {sizes}")
+    report = bench_thesis(numbers[0], total=numbers[1], threads=threads, repeats=repeats)
+    return report, thesis_markdown(report)
 
 
 def _bench_hca(
