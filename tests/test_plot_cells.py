@@ -100,6 +100,25 @@ def test_dendrogram_without_small_clusters(Z: Any, labels: Any) -> None:
     assert len(options(overlay)["xticks"]) == k
 
 
+def test_lazy_hierarchies(cells: xr.Dataset, Z: Any, labels: Any) -> None:
+    lazy, by_chunks = da.from_array(Z, chunks=(50, 4)), da.from_array(labels, chunks=70)
+    for found, expected in (
+        (plot.dendrogram(lazy, labels=by_chunks, min_size=20), plot.dendrogram(Z, labels=labels, min_size=20)),
+        (plot.point_height_scatter(lazy, Z), plot.point_height_scatter(Z, lazy)),
+    ):
+        assert list(by_label(found)) == list(by_label(expected))
+        for name, element in by_label(expected).items():
+            np.testing.assert_array_equal(by_label(found)[name].array(), element.array())
+    rows = plot.channel_medians(cells, by_chunks, Z=lazy).dimension_values("cluster")
+    assert rows.tolist() == plot.channel_medians(cells, labels, Z=Z).dimension_values("cluster").tolist()
+
+
+def test_leaves_are_clusters_of_a_cut(Z: Any) -> None:
+    labels = tree.cut(Z, n_clusters=3, min_size=20)
+    leaves = options(plot.dendrogram(Z, 3, min_size=20))["xticks"]
+    assert sorted(int(words) for _, words in leaves) == sorted(np.bincount(labels[labels >= 0]).tolist())
+
+
 def test_dendrogram_arguments(Z: Any) -> None:
     with pytest.raises(ValueError, match="p must be 1 or more, got 0"):
         plot.dendrogram(Z, 0)
