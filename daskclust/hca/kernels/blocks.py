@@ -17,6 +17,8 @@ SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes
 FAR = np.float32(1e30)  # where empty slots are
 GRAIN = np.float32(2.0**-23)
+HIGHEST = 1e30  # stretch that is told from larger ones
+LOWEST = 1e-30  # distance that is told from smaller ones
 
 
 class Boxes(NamedTuple):
@@ -47,7 +49,8 @@ class Blocks(NamedTuple):
 def limits(best, stretch, others, scale, d):
     """Squares of the distances here above which clusters of stretch `others` are surely farther than `best`."""
     error = GRAIN * np.float32(2.0) * np.float32(np.sqrt(np.float32(d)))  # of coordinates that were rounded
-    reach = np.float32(2.0 * best * scale) / (others + np.float32(stretch)) + error
+    # float32 has a short range: neither 0 / 0 nor inf / inf, and no distance may become too small
+    reach = np.float32(max(2.0 * best * scale, LOWEST)) / (others + np.float32(min(stretch, HIGHEST))) + error
     return times(times(reach, reach), np.float32(1.0) + np.float32(d + 8) * GRAIN)
 
 

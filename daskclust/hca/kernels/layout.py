@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.jit import body, kernel
-from daskclust.hca.kernels.blocks import FAR, SIDE, WIDTH, Blocks, Boxes
+from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE, WIDTH, Blocks, Boxes
 from daskclust.hca.kernels.clusters import Clusters
 
 SAMPLE = 128  # rows that tell along which axis a part is longest
 YOUNG = np.int64(1) << 62  # later than any id
 DOWN = np.float32(1.0 - 2.0**-20)  # stretches are rounded down
-HIGHEST = 1e30  # stretch that is told from larger ones
 SMALLEST = 1e-290  # radius that coordinates are scaled by
 BY_SLOT = ("ident", "size", "total", "center", "first", "last", "row", "is_shaped", "stretch")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.jit import body, kernel
-from daskclust.hca.kernels.blocks import FAR, SIDE
-from daskclust.hca.kernels.layout import DOWN, HIGHEST
+from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
+from daskclust.hca.kernels.layout import DOWN
 from daskclust.hca.kernels.search import NOBODY, find_nearest, forget
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
 

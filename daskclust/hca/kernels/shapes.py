@@ -119,7 +119,16 @@ def invert(factor, scale, whiten, row, d):
 
 @body
 def widest(matrix, spare, d):
-    """Return an upper bound of the largest eigenvalue: of a matrix to the fourth, the root of the Frobenius norm."""
+    """Return an upper bound of the largest eigenvalue: of a matrix to the fourth, the root of the Frobenius norm.
+
+    The matrix is divided by its largest element first, or else its powers leave the range of numbers.
+    """
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, matrix[i, i])
+    for i in range(d):
+        for j in range(d):
+            matrix[i, j] /= largest
     for i in range(d):
         for j in range(i + 1):
             total = 0.0
@@ -134,14 +143,14 @@ def widest(matrix, spare, d):
             for k in range(d):
                 total += times(spare[i, k], spare[j, k])
             norm += times(times(total, total), 1.0 if i == j else 2.0)
-    return square_root(square_root(square_root(norm)))
+    return times(square_root(square_root(square_root(norm))), largest)
 
 
 @body
 def make_shape(rule, size, center, slot, shapes, row, d):
     """Write W of a cluster from its scatter; return (whether it has one, the least factor by which W stretches)."""
     weight = min(1.0, size / rule.threshold)
-    if size < rule.smallest or (not rule.mixes and (weight < 1.0 or size <= d)):
+    if size < rule.smallest or (weight < 1.0 and not rule.mixes) or (weight == 1.0 and size <= d):
         return False, 1.0
     matrix, factor = shapes.matrix, shapes.factor
     freedom = 1.0 / (size - rule.missing)
