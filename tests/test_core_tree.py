@@ -80,19 +80,42 @@ def undone(Z: Array, last: int) -> list[frozenset[int]]:
 
 
 # ----------------------------------------------------------------------------------------------------------------- cuts
+def forks(Z: Array, least: int) -> list[int]:
+    """Return the rows that merge two clusters of at least `least` points."""
+    found = clusters(Z)
+    return [row for row, pair in enumerate(Z[:, :2].astype(int)) if min(len(found[id_]) for id_ in pair) >= least]
+
+
 @given(Z=linkages(), data=st.data())
 def test_cut_by_number(Z: Array, data: Any) -> None:
-    n = len(Z) + 1
+    n, found = len(Z) + 1, clusters(Z)
     k, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, 4))
     np.testing.assert_array_equal(tree.cut(Z, n_clusters=k), labelled(n, undone(Z, k - 1), 1))
-    counts = [sum(len(points) >= least for points in undone(Z, last)) for last in range(n)]
-    if k in counts:
-        labels = tree.cut(Z, n_clusters=k, min_size=least)
-        np.testing.assert_array_equal(labels, labelled(n, undone(Z, counts.index(k)), least))
-        assert labels.max() == k - 1
-    else:
-        with pytest.raises(ValueError, match=f"have at most {max(counts)} clusters"):
+    rows = forks(Z, least)
+    most = len(rows) + 1 if least <= n else 0
+    if k > most:
+        with pytest.raises(ValueError, match=f"have at most {most} clusters.*, got n_clusters = {k}"):
             tree.cut(Z, n_clusters=k, min_size=least)
+        return
+    first = rows[len(rows) + 1 - k] if k > 1 else n - 1
+    partition = undone(Z, n - 1 - first)  # a horizontal cut, and what it takes to pieces of which none is large
+    for row in range(first, n - 1):
+        if max(len(found[int(child)]) for child in Z[row, :2]) < least:
+            partition.append(found[n + row])
+    labels = tree.cut(Z, n_clusters=k, min_size=least)
+    np.testing.assert_array_equal(labels, labelled(n, partition, least))
+    assert labels.max() == k - 1
+
+
+def test_clusters_whose_own_merges_are_late() -> None:
+    """A horizontal cut would take {0, 1, 2, 3} to pieces before {4, 5} and {6, 7} are two; 8 comes late, 9 early."""
+    early = [[6, 7, 0.5, 2], [9, 10, 0.6, 3], [0, 1, 1.0, 2], [4, 5, 1.0, 2], [11, 13, 2.0, 5]]
+    Z = np.array([*early, [2, 12, 3.0, 3], [3, 15, 3.5, 4], [8, 16, 4.0, 5], [14, 17, 9.0, 10]])
+    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, -1, -1, 1, 1, 2, 2, -1, 2]
+    assert tree.cut(Z, n_clusters=2, min_size=2).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
+    assert tree.cut(Z, n_clusters=2, min_size=3).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
+    with pytest.raises(ValueError, match="have at most 3 clusters of at least 2 points, got n_clusters = 4"):
+        tree.cut(Z, n_clusters=4, min_size=2)
 
 
 @given(Z=linkages(), height=st.integers(-1, 52).map(lambda quarter: quarter / 4), least=st.integers(1, 4))
@@ -174,15 +197,15 @@ def test_labels_of_nodes(Z: Array, data: Any) -> None:
 def test_top_of_the_tree(Z: Array, data: Any) -> None:
     n, found = len(Z) + 1, clusters(Z)
     p, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, min(n, 4)))
-    forks = [n + row for row in range(n - 1) if all(len(found[int(child)]) >= least for child in Z[row, :2])]
-    forks = forks[len(forks) + 1 - p :] if p <= len(forks) else forks
+    merges = [n + row for row in forks(Z, least)]
+    merges = merges[len(merges) + 1 - p :] if p <= len(merges) else merges
     top = tree.condense(Z, p, least)
-    k = len(forks) + 1
+    k = len(merges) + 1
     assert k <= p
-    assert top.nodes[k:].tolist() == forks
+    assert top.nodes[k:].tolist() == merges
     tree.check_linkage(top.linkage)
     assert top.linkage.shape == (k - 1, 4)
-    assert top.linkage[:, 2].tolist() == [Z[node - n, 2] for node in forks]
+    assert top.linkage[:, 2].tolist() == [Z[node - n, 2] for node in merges]
     assert top.sizes.tolist() == [len(found[node]) for node in top.nodes]
     assert min(top.sizes) >= least
     leaves = [found[node] for node in top.nodes[:k]]
@@ -197,18 +220,21 @@ def test_top_of_the_tree(Z: Array, data: Any) -> None:
         (row,) = (row for row in range(n - 1) if node in Z[row, :2])
         assert height == Z[row, 2]
         assert found[n + row] > found[top.nodes[branch]]
-        assert not any(found[top.nodes[branch]] < found[other] <= found[n + row] for other in forks)
+        assert not any(found[top.nodes[branch]] < found[other] <= found[n + row] for other in merges)
 
 
 @given(Z=linkages(), data=st.data())
 def test_top_has_the_clusters_of_a_cut(Z: Array, data: Any) -> None:
     n, found = len(Z) + 1, clusters(Z)
-    p = data.draw(st.integers(1, n))
-    top = tree.condense(Z, p)
-    labels = tree.cut(Z, n_clusters=p)
+    least = data.draw(st.integers(1, min(n, 4)))
+    p = data.draw(st.integers(1, len(forks(Z, least)) + 1))
+    top = tree.condense(Z, p, least)
+    labels = tree.cut(Z, n_clusters=p, min_size=least)
     assert [found[node] for node in top.nodes[:p]] == [set(np.flatnonzero(labels == k)) for k in range(p)]
-    assert len(top.noise) == 0
-    assert top.nodes[-1] == 2 * n - 2
+    assert sum(len(found[node]) for node in top.noise) == np.count_nonzero(labels == -1)
+    if least == 1:
+        assert len(top.noise) == 0
+        assert top.nodes[-1] == 2 * n - 2
 
 
 def test_clusters_that_only_fall_to_pieces_stay_whole() -> None:
@@ -217,8 +243,7 @@ def test_clusters_that_only_fall_to_pieces_stay_whole() -> None:
     assert top.nodes.tolist() == [6, 7, 9, 8, 10]
     assert top.linkage.tolist() == [[0, 1, 2.0, 2], [3, 2, 4.0, 3]]
     assert len(top.noise) == 0
-    with pytest.raises(ValueError, match="have at most 2 clusters of at least 2 points, got n_clusters = 3"):
-        tree.cut(Z, n_clusters=3, min_size=2)  # where the merge at 2 is undone, that at 3 is too
+    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, 1, 1, 2, 2]  # merged at 3, after that at 2
     with pytest.raises(ValueError, match="min_size must be at most the number of points, 6, got 7"):
         tree.condense(Z, 3, 7)
 

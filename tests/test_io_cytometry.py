@@ -295,6 +295,16 @@ def test_cells_of_an_fcs_file(tmp_path: Path) -> None:
     assert list(read_cells(path, channels=["CD3"])) == ["X"]
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".fcs"])
+def test_a_transformation_without_cofactor(tmp_path: Path, suffix: str) -> None:
+    """As generators tell it: the values are those of a scale that has no cofactor."""
+    path = tmp_path / f"cells{suffix}"
+    write_cells(cells(transform="arcsinh"), path)
+    ds = read_cells(path)
+    assert ds.attrs["transform"] == "arcsinh"
+    assert ds["X"].attrs["long_name"] == "intensity, arcsinh"
+
+
 def test_paths(tmp_path: Path) -> None:
     for read in (open_fcs, read_cells, read_gmhc):
         with pytest.raises(FileNotFoundError, match="no such file"):

@@ -100,6 +100,25 @@ def test_dendrogram_without_small_clusters(Z: Any, labels: Any) -> None:
     assert len(options(overlay)["xticks"]) == k
 
 
+def test_lazy_hierarchies(cells: xr.Dataset, Z: Any, labels: Any) -> None:
+    lazy, by_chunks = da.from_array(Z, chunks=(50, 4)), da.from_array(labels, chunks=70)
+    for found, expected in (
+        (plot.dendrogram(lazy, labels=by_chunks, min_size=20), plot.dendrogram(Z, labels=labels, min_size=20)),
+        (plot.point_height_scatter(lazy, Z), plot.point_height_scatter(Z, lazy)),
+    ):
+        assert list(by_label(found)) == list(by_label(expected))
+        for name, element in by_label(expected).items():
+            np.testing.assert_array_equal(by_label(found)[name].array(), element.array())
+    rows = plot.channel_medians(cells, by_chunks, Z=lazy).dimension_values("cluster")
+    assert rows.tolist() == plot.channel_medians(cells, labels, Z=Z).dimension_values("cluster").tolist()
+
+
+def test_leaves_are_clusters_of_a_cut(Z: Any) -> None:
+    labels = tree.cut(Z, n_clusters=3, min_size=20)
+    leaves = options(plot.dendrogram(Z, 3, min_size=20))["xticks"]
+    assert sorted(int(words) for _, words in leaves) == sorted(np.bincount(labels[labels >= 0]).tolist())
+
+
 def test_dendrogram_arguments(Z: Any) -> None:
     with pytest.raises(ValueError, match="p must be 1 or more, got 0"):
         plot.dendrogram(Z, 0)
@@ -242,6 +261,35 @@ def test_medians_are_in_the_order_of_the_tree(cells: xr.Dataset, Z: Any, labels:
         assert picture.vdims[0].pprint_label == "median (asinh)"
     with pytest.raises(ValueError, match="Z must be of the same cells, got 339 for 340 labels"):
         plot.channel_medians(cells, labels, Z=hierarchy.linkage(cells["X"].values[1:], "centroid"))
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1], [3, 2, 1, 0], [1, 2, 3, 0], [10, 2, 1, 0]])
+def test_rows_of_medians_have_their_own_names(order: list[int]) -> None:
+    """HoloViews draws rows in another order than it names them, where names are not sorted."""
+    labels = np.sort(order)
+    Z, union = [], int(np.searchsorted(labels, order[0]))
+    for step, label in enumerate(order[1:]):
+        Z.append((union, np.searchsorted(labels, label), step + 1.0, step + 2))
+        union = len(order) + step
+    X = np.stack([labels, labels + 100.0], axis=1)
+    picture = plot.channel_medians(X, labels, Z=Z)
+    axes = hv.render(picture, backend="matplotlib").axes[0]
+    drawn = axes.collections[0].get_array()
+    named = {
+        int(text.get_text().split(":")[0]): drawn[int(y)].tolist()
+        for text, y in zip(axes.get_yticklabels(), axes.get_yticks(), strict=True)
+    }
+    assert named == {label: [label, label + 100] for label in order}
+    from_below = axes.get_ylim()[1] > axes.get_ylim()[0]
+    assert list(named) == (order[::-1] if from_below else order)
+    figure = hv.render(picture, backend="bokeh")
+    source = figure.renderers[0].data_source.data
+    by_name = {
+        (str(a), str(b)): float(c)
+        for a, b, c in zip(source["channel"], source["cluster"], source["median"], strict=True)
+    }
+    assert by_name == {(f"channel {k}", f"{label}: 1"): label + 100 * k for label in order for k in (0, 1)}
+    assert [int(name.split(":")[0]) for name in figure.y_range.factors] == order[::-1], "from bottom to top"
 
 
 def test_scaled_medians(cells: xr.Dataset, labels: Any) -> None:

@@ -18,7 +18,7 @@ import xarray as xr
 import daskclust.core.registration  # noqa: F401 (gives the class its name there)
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT
 
-from . import _clue, _density
+from . import _clue, _density, _hca
 from ._points import LABEL, Name, like_columns, name_of, points_of
 
 if TYPE_CHECKING:
@@ -302,6 +302,81 @@ class ClustAccessor:
         ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
         told = f"linking_length={length:g}" + ("" if b is None else f", b={b:g}")
         return ds.assign_attrs(fof=f"{told}, min_members={min_members}, {_density.words(box, points.axes)}")
+
+    def hca(
+        self,
+        threshold: float | int = 0.5,
+        *,
+        rule: Any = "thesis",
+        distance: Any = "centroid",
+        normalize: bool = False,
+        apriori: Any = ...,
+        noise_label: int = -1,
+        order: Any = "height",
+        n_clusters: int | None = None,
+        height: float | None = None,
+        min_size: int | float = 1,
+        coordinates: Sequence[str] | None = None,
+        partition: str = "auto",
+    ) -> xr.Dataset:
+        """Cluster cells hierarchically by Mahalanobis distances: one call to `daskclust.MahalanobisHCA`.
+
+        Parameters
+        ----------
+        threshold, rule, distance, normalize, noise_label, order
+            As of `daskclust.MahalanobisHCA`.
+        apriori : str, array, int, "kmeans" or None, optional
+            Apriori clusters: the name of a variable of whole numbers along the cells (with several levels, the finest
+            first, one of two dimensions), labels, or what `daskclust.MahalanobisHCA.fit` makes some of. Default: the
+            variable ``apriori`` where the Dataset has it; None: none.
+        n_clusters : int, optional
+            Clusters in ``label``, of at least `min_size` cells. Default: 2, unless `height` is given.
+        height : float, optional
+            Clusters in ``label`` are the largest within which no merge is higher.
+        min_size : int or float, default 1
+            Smaller clusters are noise in ``label``. A float between 0 and 1 is a fraction of all cells.
+        coordinates : sequence of str, optional
+            Variables that are coordinates. Default: ``X`` (cell, channel), or else ``x``, ``y``, and ``z`` where there
+            is no ``layer``.
+        partition : {"auto", "chunks"}, default "auto"
+            How a Dataset of dask arrays is divided for the work, see `daskclust.MahalanobisHCA.fit`; the result is the
+            same.
+
+        Returns
+        -------
+        xarray.Dataset
+            The same variables, coordinates, attributes and chunks, and along the cells ``label`` (int64, noise -1) and
+            ``point_height`` (float64), along ``merge`` the hierarchy as ``linkage`` (merge, linkage_column), which is
+            SciPy's, with ``id1``, ``id2``, ``height`` and ``size`` along the second dimension, and ``is_apriori``
+            (bool), which merges are within apriori clusters. They are lazy where the coordinates are, and replace
+            variables of these names. Parameters are in ``attrs["hca"]``, and as numbers and texts in attributes of
+            ``linkage``, those of the cut in attributes of ``label``.
+
+        Raises
+        ------
+        ValueError
+            For unknown names, for both `n_clusters` and `height`, and as `daskclust.MahalanobisHCA.fit` and
+            `daskclust.MahalanobisHCA.labels`. Unlike there, a Dataset without cells is no error.
+
+        Examples
+        --------
+        >>> from daskclust.datasets import cytometry
+        >>> found = cytometry(500, 4, rng=0).clust.hca(0.1, n_clusters=3, min_size=0.05)
+        >>> int(found["label"].max()) + 1, float(found["linkage"].sel(linkage_column="size")[-1])
+        (3, 500.0)
+        >>> found.attrs["hca"].split(", ")[:3]
+        ['threshold=0.1', 'rule=thesis', 'distance=centroid']
+        """
+        from daskclust.hca.estimator import MahalanobisHCA
+
+        X, dim = _hca.cells_of(self._ds, coordinates)
+        labels, words = _hca.apriori_of(self._ds, apriori, dim)
+        cut = _hca.cut_of(n_clusters, height, min_size, len(X))
+        estimator = MahalanobisHCA(
+            threshold, rule=rule, distance=distance, normalize=normalize, order=order, noise_label=noise_label
+        )
+        results = _hca.results_of(estimator, X, labels, cut, partition)
+        return _hca.with_results(self._ds, results, estimator, dim, cut, words)
 
     def assign(self, estimator: CLUE, *, coordinates: Sequence[str] | None = None, weight: Name = ...) -> xr.Dataset:
         """Return the Dataset with the results of an estimator that was fitted on its points.

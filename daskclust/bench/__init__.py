@@ -6,14 +6,22 @@ from daskclust.bench.dbscan import bench_dbscan
 from daskclust.bench.dbscan import markdown as dbscan_markdown
 from daskclust.bench.events import bench_events
 from daskclust.bench.events import markdown as events_markdown
+from daskclust.bench.hca import bench_hca
+from daskclust.bench.hca import markdown as hca_markdown
 from daskclust.bench.stream import bench_stream
+from daskclust.bench.thesis import bench_thesis
+from daskclust.bench.thesis import markdown as thesis_markdown
 
 __all__ = [
     "bench_clue",
     "bench_dbscan",
     "bench_events",
+    "bench_hca",
     "bench_stream",
+    "bench_thesis",
     "clue_markdown",
     "dbscan_markdown",
     "events_markdown",
+    "hca_markdown",
+    "thesis_markdown",
 ]

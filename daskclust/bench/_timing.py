@@ -13,7 +13,7 @@ from typing import Any
 import numba
 
 from daskclust.core.arrays import HOST, cupy_module
-from daskclust.core.jit import Kernel
+from daskclust.core.jit import Kernel, TeamKernel
 
 
 def nothing_to_wait_for() -> None:
@@ -47,7 +47,8 @@ def kernel_threads(number: int) -> Iterator[None]:
 def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
     """Collect how long each kernel runs while this is open."""
     seconds: dict[str, float] = defaultdict(float)
-    originals: dict[str, Callable[..., None]] = {"run": Kernel.run, "launch": Kernel.launch}
+    kinds = {"run": Kernel, "launch": Kernel, "launch_teams": TeamKernel}
+    originals: dict[str, Callable[..., None]] = {name: getattr(kind, name) for name, kind in kinds.items()}
 
     def timed(original: Callable[..., None]) -> Callable[..., None]:
         def call(self: Kernel, *args: Any, **options: Any) -> None:
@@ -61,11 +62,11 @@ def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
 
     try:
         for name, original in originals.items():
-            setattr(Kernel, name, timed(original))
+            setattr(kinds[name], name, timed(original))
         yield seconds
     finally:
         for name, original in originals.items():
-            setattr(Kernel, name, original)
+            setattr(kinds[name], name, original)
 
 
 def peak_bytes(call: Callable[[], Any]) -> int:

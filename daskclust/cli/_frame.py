@@ -41,7 +41,7 @@ def check_outputs(source: str | Path, outputs: Mapping[str, Path | None], suffix
         raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
 
 
-def show(summary: dict[str, Any], as_json: bool, title: str) -> None:
+def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = console) -> None:
     if as_json:
         print(json.dumps(summary))
         return
@@ -49,8 +49,8 @@ def show(summary: dict[str, Any], as_json: bool, title: str) -> None:
     table.add_column(style="bold")
     table.add_column(justify="right")
     for name, value in summary.items():
-        table.add_row(name.replace("_", " "), f"{value:,}" if isinstance(value, int) else escape(str(value)))
-    console.print(table)
+        table.add_row(name.replace("_", " "), f"{value:,}" if type(value) is int else escape(str(value)))
+    to.print(table)
 
 
 # ------------------------------------------------------------------------------------------------------------- progress

@@ -64,33 +64,65 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
 # --------------------------------------------------------------------------------------------------------------- bench
 _OF_POINTS = ("kinds", "min_samples")
 _OF_STREAM = ("rate", "seconds")
+_OF_TREES = ("groups",)
 _NOT_FOR = {
-    "clue": (*_OF_STREAM, *_OF_POINTS),
-    "events": (*_OF_STREAM, *_OF_POINTS),
-    "stream": ("device", "sizes", "threads", "repeats", *_OF_POINTS),
-    "dbscan": _OF_STREAM,
-    "fof": (*_OF_STREAM, "min_samples"),
+    "clue": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES),
+    "events": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES),
+    "stream": ("device", "sizes", "threads", "repeats", *_OF_POINTS, *_OF_TREES),
+    "dbscan": (*_OF_STREAM, *_OF_TREES),
+    "fof": (*_OF_STREAM, *_OF_TREES, "min_samples"),
+    "hca": (*_OF_STREAM, "min_samples"),
+    "thesis": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES, "device"),
 }
+_USUAL: dict[str, dict[str, Any]] = {
+    "clue": {"sizes": "1e5,3e5,1e6,3e6,1e7"},
+    "events": {"sizes": "4e6"},
+    "dbscan": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
+    "fof": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
+    "hca": {"sizes": "5e3,1e4,2e4,4.4e4", "kinds": "gaussian,cytometry,apriori", "threads": "1,0", "repeats": 3},
+    "thesis": {"sizes": "4.4e4,1e6", "repeats": 1},
+}
+"""Defaults of options that differ between benchmarks."""
 
 
 def bench(
     context: typer.Context,
     system: Annotated[
-        str, typer.Argument(help="clue, events, dbscan, fof, or stream: events online, through a socket.")
+        str,
+        typer.Argument(help="clue, events, dbscan, fof, hca, thesis: more of hca's source; stream: events online."),
     ] = "clue",
     device: Annotated[str, typer.Option(help="cpu, or cuda.")] = "cpu",
     sizes: Annotated[str | None, typer.Option(help="Numbers of points.  \\[default: the paper's, or 1e6]")] = None,
-    threads: Annotated[str, typer.Option(help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.")] = "0",
-    kinds: Annotated[str, typer.Option(help="For dbscan, fof: points.")] = "cosmo,ss2d,ss3d,uniform2d",
+    threads: Annotated[
+        str | None,
+        typer.Option(help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.  \\[default: 0; hca: 1,0]"),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            help="Points. For dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: gaussian,cytometry,apriori.  "
+            "\\[default: all]"
+        ),
+    ] = None,
+    groups: Annotated[
+        str, typer.Option(help="For hca: number and size of apriori clusters, e.g. 100x1000,1000x1000.")
+    ] = "100x1000",
     min_samples: Annotated[str, typer.Option(help="For dbscan: neighbours of core points, e.g. 2,10.")] = "10",
     rate: Annotated[float, typer.Option(help="For stream: hits a second.")] = 10e6,
     seconds: Annotated[float, typer.Option(help="For stream: how long.")] = 60.0,
-    repeats: Annotated[int, typer.Option(help="Runs of each size, after a warm-up; the median counts.")] = 7,
+    repeats: Annotated[
+        int | None,
+        typer.Option(help="Runs of each size, after a warm-up; the median counts.  \\[default: 7; hca: 3; thesis: 1]"),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures as JSON.")] = None,
 ) -> None:
     """Time a system on this machine, on the points of its paper, and print a table in Markdown."""
     from daskclust.core.files import replacing
 
+    given = {"sizes": sizes, "threads": threads, "kinds": kinds, "repeats": repeats}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    usual: dict[str, Any] = {"sizes": "1e6", "threads": "0", "kinds": "", "repeats": 7, **_USUAL.get(system, {})}
+    sizes, threads, kinds, repeats = {**usual, **chosen}.values()
     _check_bench(context, system, device, threads)
     check_writable(output)
     counts = [int(number) for number in threads.split(",")]
@@ -98,12 +130,16 @@ def bench(
         if system == "stream":
             report, table = _bench_stream(rate, seconds)
         elif system == "clue":
-            report, table = _bench_clue(sizes or "1e5,3e5,1e6,3e6,1e7", device, counts[0], repeats)
+            report, table = _bench_clue(sizes, device, counts[0], repeats)
         elif system == "events":
-            report, table = _bench_events(sizes or "4e6", device, counts, repeats)
+            report, table = _bench_events(sizes, device, counts, repeats)
+        elif system == "thesis":
+            report, table = _bench_thesis(sizes, counts[0], repeats)
+        elif system == "hca":
+            report, table = _bench_hca(sizes, kinds.split(","), groups, device, counts, repeats)
         else:
             least = None if system == "fof" else [int(number) for number in min_samples.split(",")]
-            report, table = _bench_dbscan(sizes or "1e6", kinds.split(","), least, device, counts, repeats)
+            report, table = _bench_dbscan(sizes, kinds.split(","), least, device, counts, repeats)
     print(table)
     if output is not None:
         with replacing(output) as stream:
@@ -160,3 +196,26 @@ def _bench_dbscan(
         _numbers(sizes), kinds=kinds, min_samples=min_samples, device=device, threads=threads, repeats=repeats
     )
     return report, dbscan_markdown(report)
+
+
+def _bench_thesis(sizes: str, threads: int, repeats: int) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_thesis, thesis_markdown
+
+    numbers = _numbers(sizes)
+    if len(numbers) != 2:
+        raise ValueError(f"thesis takes the points of single sets and those in apriori clusters, got --sizes {sizes}")
+    report = bench_thesis(numbers[0], total=numbers[1], threads=threads, repeats=repeats)
+    return report, thesis_markdown(report)
+
+
+def _bench_hca(
+    sizes: str, kinds: list[str], groups: str, device: str, threads: list[int], repeats: int
+) -> tuple[dict[str, Any], str]:
+    from daskclust.bench import bench_hca, hca_markdown
+
+    try:
+        pairs = [(int(number), int(size)) for number, size in (pair.split("x") for pair in groups.split(","))]
+    except ValueError:
+        raise ValueError(f"--groups must be numbers and sizes of clusters, e.g. 100x1000, got {groups!r}") from None
+    report = bench_hca(_numbers(sizes), kinds=kinds, groups=pairs, device=device, threads=threads, repeats=repeats)
+    return report, hca_markdown(report)

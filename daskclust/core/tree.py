@@ -167,7 +167,8 @@ def cut(
     Z : array_like, shape (n - 1, 4)
         SciPy's linkage.
     n_clusters : int, optional
-        Undo the last merges, in the order of rows, until there are so many clusters of at least `min_size` points.
+        Number of clusters, without noise: the last merges, in the order of rows, of two clusters that both have
+        `min_size` points are undone.
     height : float, optional
         Clusters are the largest subtrees in which no merge is higher. Give this or `n_clusters`.
     min_size : int or float, default 1
@@ -181,13 +182,17 @@ def cut(
     Raises
     ------
     ValueError
-        For what is no linkage, for both or neither of `n_clusters` and `height`, and where no cut has so many clusters.
+        For what is no linkage, for both or neither of `n_clusters` and `height`, and where the hierarchy has fewer
+        clusters than `n_clusters`.
 
     Notes
     -----
     O(n). With `height` the partition is that of `scipy.cluster.hierarchy.fcluster` with ``criterion="distance"``. With
-    `n_clusters` there are exactly so many, where `fcluster` gives fewer if heights are equal or invert. With `min_size`
-    the number may fall again further down, where clusters fall into noise: the cut is the first from the top.
+    `n_clusters` there are exactly so many, where `fcluster` gives fewer if heights are equal or invert.
+
+    With `n_clusters` and `min_size` the clusters are the leaves of `condense`, and it is no horizontal cut: small
+    clusters that joined a large one after the earliest of the undone merges are noise; a large cluster, however late
+    its last merge, is never taken to pieces that are all too small.
 
     Examples
     --------
@@ -200,13 +205,23 @@ def cut(
     array([0, 0, 0, 0])
     >>> cut(Z, height=1.5, min_size=2)
     array([-1,  0,  0, -1])
+    >>> cut([[0, 1, 1.0, 2], [2, 3, 1.5, 2], [6, 4, 2.0, 3], [7, 8, 4.0, 5], [5, 9, 9.0, 6]], n_clusters=2, min_size=2)
+    array([ 0,  0,  1,  1,  0, -1])
     """
     Z = check_linkage(Z)
     if (n_clusters is None) == (height is None):
         raise ValueError(f"give n_clusters or height, and not both: got n_clusters={n_clusters!r}, height={height!r}")
     least = least_size(min_size, len(Z) + 1)
     if height is None:
-        kept = np.arange(len(Z)) < _first_undone(Z, check_whole("n_clusters", n_clusters, 1), least)
+        n_clusters = check_whole("n_clusters", n_clusters, 1)
+        forks, undone = _last_forks(Z, n_clusters, least)
+        most = len(forks) + 1 if least <= len(Z) + 1 else 0
+        if most < n_clusters:
+            of_size = f" of at least {least} points" if least > 1 else ""
+            raise ValueError(
+                f"the {len(Z) + 1} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}"
+            )
+        kept = ~undone
     else:
         if math.isnan(height):
             raise ValueError(f"height must be a number, got {height!r}")
@@ -307,8 +322,7 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
 
     Notes
     -----
-    O(n). Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)``, but those that no merge of the top is
-    part of stay whole where that cut takes them to pieces which are all too small.
+    O(n). Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)`` where there are so many.
 
     Examples
     --------
@@ -323,17 +337,15 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     least, p = least_size(min_size, n), check_whole("p", p, 1)
     if least > n:
         raise ValueError(f"min_size must be at most the number of points, {n}, got {min_size!r}")
-    is_large = (sizes >= least)[children]
-    merges = np.flatnonzero(is_large.all(axis=1))[-(p - 1) :] if p > 1 else np.empty(0, np.int64)
-    rows = np.arange(n - 1)
-    is_undone = (rows >= merges.min(initial=n)) & is_large.any(axis=1)
+    merges, is_undone = _last_forks(Z, p, least)
     number = _labelled(Z, ~is_undone, least)[1]
     leaves = np.flatnonzero(number >= 0)
     leaves = leaves[np.argsort(number[leaves])]
     kernels.fold.run(1, children, is_undone, len(leaves), number)
     sides = number[children]
-    joins = np.flatnonzero(is_undone & ~is_large.all(axis=1))
-    noise = children[joins][~is_large[joins]]
+    is_small = (sizes < least)[children]
+    joins = np.flatnonzero(is_undone & is_small.any(axis=1))
+    noise = children[joins][is_small[joins]]
     linkage = np.column_stack([sides[merges], Z[merges, 2], np.ones(len(merges))])
     counts = np.ones(len(leaves) + len(merges), np.int64)
     kernels.add_sizes.run(1, sides[merges], len(leaves), counts)
@@ -405,24 +417,17 @@ def _sizes(Z: Float) -> Ids:
     return np.concatenate([np.ones(len(Z) + 1, np.int64), Z[:, 3].astype(np.int64)])
 
 
-def _counts_from_top(Z: Float, least: int) -> Ids:
-    """Return how many clusters of at least `least` points there are with 0, 1, ... of the last merges undone."""
-    is_large = (_sizes(Z) >= least).astype(np.int64)
-    more = is_large[_children(Z)].sum(axis=1) - is_large[len(Z) + 1 :]
-    counts: Ids = is_large[-1] + np.concatenate([[0], np.cumsum(more[::-1])])
-    return counts
+def _last_forks(Z: Float, most: int, least: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
+    """Return the last `most` - 1 rows that merge two clusters of `least` points, and whether each row is undone.
 
-
-def _first_undone(Z: Float, n_clusters: int, least: int) -> int:
-    """Return the row from which on merges are undone; each changes the number of clusters by at most one."""
-    counts = _counts_from_top(Z, least)
-    reached = counts >= n_clusters
-    if not reached.any():
-        of_size = f" of at least {least} points" if least > 1 else ""
-        raise ValueError(
-            f"the {len(Z) + 1} points have at most {counts.max()} clusters{of_size}, got n_clusters = {n_clusters}"
-        )
-    return len(Z) - int(np.argmax(reached))
+    Those are, and from the earliest on merges of a large cluster with a small one, which is noise; merges of two small
+    ones are not. What is undone is closed upward.
+    """
+    is_large = (_sizes(Z) >= least)[_children(Z)]
+    rows = np.arange(len(Z))
+    forks = np.flatnonzero(is_large.all(axis=1))
+    forks = forks[max(0, len(forks) - (most - 1)) :]
+    return forks, (rows >= forks.min(initial=len(Z))) & is_large.any(axis=1)
 
 
 def _labelled(Z: Float, kept: npt.NDArray[np.bool_], least: int) -> tuple[Ids, Ids]:

@@ -187,7 +187,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         n_clusters : int, optional
-            Undo the last merges until there are so many clusters of at least `min_size` points.
+            Undo the last ``n_clusters - 1`` merges of two clusters that both have at least `min_size` points, and what
+            comes after the first of them.
         height : float, optional
             Clusters are the largest within which no merge is higher. Give this or `n_clusters`.
         min_size : int or float, default 1
@@ -202,7 +203,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            For both or neither of `n_clusters` and `height`, and where no cut has so many clusters.
+            For both or neither of `n_clusters` and `height`, and where the hierarchy has fewer such clusters.
         """
         check_is_fitted(self, "linkage_")
         return self._of_points(tree.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)

@@ -16,7 +16,7 @@ from daskclust.core.jit import SIMULATED, in_threads, one_thread, thread_count
 from daskclust.hca.items import Items, on_device
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
-from daskclust.hca.kernels.layout import arrange
+from daskclust.hca.kernels.layout import arrange, principal_axes
 from daskclust.hca.kernels.loop import merge_down_to
 from daskclust.hca.kernels.search import find_all
 from daskclust.hca.kernels.sets import close_set, place, shape_roots
@@ -118,7 +118,8 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
     shapes = shapes._replace(matrix=shapes.matrix[0], factor=shapes.factor[0], spare=shapes.spare[0])
     merges = merges._replace(state=merges.state[0])
     m = len(clusters.ident)
-    clusters, blocks = arrange(clusters, np.full((m, NEIGHBOURS), np.inf), np.full((m, NEIGHBOURS), -1))
+    axes = principal_axes(clusters.center)
+    clusters, blocks = arrange(clusters, np.full((m, NEIGHBOURS), np.inf), np.full((m, NEIGHBOURS), -1), axes)
     find_all.run(len(clusters.ident), rule, clusters, shapes, blocks, grain=64)
     least = blocks.near[:, 0].reshape(-1, SIDE).min(axis=1)
     blocks.block_near[: len(least)] = least
@@ -128,7 +129,7 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
         left = int(0.6 * left) if left > FEW else 1
         merge_down_to.run(1, left, rule, clusters, shapes, blocks, merges)
         if left > 1:
-            clusters, blocks = arrange(clusters, blocks.near, blocks.partner)
+            clusters, blocks = arrange(clusters, blocks.near, blocks.partner, axes)
     sets = tables.sets._replace(begin=np.array([0, len(merges.heights) + 1]))
     return tables._replace(sets=sets, clusters=clusters)
 

@@ -277,6 +277,6 @@ def cells_dataset(
 
 def long_name(attrs: Mapping[str, Any]) -> str:
     """Return what the values are, by the attributes of their data set."""
-    if attrs.get("transform") == "arcsinh":
-        return f"intensity, arcsinh(x / {attrs.get('cofactor'):g})"
-    return "intensity"
+    if attrs.get("transform") != "arcsinh":
+        return "intensity"
+    return f"intensity, arcsinh(x / {attrs['cofactor']:g})" if "cofactor" in attrs else "intensity, arcsinh"

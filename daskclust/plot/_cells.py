@@ -196,14 +196,24 @@ def channel_medians(
     ]
     picture = hv.HeatMap(cells, ["channel", "cluster"], [vdim])
     low, high = float(medians.min()), float(medians.max())
-    both = {"cmap": "viridis", "colorbar": True, "clim": (low, high if high > low else low + 1.0), "invert_yaxis": True}
+    both: dict[str, Any] = {"cmap": "viridis", "colorbar": True, "clim": (low, high if high > low else low + 1.0)}
     both |= {"xrotation": 90, "xlabel": "", "ylabel": "cluster: cells", "clabel": vdim.pprint_label}
     count = int((numbers >= 0).sum())
     both |= {"title": f"{len(there):,} cells, {count:,} clusters"}
     width, height = max(8, len(names)), max(6, len(rows))
+    # HoloViews sorts rows for matplotlib, from the last to the first if they are not in the order of their names, and
+    # would write the names beside them unsorted
+    drawn = picture.gridded.dimension_values("cluster", expanded=False).tolist()
     each: dict[str, dict[str, Any]] = {
-        "bokeh": {"frame_width": 2 * _ROW * width, "frame_height": _ROW * height, "tools": ["hover"]},
+        "bokeh": {
+            "frame_width": 2 * _ROW * width,
+            "frame_height": _ROW * height,
+            "tools": ["hover"],
+            "invert_yaxis": True,
+        },
         "matplotlib": {
+            "yticks": list(enumerate(drawn)),
+            "invert_yaxis": drawn == words,
             "fig_inches": (2 * _INCHES * width + 1.5, _INCHES * height + 1.5),
             "aspect": "auto",
             "show_values": False,

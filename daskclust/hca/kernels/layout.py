@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +85,29 @@ def divide(_once, rows, order, stack):
         depth += 2
 
 
-def principal_axes(center: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return the middle of centroids (m, d), the turn to their principal axes, longest first, and a scale for both.
+class Axes(NamedTuple):
+    """How coordinates are turned and scaled, for all the time that a set is merged."""
 
-    Bounds hold for any turn, so the sample that it is found from changes no result.
+    middle: NDArray[np.float64]  # (d,)
+    turn: NDArray[np.float64]  # (d, d): to principal axes, scaled
+    scale: NDArray[np.float64]  # (1,): what that multiplies distances by
+
+
+@kernel
+def turn_row(i, center, axes, rows):
+    """Write the coordinates of centroid i."""
+    d = rows.shape[1]
+    for f in range(d):
+        total = 0.0
+        for k in range(d):
+            total += (center[i, k] - axes.middle[k]) * axes.turn[k, f]
+        rows[i, f] = np.float32(total)
+
+
+def principal_axes(center: NDArray[np.float64]) -> Axes:
+    """Return the principal axes of centroids (m, d), the longest first.
+
+    Bounds hold for any axes, so the sample that they are found from changes no result.
     """
     middle = (center.min(axis=0) + center.max(axis=0)) / 2
     sample = center[:: max(1, len(center) // 4096)] - middle
@@ -96,16 +115,15 @@ def principal_axes(center: NDArray[np.float64]) -> tuple[NDArray[np.float64], ND
     _, axes = np.linalg.eigh(sample.T / extent @ (sample / extent))
     radius = np.sqrt(((center - middle) ** 2).sum(axis=1)).max(initial=0.0)
     scale = 1.0 / radius if radius > SMALLEST else 1.0
-    return middle, np.ascontiguousarray(axes[:, ::-1]) * scale, scale
+    return Axes(middle, np.ascontiguousarray(axes[:, ::-1]) * scale, np.array([scale]))
 
 
-def arrange(clusters: Clusters, near: Any, partner: Any) -> tuple[Clusters, Blocks]:
+def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Clusters, Blocks]:
     """Give the clusters that there are new slots; return them and their blocks."""
     alive = np.flatnonzero(clusters.ident >= 0)
     m, d = len(alive), clusters.center.shape[1]
-    center = clusters.center[alive]
-    middle, turn, scale = principal_axes(center)
-    rows = ((center - middle) @ turn).astype(np.float32)
+    rows = np.empty((m, d), np.float32)
+    turn_row.run(m, clusters.center[alive], axes, rows, grain=4096)
     order = np.arange(m)
     divide.run(1, rows, order, np.empty((2 * m.bit_length() + 4, 2), np.int64))
     n_blocks = -(-m // SIDE)
@@ -140,8 +158,7 @@ def arrange(clusters: Clusters, near: Any, partner: Any) -> tuple[Clusters, Bloc
     block_near = _padded(near[:, 0].reshape(-1, SIDE).min(axis=1), np.inf)
     node_near = np.minimum.reduceat(block_near, starts)
     place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
-    scales = np.array([scale])
-    return clusters, Blocks(place, boxes, nodes, near, partner, block_near, node_near, middle, turn, scales)
+    return clusters, Blocks(place, boxes, nodes, near, partner, block_near, node_near, *axes)
 
 
 def _boxes(low: Any, high: Any, stretch: Any, oldest: Any) -> Boxes:

@@ -1,0 +1,203 @@
+"""ds.clust.hca: one call to the estimator, labels beside the cells and the hierarchy beside both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskclust import MahalanobisHCA
+from daskclust.datasets import apriori_gaussians, cytometry
+
+RESULTS = ["label", "point_height", "linkage", "is_apriori"]
+
+
+@pytest.fixture(scope="module")
+def cells() -> xr.Dataset:
+    """Return 200 cells, with a coordinate and attributes."""
+    ds = cytometry(200, 3, rng=0)
+    return ds.assign_coords(cell=np.arange(200) + 7, run=5).assign_attrs(name="toy")
+
+
+@pytest.fixture(scope="module")
+def grouped() -> xr.Dataset:
+    """Return 180 cells in 6 apriori clusters and some in none, in random order."""
+    ds = apriori_gaussians(6, 30, channels=3, shuffle=True, rng=1)
+    return ds.assign(apriori=ds["apriori"].where(ds["apriori"] > 0, -1))
+
+
+def forbid_computing(*args: object, **kwargs: object) -> None:
+    pytest.fail("dask computed something")
+
+
+# ------------------------------------------------------------------------------------------------------------ estimator
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"threshold": 20, "rule": "mahal", "normalize": True},
+        {"threshold": 0.1, "rule": "euclid_mahal", "distance": "full"},
+    ],
+)
+def test_it_is_the_estimator(cells: xr.Dataset, parameters: dict[str, object]) -> None:
+    result = cells.clust.hca(**parameters, n_clusters=4, min_size=3)
+    estimator = MahalanobisHCA(**parameters).fit(cells["X"].values)
+    np.testing.assert_array_equal(result["linkage"], estimator.linkage_)
+    np.testing.assert_array_equal(result["label"], estimator.labels(n_clusters=4, min_size=3))
+    np.testing.assert_array_equal(result["point_height"], estimator.point_heights_)
+    assert not result["is_apriori"].any()
+    assert [(result[name].dims, result[name].dtype) for name in RESULTS] == [
+        (("cell",), np.int64),
+        (("cell",), np.float64),
+        (("merge", "linkage_column"), np.float64),
+        (("merge",), np.bool_),
+    ]
+    assert result["linkage_column"].values.tolist() == ["id1", "id2", "height", "size"]
+
+
+def test_cuts(cells: xr.Dataset) -> None:
+    estimator = MahalanobisHCA().fit(cells["X"].values)
+    np.testing.assert_array_equal(cells.clust.hca()["label"], estimator.labels_)
+    height = float(np.median(estimator.linkage_[:, 2]))
+    low = cells.clust.hca(height=height, min_size=0.02)
+    np.testing.assert_array_equal(low["label"], estimator.labels(height=height, min_size=0.02))
+    assert low["label"].min() == -1
+    assert low["label"].attrs["height"] == height
+
+
+def test_apriori_clusters(grouped: xr.Dataset) -> None:
+    X, labels = grouped["X"].values, grouped["apriori"].values
+    for order in ("height", "groups"):
+        expected = MahalanobisHCA(30, order=order).fit(X, apriori=labels)
+        for apriori in (..., "apriori", grouped["apriori"], labels):
+            result = grouped.clust.hca(30, order=order, apriori=apriori)
+            np.testing.assert_array_equal(result["linkage"], expected.linkage_)
+            assert int(result["is_apriori"].sum()) == expected.n_apriori_merges_ == 5 * 29
+            assert result["is_apriori"].values[: 5 * 29].all()
+    without = grouped.clust.hca(30, apriori=None)
+    np.testing.assert_array_equal(without["linkage"], MahalanobisHCA(30).fit(X).linkage_)
+    every = grouped.clust.hca(30, noise_label=7)
+    assert int(every["is_apriori"].sum()) == 6 * 29
+    both = np.stack([labels, np.where(labels < 0, -1, labels // 3)], axis=1)
+    levels = grouped.assign(levels=(("cell", "level"), both))
+    nested = MahalanobisHCA(30).fit(X, apriori=levels["levels"].values)
+    np.testing.assert_array_equal(levels.clust.hca(30, apriori="levels")["linkage"], nested.linkage_)
+    for asked in ("kmeans", 9):
+        made = MahalanobisHCA(30).fit(X, apriori=asked)
+        np.testing.assert_array_equal(grouped.clust.hca(30, apriori=asked)["linkage"], made.linkage_)
+
+
+def test_coordinates_that_are_variables(cells: xr.Dataset) -> None:
+    X = cells["X"].values
+    flat = xr.Dataset({name: ("point", X[:, k]) for k, name in enumerate("xyz")})
+    expected = MahalanobisHCA().fit(X).linkage_
+    np.testing.assert_array_equal(flat.clust.hca()["linkage"], expected)
+    assert flat.clust.hca()["label"].dims == ("point",)
+    two = flat.clust.hca(coordinates=("z", "y"))
+    np.testing.assert_array_equal(two["linkage"], MahalanobisHCA().fit(X[:, [2, 1]]).linkage_)
+    turned = cells.assign(X=cells["X"].transpose())
+    np.testing.assert_array_equal(turned.clust.hca()["linkage"], expected)
+    assert turned.clust.hca()["label"].dims == ("cell",)
+
+
+# -------------------------------------------------------------------------------------------------------------- Dataset
+def test_keeps_the_input_and_all_of_it(cells: xr.Dataset) -> None:
+    before = cells.copy(deep=True)
+    result = cells.clust.hca()
+    xr.testing.assert_identical(cells, before)
+    assert set(result.variables) == {*before.variables, *RESULTS, "linkage_column"}
+    rest = result.drop_vars([*RESULTS, "linkage_column"])
+    xr.testing.assert_identical(rest.drop_attrs(deep=False), before.drop_attrs(deep=False))
+    assert result.attrs == before.attrs | {"hca": result.attrs["hca"]}
+    xr.testing.assert_identical(cells.clust.hca(0.1).clust.hca(), result)
+    some = result.isel(cell=slice(0, 50)).clust.hca()  # another hierarchy, of fewer merges
+    xr.testing.assert_identical(some, cells.isel(cell=slice(0, 50)).clust.hca())
+
+
+def test_attributes(cells: xr.Dataset, tmp_path: Path) -> None:
+    result = cells.clust.hca(np.int64(20), rule="mahal", normalize=True, n_clusters=3, min_size=0.01)
+    assert result.attrs["hca"] == (
+        "threshold=20, rule=mahal, distance=centroid, normalize=True, order=height, noise_label=-1, apriori=None, "
+        "n_clusters=3, min_size=0.01"
+    )
+    attrs = result["linkage"].attrs
+    assert (attrs["threshold"], attrs["rule"], attrs["distance"], attrs["normalize"]) == (20, "mahal", "centroid", 1)
+    assert result["label"].attrs["n_clusters"] == 3
+    assert "apriori='population'" in cells.clust.hca(apriori="population").attrs["hca"]
+    assert "apriori=given" in cells.clust.hca(apriori=cells["population"].values).attrs["hca"]
+    assert "apriori='kmeans'" in cells.clust.hca(apriori="kmeans").attrs["hca"]
+    assert "apriori=4," in cells.clust.hca(apriori=4).attrs["hca"]
+    result.to_zarr(tmp_path / "result.zarr", zarr_format=2, consolidated=False)
+    stored = xr.open_zarr(tmp_path / "result.zarr", consolidated=False)
+    assert stored.attrs["hca"] == result.attrs["hca"]
+    assert stored["linkage"].attrs["threshold"] == 20
+
+
+# ----------------------------------------------------------------------------------------------------------------- dask
+@pytest.mark.parametrize("chunk", [180, 50, 31])
+def test_dask_gives_the_same(grouped: xr.Dataset, chunk: int) -> None:
+    lazy = grouped.chunk(cell=chunk, channel=2)
+    expected = grouped.clust.hca(30, n_clusters=5)
+    for ds in (lazy, grouped.assign(apriori=lazy["apriori"]), grouped.assign(X=lazy["X"])):
+        result = ds.clust.hca(30, n_clusters=5)
+        assert result["label"].chunks == result["point_height"].chunks == (lazy.chunks["cell"],)
+        assert result["linkage"].chunks == ((179,), (4,))
+        xr.testing.assert_identical(result.compute(), expected)
+
+
+def test_dask_stays_lazy(cells: xr.Dataset, grouped: xr.Dataset) -> None:
+    """But for the sizes of apriori clusters, where chunks do not hold whole ones."""
+    in_order = grouped.sortby("apriori")
+    with dask.config.set(scheduler=forbid_computing):
+        plain = cells.chunk(cell=60).clust.hca()
+        chunks = in_order.chunk(cell=30).clust.hca(apriori="apriori", noise_label=-1, partition="chunks")
+    xr.testing.assert_identical(plain.compute(), cells.clust.hca())
+    xr.testing.assert_identical(chunks.compute(), in_order.clust.hca())
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize("chunked", [False, True])
+def test_no_cells_and_few(cells: xr.Dataset, chunked: bool) -> None:
+    def some(n: int) -> xr.Dataset:
+        return cells.isel(cell=slice(0, n)).chunk() if chunked else cells.isel(cell=slice(0, n))
+
+    empty = some(0).clust.hca()
+    assert (empty["label"].dtype, empty["point_height"].dtype) == (np.int64, np.float64)
+    assert (empty["label"].chunks is not None) == chunked
+    assert [empty[name].shape for name in RESULTS] == [(0,), (0,), (0, 4), (0,)]
+    with pytest.raises(ValueError, match="rule must be one of"):
+        some(0).clust.hca(rule="maha")
+    one = some(1).clust.hca().compute()
+    assert one["label"].values.tolist() == [0]
+    assert one["linkage"].shape == (0, 4)
+    assert some(2).clust.hca()["label"].values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_clusters": 2, "height": 1.0}, "give n_clusters or height, and not both; got n_clusters=2 and height=1.0"),
+        ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
+        ({"min_size": 1.5}, "min_size must be a whole number, or a fraction between 0 and 1, got 1.5"),
+        ({"threshold": 1.5}, "threshold must be a fraction"),
+        ({"rule": "maha"}, "rule must be one of"),
+        ({"apriori": "group"}, r"apriori names the variable 'group', which is not along cell; there are \["),
+        ({"apriori": "channel"}, "apriori names the variable 'channel'"),
+        ({"coordinates": ("x", "y")}, "no column 'x'"),
+        ({"partition": "space"}, "partition must be"),
+    ],
+)
+def test_what_is_wrong(cells: xr.Dataset, arguments: dict[str, object], message: str) -> None:
+    """It is told before anything is computed."""
+    with dask.config.set(scheduler=forbid_computing), pytest.raises(ValueError, match=message):
+        cells.chunk(cell=60).clust.hca(**arguments)
+
+
+def test_what_has_no_cells(cells: xr.Dataset) -> None:
+    with pytest.raises(ValueError, match=r"X must have the dimensions \(cell, channel\), got \('cell',\)"):
+        cells.assign(X=cells["X"][:, 0]).clust.hca()
+    with pytest.raises(ValueError, match="no variable x"):
+        cells.drop_vars("X").clust.hca()
