@@ -93,7 +93,10 @@ class HcaPlan:
         device = device_of(X)
         ids = np.arange(len(X)) if measures.ids is None else measures.ids
         _check_coordinates(device, device.argument(X), ids)
-        items, history = items_of_points(ids, device.argument(device.cast(X, np.float64)), device), _NOTHING
+        points = device.cast(X, np.float64)
+        if isinstance(points, np.ndarray):  # all kernels would be compiled a second time for what is read-only
+            points = np.require(points, requirements="W")
+        items, history = items_of_points(ids, device.argument(points), device), _NOTHING
         if apriori is None:
             return None, Frontier(items, history)
         labels = device_of(apriori).to_host(apriori)
