@@ -164,6 +164,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         given, column = _cells(X)
         X = check_points(self, given)
         n = X.shape[0]
+        if n == 0:
+            raise ValueError(f"X has 0 samples (shape {X.shape}); there is no hierarchy without points")
         plan = self._plan(n)
         self.apriori_source_, labels = self._apriori(X, column if apriori is ... else apriori)
         self.apriori_ = labels
