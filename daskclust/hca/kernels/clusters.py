@@ -28,9 +28,25 @@ class Clusters(NamedTuple):
     row: Any  # (slots,): of its matrices, -1 for none
     is_shaped: Any  # (slots,)
     stretch: Any  # (slots,): the least factor by which its distances exceed Euclidean ones
-    slot_of: Any  # (ids,): slot of each id, -1 for ids that were merged
+    slot_of: Any  # (ids,): slot of each id; -1 - a later id, with none alive between, for ids that were merged
     follower: Any  # (n,)
     points: Any  # (n, d)
+
+
+@body
+def first_alive(clusters, ident):
+    """Return the first id from `ident` on whose cluster was not merged; there must be one.
+
+    The way there is made shorter. Threads that do so at once write the same.
+    """
+    found = ident
+    while clusters.slot_of[found] < 0:
+        found = -1 - clusters.slot_of[found]
+    while ident != found:
+        following = -1 - clusters.slot_of[ident]
+        clusters.slot_of[ident] = -1 - found
+        ident = following
+    return found
 
 
 @body

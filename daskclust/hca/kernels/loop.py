@@ -10,6 +10,7 @@ import numpy as np
 
 from daskclust.core.jit import body, kernel
 from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
+from daskclust.hca.kernels.clusters import first_alive
 from daskclust.hca.kernels.layout import DOWN
 from daskclust.hca.kernels.search import NOBODY, find_nearest, forget
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
@@ -31,11 +32,12 @@ def next_pair(clusters, blocks):
             for k in range(block * SIDE, block * SIDE + SIDE):
                 if blocks.near[k, 0] != least:
                     continue
-                known = blocks.partner[k, 0]
-                if known < 0 or clusters.slot_of[known] < 0:
-                    return k, np.int64(-1)
+                # the partner, or if that was merged the first that may have its place
+                known = first_alive(clusters, max(blocks.partner[k, 0], np.int64(0)))
                 if slot < 0 or known < partner or (known == partner and clusters.ident[k] < clusters.ident[slot]):
                     slot, partner = k, known
+    if blocks.partner[slot, 0] != partner:
+        return slot, np.int64(-1)
     return slot, clusters.slot_of[partner]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskclust.core.jit import body, team_kernel
 from daskclust.core.ops import team_barrier
-from daskclust.hca.kernels.clusters import Clusters, distance
+from daskclust.hca.kernels.clusters import Clusters, distance, first_alive
 from daskclust.hca.kernels.shapes import Shapes
 from daskclust.hca.kernels.union import ALIVE, DONE, SWITCHED, Merges, switches_now, unite, use_shape
 
@@ -155,9 +155,8 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
         k = rank
         while k < slots:
             if near[k] < np.inf and near[k] <= value:  # infinite for the oldest and for empty slots
-                known = partner[k]
-                if known < 0 or own.slot_of[known] < 0:
-                    known = np.int64(-1)  # it has to look anew, before any pair of this distance
+                # the partner, or if that was merged the first that may have its place
+                known = first_alive(own, max(partner[k], np.int64(0)))
                 if is_less(near[k], known, own.ident[k], value, first, second):
                     value, first, second = near[k], known, own.ident[k]
             k += size
@@ -165,7 +164,7 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
         turn ^= 1
         was_switched = done.state[SWITCHED]
         slot = own.slot_of[second]
-        if first >= 0:
+        if partner[slot] == first:  # else it has to look anew
             ident = slots + done.state[DONE]
             team_barrier(desk.blocks, desk.arrived[i])
             if rank == 0:

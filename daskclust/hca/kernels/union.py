@@ -101,7 +101,7 @@ def unite(rule, clusters, shapes, merges, height, older, newer, d):
     for turn in range(2):
         slot = older if turn == 0 else newer
         merges.state[REACHED] -= np.int64(has_reached(rule, clusters.size[slot]))
-        clusters.slot_of[clusters.ident[slot]] = -1
+        clusters.slot_of[clusters.ident[slot]] = -2 - clusters.ident[slot]
     clusters.follower[clusters.last[older]] = clusters.first[newer]
     clusters.first[kept] = clusters.first[older]
     clusters.last[kept] = clusters.last[newer]
