@@ -192,7 +192,14 @@ def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dty
     import dask
     import dask.array as da
 
-    return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
+    if not isinstance(result, da.Array):
+        return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
+    # not delayed: dask would optimise the array's graph on its own, and share no step of it with other results
+    axes = tuple(range(len(shape)))
+    given = tuple(range(len(shape), len(shape) + result.ndim))
+    sizes = dict(zip(axes, shape, strict=True))
+    meta = np.empty((0,) * len(shape), dtype)
+    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, dtype=dtype, meta=meta)
 
 
 def beside_points(array: Any, X: Any) -> Any:

@@ -164,6 +164,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         given, column = _cells(X)
         X = check_points(self, given)
         n = X.shape[0]
+        if n == 0:
+            raise ValueError(f"X has 0 samples (shape {X.shape}); there is no hierarchy without points")
         plan = self._plan(n)
         self.apriori_source_, labels = self._apriori(X, column if apriori is ... else apriori)
         self.apriori_ = labels
@@ -244,6 +246,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
         check_whole("n_clusters", self.n_clusters, 1)
+        check_whole("noise_label", self.noise_label, -(2**63))
         threshold = _members(self.threshold, n)
         rule = rule_of(self.rule, threshold, self.distance, bool(self.normalize))
         return HcaPlan(rule, self.order == "groups")
@@ -324,11 +327,13 @@ def _labels_beside(X: Any, labels: Any) -> Any:
 
 def _as_levels(labels: Any, noise: int) -> Any:
     values = device_of(labels).to_host(labels)
+    values = values if values.ndim == 2 else values[:, None]
+    is_label = (values < LAST) | (values == noise)
     if values.dtype.kind == "f":
-        bad = np.flatnonzero(~(values == np.floor(values)).reshape(len(values), -1).all(axis=1))
-        if len(bad):
-            raise ValueError(f"apriori must be whole numbers, got apriori[{bad[0]}] = {values[bad[0]]}")
-    levels = values.reshape(len(values), -1).astype(np.int64)
+        is_label &= (values == np.floor(values)) & (values >= -(2.0**63))
+    if not is_label.all():
+        raise ValueError(f"apriori must be whole numbers below 2**63 - 1, got {values[~is_label][0]}")
+    levels = values.astype(np.int64)
     return np.where(levels == noise, LAST, levels)
 
 

@@ -56,6 +56,7 @@ class Frontier(NamedTuple):
 
     items: Items
     history: History
+    groups: tuple[NDArray[np.int64], ...] = ()  # of each level, the labels of apriori clusters
 
 
 class Linkage(NamedTuple):
@@ -92,14 +93,19 @@ class HcaPlan:
         device = device_of(X)
         ids = np.arange(len(X)) if measures.ids is None else measures.ids
         _check_coordinates(device, device.argument(X), ids)
-        items, history = items_of_points(ids, device.argument(device.cast(X, np.float64)), device), _NOTHING
+        points = device.cast(X, np.float64)
+        if isinstance(points, np.ndarray):  # all kernels would be compiled a second time for what is read-only
+            points = np.require(points, requirements="W")
+        items, history = items_of_points(ids, device.argument(points), device), _NOTHING
         if apriori is None:
             return None, Frontier(items, history)
         labels = device_of(apriori).to_host(apriori)
+        _check_nested(labels)
+        groups = () if measures.ids is None else tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
         for level in range(labels.shape[1]):
             items, history, labels = self._merge_groups(items, history, labels, level, device)
         items = items if self.rule.full else without_members(items)
-        return None, Frontier(moved(items, device), history)
+        return None, Frontier(moved(items, device), history, groups)
 
     def _merge_groups(
         self, items: Items, history: History, labels: NDArray[np.int64], level: int, device: Host | Cuda
@@ -107,7 +113,9 @@ class HcaPlan:
         """Merge the items of each apriori cluster of a level; return the items left, and the labels of each."""
         label = labels[:, level]
         order = np.argsort(label, kind="stable")
-        starts = np.flatnonzero(np.diff(label[order], prepend=-LAST)) if len(label) else order
+        is_first = np.ones(len(label), np.bool_)
+        is_first[1:] = label[order][1:] != label[order][:-1]
+        starts = np.flatnonzero(is_first)
         sizes = np.diff(starts, append=len(label))
         taken = (sizes > 1) & (label[order][starts] != LAST)
         is_taken = np.repeat(taken, sizes)
@@ -132,6 +140,7 @@ class HcaPlan:
 
     def merge(self, frontiers: list[Frontier]) -> Linkage:
         """Merge what is left of all chunks, and put all merges in order."""
+        _check_whole_groups([frontier.groups for frontier in frontiers])
         items, history = _together(frontiers)
         device = device_of(items.total)
         n, m = int(items.size.sum()), len(items.ref)
@@ -190,6 +199,37 @@ def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> N
         raise ValueError(f"X reaches {farthest:g}, whose square no float64 holds; divide X by a power of ten")
 
 
+def _check_nested(labels: NDArray[np.int64]) -> None:
+    """Refuse levels (n, levels) where not each apriori cluster is within one of the next level."""
+    for level in range(labels.shape[1] - 1):
+        order = np.lexsort((labels[:, level + 1], labels[:, level]))
+        fine, coarse = labels[order, level], labels[order, level + 1]
+        is_outside = (fine != LAST) & (coarse == LAST)
+        is_outside[1:] |= (fine[1:] == fine[:-1]) & (coarse[1:] != coarse[:-1]) & (fine[1:] != LAST)
+        if is_outside.any():
+            _raise_not_nested(int(fine[is_outside][0]), level)
+
+
+def _raise_not_nested(label: int, level: int) -> None:
+    raise ValueError(
+        f"the levels of apriori are not nested: cluster {label} of level {level} is not within one cluster of level "
+        f"{level + 1}; levels go from the finest to the coarsest, and a label is that of one cluster only"
+    )
+
+
+def _check_whole_groups(groups: list[tuple[NDArray[np.int64], ...]]) -> None:
+    """Refuse apriori clusters with points in several chunks, given the labels of each level in each chunk."""
+    for level in reversed(range(len(groups[0]))):
+        values, counts = np.unique(np.concatenate([own[level] for own in groups]), return_counts=True)
+        if (counts > 1).any():
+            label = int(values[counts > 1][0])
+            if level + 1 < len(groups[0]):
+                _raise_not_nested(label, level)
+            raise ValueError(
+                f'apriori cluster {label} has points in several chunks; partition="auto" brings them together'
+            )
+
+
 def _as_history(
     found: Level, begin: NDArray[np.int64], ref: NDArray[np.int64], before: int, level: int, label: NDArray[np.int64]
 ) -> History:
@@ -226,9 +266,9 @@ def _by_age(items: Items, history: History, by_groups: bool) -> NDArray[np.int64
 
 def _together(frontiers: list[Frontier]) -> tuple[Items, History]:
     """Put the frontiers of all chunks together."""
-    items, history = frontiers[0]
+    items, history, _ = frontiers[0]
     device = device_of(items.total)
-    for other, merges in frontiers[1:]:
+    for other, merges, _ in frontiers[1:]:
         shift = len(history.heights)
         refs, own = (np.where(array < 0, array - shift, array) for array in (other.ref, merges.refs))
         items = with_members(items, other._replace(ref=refs))
