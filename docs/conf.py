@@ -21,6 +21,7 @@ nb_execution_raise_on_error = True
 nb_execution_show_tb = True
 nb_execution_timeout = 180
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # with tables
 
 autosummary_generate = True
 autosummary_ignore_module_all = False

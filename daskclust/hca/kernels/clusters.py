@@ -83,12 +83,19 @@ def mean_length(clusters, shapes, row, one, other, enough, d):
 
 @body
 def distance(rule, clusters, shapes, one, other, enough, d):
-    """Distance of two clusters, the same in both directions; inf if it is above `enough`."""
+    """Distance of two clusters, the same in both directions; inf if it is above `enough`.
+
+    Of several calls with the same first cluster, most end before they need the shape or the members of the other.
+    """
     far = times(2.0 * enough, SURE)
     summed = 0.0
     for turn in range(2):
-        here, there = (one, other) if turn == 0 else (other, one)
+        here, there = (other, one) if turn == 0 else (one, other)
         row = clusters.row[there] if clusters.is_shaped[there] else np.int64(-1)
+        if turn == 1 and (row >= 0 or rule.full):
+            least = times(clusters.stretch[there], length(shapes, -1, clusters.center, here, clusters.center, there, d))
+            if summed + least > far:
+                return np.inf
         if rule.full and (rule.scales or clusters.size[there] >= rule.threshold):
             part = mean_length(clusters, shapes, row, here, there, 2.0 * enough, d)
         else:
