@@ -26,8 +26,11 @@ from daskclust.core.jit import one_thread
 from daskclust.core.partition import Chunk, Partition, balanced_cuts
 
 
-class Plan(Protocol):
-    """What a clustering system is to the engine. Arrays may live on the host or on a CUDA device."""
+class WholePlan(Protocol):
+    """What a clustering system is to the engine if its results are about the data set as a whole, such as a hierarchy.
+
+    Arrays may live on the host or on a CUDA device.
+    """
 
     @property
     def name(self) -> str:
@@ -50,10 +53,14 @@ class Plan(Protocol):
         """
 
     def merge(self, frontiers: list[Any]) -> Any:
-        """Return, from the frontiers of all chunks, the slice of the merge table for each.
+        """Return the results, from the frontiers of all chunks."""
 
-        Where results belong to the data set as a whole, not to its points, these are what it returns.
-        """
+
+class Plan(WholePlan, Protocol):
+    """What a clustering system is to the engine if its results are values for each point."""
+
+    def merge(self, frontiers: list[Any]) -> list[Any]:
+        """Return, from the frontiers of all chunks, the slice of the merge table for each."""
 
     def owned_ids(self, local: Any) -> Any:
         """Return the ids of the points that `finish` gives results for, ascending."""
@@ -71,7 +78,7 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     return plan.finish(local, None)
 
 
-def gather_in_memory(plan: Plan, columns: dict[str, Any]) -> Any:
+def gather_in_memory(plan: WholePlan, columns: dict[str, Any]) -> Any:
     """Return the results of `plan` about the data set as a whole (see `Lazy.gather`)."""
     _, frontier = plan.local(plan.measure(Chunk(columns)))
     return plan.merge([frontier])
@@ -115,7 +122,7 @@ class Lazy:
         parts = [[tasks.add("part", operator.getitem, split, k) for split in splits] for k in count]
         self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
 
-    def measures(self, plan: Plan) -> list[Any]:
+    def measures(self, plan: WholePlan) -> list[Any]:
         """Return the delayed measures of each chunk."""
         if self._measures is None:
             tasks = _Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
@@ -154,12 +161,12 @@ class Lazy:
         arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
         return arrays
 
-    def gather(self, plan: Plan) -> Any:
+    def gather(self, plan: WholePlan) -> Any:
         """Return, delayed, what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
         tasks, _, merged = self._merged(plan)
         return tasks.delayed([merged])[0]
 
-    def _merged(self, plan: Plan) -> tuple[_Tasks, list[Any], Any]:
+    def _merged(self, plan: WholePlan) -> tuple[_Tasks, list[Any], Any]:
         """Return the steps up to `merge`: all of them, those that give local results, and `merge` itself."""
         measures = self.measures(plan)
         tasks = _Tasks(measures, plan, [measure.key for measure in measures])
@@ -168,7 +175,7 @@ class Lazy:
         frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
         return tasks, locals_, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
 
-    def _carried(self, tasks: _Tasks, plan: Plan, measures: list[Any]) -> list[tuple[Any, ...]]:
+    def _carried(self, tasks: _Tasks, plan: WholePlan, measures: list[Any]) -> list[tuple[Any, ...]]:
         """Return each chunk's measures, and what the chunks before it carry to it."""
         if plan.carry is None:
             return [(measure,) for measure in measures]

@@ -112,19 +112,12 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     ValueError
         Where there is not one value for each point.
     """
-    if hasattr(values, "to_numpy") and library(values) == "pandas":
-        values = values.to_numpy()
-    if library(values) == "xarray":
-        values = values.data
-    if is_dask(X):
-        import dask.array as da
-
-        if library(values) == "dask" and hasattr(values, "to_dask_array"):
-            values = values.to_dask_array(lengths=True)
-        check_length(name, values, X.shape[0])
-        return da.asarray(values).rechunk((X.chunks[0],)).astype(dtype)
-    if library(values) == "dask":
+    if library(values) == "dask" and not is_dask(X):
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
+    values = plain(values)
+    if is_dask(X):
+        check_length(name, values, X.shape[0])
+        return chunked_as(X, values).astype(dtype)
     if is_cuda(X):
         values = values if is_cuda(values) else np.asarray(values)
         check_length(name, values, len(X))
@@ -134,12 +127,23 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     return np.ascontiguousarray(values, dtype)
 
 
+def plain(values: Any) -> Any:
+    """Return what pandas, xarray and dask DataFrames hold as arrays; others as they are."""
+    if hasattr(values, "to_numpy") and library(values) == "pandas":
+        return values.to_numpy()
+    if library(values) == "xarray":
+        return values.data
+    if library(values) == "dask" and hasattr(values, "to_dask_array"):
+        return values.to_dask_array(lengths=True)
+    return values
+
+
 def chunked_as(X: Any, values: Any) -> Any:
     """Return values (n,) or (n, k) as a dask array with the chunks of X along the points."""
     import dask.array as da
 
-    chunks = (X.chunks[0],) if values.ndim == 1 else (X.chunks[0], (values.shape[1],))
-    return da.asarray(values).rechunk(chunks)
+    values = da.asarray(values)
+    return values.rechunk((X.chunks[0],) if values.ndim == 1 else (X.chunks[0], (values.shape[1],)))
 
 
 def joined_groups(X: Any, event: Any, layer: Any) -> Any:
