@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any, Literal
 
 import numpy as np
@@ -14,10 +15,10 @@ from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
 from daskclust.core.engine import Lazy, beside_points, count_values, gather_in_memory, map_points, map_rows, whole
-from daskclust.core.inputs import chunked_as, on_device_of, split_points
+from daskclust.core.inputs import chunked_as, on_device_of, plain, split_points
 from daskclust.core.partition import Partition
 from daskclust.hca.apriori import kmeans
-from daskclust.hca.plan import LAST, RULES, HcaPlan, Linkage, pack_groups, rule_of
+from daskclust.hca.plan import LAST, RULES, HcaPlan, pack_groups, rule_of
 
 RuleName = Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 
@@ -64,8 +65,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Whether no merge is lower than one below it. Heights may invert, as in centroid linkage; they are kept.
     n_apriori_merges_ : int
         Number of rows of `linkage_` that are within apriori clusters; they come first.
-    apriori_ : array of int64, shape (n,) or (n, levels), or None
-        The apriori clusters that were used.
+    apriori_ : array, shape (n,) or (n, levels), or None
+        The apriori clusters that were used: those given, or int64.
     apriori_source_ : {"given", "MiniBatchKMeans"} or None
         Where they are from.
     labels_ : array of int64, shape (n,)
@@ -176,11 +177,11 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
         if is_dask(X):
             result = _lazy(columns, partition).gather(plan)
-            self.linkage_ = whole(result, _rows, (n - 1, 4), np.float64)
-            self.n_apriori_merges_ = whole(result, _n_apriori, (), np.int64)
+            self.linkage_ = whole(result, operator.attrgetter("Z"), (n - 1, 4), np.float64)
+            self.n_apriori_merges_ = whole(result, operator.attrgetter("n_apriori"), (), np.int64)
         else:
             result = gather_in_memory(plan, columns)
-            self.linkage_, self.n_apriori_merges_ = result.Z, result.n_apriori
+            self.linkage_, self.n_apriori_merges_ = result.Z, int(result.n_apriori)
         return self
 
     def labels(self, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1) -> Any:
@@ -275,14 +276,6 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
-def _rows(result: Linkage) -> Any:
-    return result.Z
-
-
-def _n_apriori(result: Linkage) -> np.int64:
-    return np.int64(result.n_apriori)
-
-
 def _cells(data: Any) -> tuple[Any, Any]:
     """Return the coordinates (n, d) in what a user gives, and its column of apriori labels, or None."""
     if library(data) == "xarray" and hasattr(data, "data_vars") and "X" in data:
@@ -306,12 +299,9 @@ def _members(threshold: Any, n: int) -> float:
 
 def _labels_beside(X: Any, labels: Any) -> Any:
     """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
-    if library(labels) in ("pandas", "xarray"):
-        labels = labels.to_numpy() if library(labels) == "pandas" else labels.data
-    if library(labels) == "dask" and hasattr(labels, "to_dask_array"):
-        labels = labels.to_dask_array(lengths=True)
-    if is_dask(labels) and not is_dask(X):
+    if library(labels) == "dask" and not is_dask(X):
         raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
+    labels = plain(labels)
     labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
     if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
         raise ValueError(

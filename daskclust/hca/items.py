@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ class Items(NamedTuple):
     ref: NDArray[np.int64]  # (m,): number of the point, or -1 - k for the union of merge k of the levels below
     size: NDArray[np.int64]  # (m,)
     total: Any  # (m, d): sum of coordinates, on the host or a device
-    scatter: NDArray[np.float64]  # (m, p); (0, p) where all are points
+    scatter: NDArray[np.float64]  # (u, p): of the unions among them, in their order
     first: NDArray[np.int64]  # (m,): members are a chain through `follower`
     last: NDArray[np.int64]  # (m,)
     follower: Any  # (points,), where `points` is
@@ -40,31 +41,31 @@ def take(items: Items, rows: NDArray[np.int64]) -> Items:
     """Return some items; members stay as they are."""
     ref, size, first, last = (array[rows] for array in (items.ref, items.size, items.first, items.last))
     total = device_of(items.total).take(items.total, rows)
-    scatter = items.scatter[rows] if len(items.scatter) else items.scatter
+    scatter = items.scatter[(np.cumsum(items.ref < 0) - 1)[rows][ref < 0]]
     return items._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
 
 
-def joined(items: Items, others: Items) -> Items:
-    """Return items and others with members among the same points; their sums come to the host."""
-    scatter = np.zeros((len(items.ref) + len(others.ref), items.scatter.shape[1]))
-    for part, begin in ((items, 0), (others, len(items.ref))):
-        scatter[begin : begin + len(part.scatter)] = part.scatter
-    total = np.concatenate([device_of(part.total).to_host(part.total) for part in (items, others)])
-    ref, size, first, last = (
-        np.concatenate([getattr(part, name) for part in (items, others)]) for name in ("ref", "size", "first", "last")
+def joined(parts: Sequence[Items]) -> Items:
+    """Return items of several parts with members among the same points; their sums come to the host."""
+    total = np.concatenate([device_of(part.total).to_host(part.total) for part in parts])
+    ref, size, scatter, first, last = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("ref", "size", "scatter", "first", "last")
     )
-    return Items(ref, size, total, scatter, first, last, items.follower, items.points)
+    return parts[0]._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
 
 
-def with_members(items: Items, others: Items) -> Items:
-    """Return items and others of two chunks, all on the host."""
-    shift = len(items.points)
-    both = joined(items, others._replace(first=others.first + shift, last=others.last + shift))
-    follower, points = (
-        [device_of(array).to_host(array) for array in pair]
-        for pair in ((items.follower, others.follower), (items.points, others.points))
-    )
-    return both._replace(follower=np.concatenate([follower[0], follower[1] + shift]), points=np.concatenate(points))
+def together(parts: Sequence[Items]) -> Items:
+    """Return the items of several chunks, all on the host."""
+    begin = np.cumsum([0, *[len(part.points) for part in parts]])
+    shifted = [
+        part._replace(first=part.first + shift, last=part.last + shift)
+        for part, shift in zip(parts, begin, strict=False)
+    ]
+    points = [device_of(part.points).to_host(part.points) for part in parts]
+    follower = [
+        device_of(part.follower).to_host(part.follower) + shift for part, shift in zip(parts, begin, strict=False)
+    ]
+    return joined(shifted)._replace(follower=np.concatenate(follower), points=np.concatenate(points))
 
 
 def moved(items: Items, device: Host | Cuda) -> Items:

@@ -28,6 +28,7 @@ NEIGHBOURS = 1  # nearest clusters that each knows of
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 160  # clusters of a set whose pairs are all looked at
 BATCH = 1 << 14  # clusters of small sets that are one task
+SETS = 1024  # sets that are one task, or on a device, at once: each has room of its own to work in
 THREADS = 8 if SIMULATED else 256  # of a block
 LARGE = 4096  # clusters of a set that takes a whole device
 CUDA_BATCH = 1 << 20  # clusters of sets that are on a device at once
@@ -80,13 +81,14 @@ def link_level(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host 
 
 def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
     """Return the first sets of the parts that are worked on at once: a large set alone, small ones together."""
+    least, most = (SMALL, BATCH) if device is HOST else (LARGE, CUDA_BATCH)
     parts, filled = [0], 0
     for i, size in enumerate(sizes.tolist()):
-        large = size > SMALL if device is HOST else size > LARGE
-        if i and (large or filled + size > (BATCH if device is HOST else CUDA_BATCH)):
+        is_large = size > least
+        if i and (is_large or filled + size > most or i - parts[-1] == SETS):
             parts.append(i)
             filled = 0
-        filled += CUDA_BATCH if large else size
+        filled += most if is_large else size
     return parts
 
 
@@ -140,11 +142,12 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     size, begin = items.size[own], begin - begin[0]
     m, sets, d = len(size), len(begin) - 1, items.points.shape[1]
     base = np.repeat(begin[:-1], np.diff(begin))
-    has_shapes = len(items.scatter) > 0
-    row, rows, free, unused = _matrix_rows((size > 1) & has_shapes, begin, rule)
+    is_union = items.ref[own] < 0
+    row, rows, free, unused = _matrix_rows(is_union, begin, rule)
     scatter = np.empty((rows[-1], d * (d + 1) // 2))
-    if has_shapes:
-        scatter[row[row >= 0]] = items.scatter[own][row >= 0]
+    if is_union.any():
+        before = np.count_nonzero(items.ref[: own.start] < 0)
+        scatter[row[is_union]] = items.scatter[before : before + np.count_nonzero(is_union)]
     clusters = _room_for_clusters(m, items, device)
     given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
     device.run(place, m, *(on_device(device, array) for array in given), clusters)
@@ -162,7 +165,7 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     merges = Merges(device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), state)
     near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
     slots = Sets(device.from_host(begin), device.from_host(rows), near, partner)
-    return Tables(slots, clusters, shapes, merges, has_shapes)
+    return Tables(slots, clusters, shapes, merges, bool(is_union.any()))
 
 
 def _room_for_clusters(m: int, items: Items, device: Host | Cuda) -> Clusters:

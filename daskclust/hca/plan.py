@@ -18,10 +18,11 @@ from daskclust.core.arrays import Cuda, Host, device_of
 from daskclust.core.checks import raise_not_finite
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
-from daskclust.hca.items import Items, items_of_points, joined, moved, take, with_members, without_members
-from daskclust.hca.kernels.order import count_members, rank_merges
+from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
+from daskclust.hca.items import Items, items_of_points, joined, moved, take, together, without_members
+from daskclust.hca.kernels.order import count_members
 from daskclust.hca.kernels.shapes import Rule
-from daskclust.hca.level import Level, link_level
+from daskclust.hca.level import link_level
 
 RULES = {
     "thesis": {"scales": 0, "missing": 0, "smallest": 1},
@@ -40,17 +41,6 @@ def rule_of(name: str, threshold: float, distance: str, normalize: bool) -> Rule
     return Rule(threshold=threshold, normalize=int(normalize), full=int(distance == "full"), **{**usual, **RULES[name]})
 
 
-class History(NamedTuple):
-    """Merges of levels below the last, in any order."""
-
-    refs: NDArray[np.int64]  # (k, 2): points, or -1 - j for the union of merge j of this history
-    heights: NDArray[np.float64]  # (k,)
-    level: NDArray[np.int64]  # (k,)
-    label: NDArray[np.int64]  # (k,): of the apriori cluster
-    turn: NDArray[np.int64]  # (k,): how many merges of that cluster were before
-    rank: NDArray[np.float64]  # (k,): height by which it is put among those of other clusters
-
-
 class Frontier(NamedTuple):
     """What a worker sends up: what is left of its points, and how that came about."""
 
@@ -63,7 +53,7 @@ class Linkage(NamedTuple):
     """The whole hierarchy."""
 
     Z: NDArray[np.float64]  # (n - 1, 4)
-    n_apriori: int  # merges within apriori clusters, which come first
+    n_apriori: np.int64  # merges within apriori clusters, which come first
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,7 @@ class HcaPlan:
         points = device.cast(X, np.float64)
         if isinstance(points, np.ndarray):  # all kernels would be compiled a second time for what is read-only
             points = np.require(points, requirements="W")
-        items, history = items_of_points(ids, device.argument(points), device), _NOTHING
+        items, history = items_of_points(ids, device.argument(points), device), NOTHING
         if apriori is None:
             return None, Frontier(items, history)
         labels = device_of(apriori).to_host(apriori)
@@ -125,7 +115,7 @@ class HcaPlan:
         begin = np.concatenate([[0], np.cumsum(sizes[taken])])
         members = take(items, chosen)
         found = link_level(members, begin, self.rule, device)
-        mine = _as_history(found, begin, members.ref, len(history.heights), level, label[chosen][begin[:-1]])
+        mine = history_of(found, begin, members.ref, len(history.heights), level, label[chosen][begin[:-1]])
         # items stay in the order of their ids, by which ties break: first those that were there, then the new roots
         last = begin[1:] - np.arange(1, len(begin)) - 1
         roots = np.lexsort((mine.label[last], 0 * last if self.by_groups else mine.rank[last]))
@@ -133,10 +123,9 @@ class HcaPlan:
             -1 - len(history.heights) - last, np.add.reduceat(members.size, begin[:-1]), found.total, found.scatter,
             found.first, found.last, items.follower, items.points,
         )  # fmt: skip
-        items = joined(take(items, left), take(new, roots))
+        items = joined([take(items, left), take(new, roots)])
         labels = np.concatenate([labels[left], labels[chosen][begin[:-1]][roots]])
-        history = History(*(np.concatenate(pair) for pair in zip(history, mine, strict=True)))
-        return items, history, labels
+        return items, joined_histories([history, mine]), labels
 
     def merge(self, frontiers: list[Frontier]) -> Linkage:
         """Merge what is left of all chunks, and put all merges in order."""
@@ -144,35 +133,21 @@ class HcaPlan:
         items, history = _together(frontiers)
         device = device_of(items.total)
         n, m = int(items.size.sum()), len(items.ref)
-        items = take(items, _by_age(items, history, self.by_groups))
-        below = len(history.heights)
-        ranks = () if self.by_groups else (history.rank,)
-        order = np.lexsort((history.turn, history.label, *ranks, history.level))
+        items = take(items, by_age(items, history, self.by_groups))
+        below, order = len(history.heights), in_order(history, self.by_groups)
         ident = np.empty(below, np.int64)
         ident[order] = n + np.arange(below)
-        pairs, heights = [_idents(history.refs[order], ident)], [history.heights[order]]
+        pairs, heights = [idents(history.refs[order], ident)], [history.heights[order]]
         if m > 1:
             last = link_level(items, np.array([0, m]), self.rule, device)
-            own = np.concatenate([_idents(items.ref, ident), n + below + np.arange(m - 1)])
+            own = np.concatenate([idents(items.ref, ident), n + below + np.arange(m - 1)])
             pairs.append(own[last.pairs])
             heights.append(last.heights)
         Z = np.empty((n - 1, 4))
         Z[:, :2] = np.sort(np.concatenate(pairs), axis=1)
         Z[:, 2] = np.concatenate(heights)
         count_members.run(1, Z)
-        return Linkage(Z, below)
-
-    def owned_ids(self, local: None) -> NDArray[np.int64]:
-        """No result belongs to single points."""
-        return _EMPTY
-
-    def finish(self, local: None, merged: None) -> dict[str, Any]:
-        """No result belongs to single points."""
-        return {}
-
-
-_EMPTY = np.empty(0, np.int64)
-_NOTHING = History(np.empty((0, 2), np.int64), np.empty(0), _EMPTY, _EMPTY, _EMPTY, np.empty(0))
+        return Linkage(Z, np.int64(below))
 
 
 def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:
@@ -230,47 +205,15 @@ def _check_whole_groups(groups: list[tuple[NDArray[np.int64], ...]]) -> None:
             )
 
 
-def _as_history(
-    found: Level, begin: NDArray[np.int64], ref: NDArray[np.int64], before: int, level: int, label: NDArray[np.int64]
-) -> History:
-    """Return the merges of some sets; their items are `ref`, merges up to `before` are known."""
-    sets = np.arange(len(begin) - 1)
-    of_merge = np.repeat(sets, np.diff(begin) - 1)
-    size = np.diff(begin)[of_merge][:, None]
-    is_item = found.pairs < size
-    item = ref[begin[of_merge][:, None] + np.where(is_item, found.pairs, 0)]
-    union = -1 - (before + (begin[:-1] - sets)[of_merge][:, None] + found.pairs - size)
-    rank, turn = np.empty(len(of_merge)), np.empty(len(of_merge), np.int64)
-    rank_merges.run(len(sets), begin, found.heights, rank, turn, grain=64)
-    levels = np.full(len(of_merge), level)
-    return History(np.where(is_item, item, union), found.heights, levels, label[of_merge], turn, rank)
-
-
-def _idents(refs: NDArray[np.int64], ident: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return ids of points and of unions, given those of the unions."""
-    if not len(ident):
-        return refs
-    return np.where(refs < 0, ident[np.where(refs < 0, -1 - refs, 0)], refs)
-
-
-def _by_age(items: Items, history: History, by_groups: bool) -> NDArray[np.int64]:
-    """Return the order of items by id: points, then unions as their merges are ordered."""
-    is_union = items.ref < 0
-    level, label, rank = np.full(len(is_union), -1), items.ref.copy(), np.zeros(len(is_union))
-    merge = -1 - items.ref[is_union]
-    level[is_union], label[is_union] = history.level[merge], history.label[merge]
-    if not by_groups:
-        rank[is_union] = history.rank[merge]
-    return np.lexsort((label, rank, level))
-
-
 def _together(frontiers: list[Frontier]) -> tuple[Items, History]:
     """Put the frontiers of all chunks together."""
-    items, history, _ = frontiers[0]
-    device = device_of(items.total)
-    for other, merges, _ in frontiers[1:]:
-        shift = len(history.heights)
-        refs, own = (np.where(array < 0, array - shift, array) for array in (other.ref, merges.refs))
-        items = with_members(items, other._replace(ref=refs))
-        history = History(*(np.concatenate(pair) for pair in zip(history, merges._replace(refs=own), strict=True)))
-    return moved(items, device), history
+    if len(frontiers) == 1:
+        return frontiers[0].items, frontiers[0].history
+    device = device_of(frontiers[0].items.total)
+    items, histories, shift = [], [], 0
+    for own, history, _ in frontiers:
+        ref, refs = (np.where(array < 0, array - shift, array) for array in (own.ref, history.refs))
+        items.append(own._replace(ref=ref))
+        histories.append(history._replace(refs=refs))
+        shift += len(history.heights)
+    return moved(together(items), device), joined_histories(histories)
