@@ -28,14 +28,16 @@ class Latest:
         step runs in the other thread and yields what shows its result, which is called in the thread of the widgets.
     fail : callable
         Called with an exception that a step raised.
+    rest : callable
+        Called when nothing more is wanted.
     later : callable
         Calls a function in the thread of the widgets, soon. None: all is done at once, in this thread.
     """
 
     def __init__(
-        self, begin: Callable[[], Iterator[Show]], fail: Callable[[Exception], None], later: Later | None
+        self, begin: Callable[[], Iterator[Show]], fail: Callable[[Exception], None], rest: Show, later: Later | None
     ) -> None:
-        self._begin, self._fail, self._later = begin, fail, later
+        self._begin, self._fail, self._rest, self._later = begin, fail, rest, later
         self._wanted = 0
         self.is_busy = False
         self.runs = 0
@@ -72,6 +74,8 @@ class Latest:
         self.is_busy = False
         if self._wanted != mine:
             self._start()
+        else:
+            self._rest()
 
 
 def later_in(document: Any) -> Later | None:

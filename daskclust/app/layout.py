@@ -22,7 +22,7 @@ from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.app.widgets import Control
+from daskclust.app.widgets import Control, labelled
 from daskclust.plot._elements import load_backends
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
@@ -45,9 +45,10 @@ class Explorer(Viewer):
         self.state = state
         self._system = state.system.name
         self._layer: int | None = None
+        self._asked, self._seconds = time.perf_counter(), 0.0
         self._views: list[View] = []
         self._shown: dict[View, Hashable] = {}
-        self._latest = Latest(self._begin, self._fail, later_in(pn.state.curdoc))
+        self._latest = Latest(self._begin, self._fail, self._say, later_in(pn.state.curdoc))
         self._head = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
@@ -98,11 +99,11 @@ class Explorer(Viewer):
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        system = pn.widgets.Select(name="system", options=titles, value=state.system.name, width=_SIDE - 20)
+        system = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
         system.param.watch(lambda event: self._on_system(event.new), "value")
         names = [name for name in state.present.columns if name not in _NO_AXES]
         x, y = (
-            pn.widgets.Select(name=word, options=names, value=axis, width=_SIDE // 2 - 20)
+            labelled(pn.widgets.Select, word, options=names, value=axis, width=_SIDE // 2 - 20)
             for word, axis in zip(("across", "up"), axes, strict=True)
         )
         for widget in (x, y):
@@ -110,7 +111,7 @@ class Explorer(Viewer):
         widgets = [system, pn.Row(x, y, margin=0)]
         if "layer" in state.ds:
             options = {"all": None} | {str(k): k for k in np.unique(state.ds["layer"].values).tolist()}
-            layer = pn.widgets.DiscreteSlider(name="layer", options=options, value=self._layer, width=_SIDE - 30)
+            layer = labelled(pn.widgets.DiscreteSlider, "layer", options=options, value=self._layer, width=_SIDE - 30)
             layer.param.watch(lambda event: self._on_layer(event.new), "value")
             widgets.append(layer)
         return widgets
@@ -118,7 +119,7 @@ class Explorer(Viewer):
     def _buttons(self) -> list[Any]:
         """Return what clears the selection, gives files and Python lines."""
         half = _SIDE // 2 - 20
-        clear = pn.widgets.Button(name="Clear selection", width=_SIDE - 20)
+        clear = labelled(pn.widgets.Button, "Clear selection", width=_SIDE - 20)
         clear.on_click(lambda _: self._on_choice(None))
         files = [
             pn.widgets.FileDownload(
@@ -129,7 +130,7 @@ class Explorer(Viewer):
             )
             for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
         ]
-        python = pn.widgets.Button(name="Python lines", button_type="primary", width=_SIDE - 20)
+        python = labelled(pn.widgets.Button, "Python lines", width=_SIDE - 20)
         python.on_click(lambda _: self._on_python())
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
@@ -183,7 +184,7 @@ class Explorer(Viewer):
 
     def _begin(self) -> Iterator[Show]:
         """Take down what is wanted; return the steps."""
-        self._say()
+        self._say("working …")
         scene = (self.state.mask, self.state.version, self._layer)
         settings = {view: view.setting() for view in self._views}
         return self._steps(self._system, self.state.request(), scene, settings)
@@ -224,22 +225,22 @@ class Explorer(Viewer):
         for view, key, what in data:
             view.show(what)
             self._shown[view] = key
-        if data[0][0] is self._views[0]:
-            self._say(time.perf_counter() - self._asked)
+        if data[0][0] in self._pictures:
+            self._seconds = time.perf_counter() - self._asked
+            self._say()
 
     def _fail(self, error: Exception) -> None:
         """Tell of parameters that do not do; what was there stays."""
         self._note.param.update(object=str(error) or type(error).__name__, visible=True)
-        self._say(0.0)
 
-    def _say(self, seconds: float | None = None) -> None:
-        """Tell how many clusters there are, and whether others are under way."""
+    def _say(self, now: str = "") -> None:
+        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
         outcome = self.state.present
         n = len(outcome.label)
         words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
-        now = "working …" if seconds is None else f"{1e3 * seconds:.0f} ms"
+        now = now or f"{1e3 * self._seconds:.0f} ms"
         title = SYSTEMS[self.state.system.name].title
         self._head.object = (
             f"<span style='font-size:18px;color:#332288'><b>{title}</b></span> &ensp;"

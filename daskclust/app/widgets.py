@@ -13,6 +13,11 @@ from daskclust.app.parameters import Parameter
 _STEPS = 200  # of a slider
 
 
+def labelled(kind: Any, words: str, **options: Any) -> Any:
+    """Return a widget with a label; older versions of Panel take it as the name."""
+    return kind(**{"label" if "label" in kind.param else "name": words}, **options)
+
+
 class Control:
     """A slider with a number beside it, or a choice.
 
@@ -32,7 +37,7 @@ class Control:
         unit = f" ({parameter.unit})" if parameter.unit else ""
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
-            self._inner: Any = pn.widgets.Select(name=parameter.name, options=options, value=value, width=260)
+            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, width=260)
             self._inner.param.watch(self._on_choice, "value")
             self.panel = pn.Column(self._inner)
             return

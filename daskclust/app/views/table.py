@@ -39,7 +39,6 @@ class Table(View):
             theme="simple",
             width=width,
             height=height,
-            name="clusters",
         )
         self.panel.param.watch(self._on_rows, "selection")
 
