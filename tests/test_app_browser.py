@@ -178,8 +178,8 @@ def test_counts_follow_a_slider(page: Page, hits: Path) -> None:
         page.at_rest()
         assert (page.value(name) > value) == (pixels > 0)
         result = expected(hits, page)
-        share = round(100 * float((result["label"] < 0).mean()), 1)
-        page.until(lambda wanted=(int(result["label"].max()) + 1, share): page.counts() == wanted)
+        wanted = int(result["label"].max()) + 1, round(100 * float((result["label"] < 0).mean()), 1)
+        page.until(lambda wanted=wanted: page.counts() == wanted)
     assert page.counts() != before
 
 

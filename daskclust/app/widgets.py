@@ -44,7 +44,7 @@ class Control:
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
         self._number = pn.widgets.FloatInput(
-            value=float(value), width=95, height=30, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
+            value=float(value), width=95, height=34, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / _STEPS

@@ -59,8 +59,17 @@ class Histogram(View):
         ]
         ranges = ((0.5, 100.0), (0.0, 1.0))
         self._canvas = Canvas(bars, size, ranges, logx=self._log)
+        if self._log:
+            self._plain_ticks()
         self._canvas.watch(("value", "clusters"), self._on_choice)
         self.panel = self._canvas.panel
+
+    def _plain_ticks(self) -> None:
+        from bokeh.models import CustomJSTickFormatter, LogTicker
+
+        axis = self._canvas.figure.xaxis[0]
+        axis.ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0)
+        axis.formatter = CustomJSTickFormatter(code="return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : tick")
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""

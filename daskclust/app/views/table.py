@@ -12,7 +12,7 @@ from daskclust.app.state import chosen_rows
 from daskclust.app.views._scene import Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
-_ROWS = 10
+_ROWS = 9
 
 
 class Table(View):
