@@ -44,7 +44,7 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
     Examples
     --------
     >>> from daskclust.datasets import calorimeter
-    >>> explorer = explore(calorimeter(2, 100, rng=0), dc=20.0, rhoc=8.0)
+    >>> explorer = explore(calorimeter(2, 100, rng=0), dc=20.0, rhoc=8.0, delta_c=20.0, delta_o=20.0)
     >>> explorer.state.present.n_clusters
     17
     """

@@ -44,7 +44,7 @@ class Explorer(Viewer):
         load_backends()
         self.state = state
         self._system = state.system.name
-        self._layer: int | None = None
+        self._slice = None if state.slices is None else state.slices.first
         self._asked, self._seconds = time.perf_counter(), 0.0
         self._views: list[View] = []
         self._shown: dict[View, Hashable] = {}
@@ -70,9 +70,11 @@ class Explorer(Viewer):
         controls = [each.panel for each in self._controls.values()]
         self._side.objects = [*self._choices(axes), *controls, *self._buttons(), self._note]
         picture = Picture(state, axes, _LARGE, self._on_choice, self._ask)
-        decision = [DecisionPlot(state, _SMALL, self._on_choice, self._ask, self._on_parameter)] * self._has_decision
+        decision: list[DecisionPlot] = []
+        if state.present.decision is not None:
+            decision = [DecisionPlot(state, _SMALL, self._on_choice, self._ask, self._on_parameter)]
         second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, _SMALL, self._on_choice, self._ask)]
+        others = [] if second is None else [Picture(state, second, _SMALL, self._on_choice, self._ask, titled=False)]
         table = Table(_LARGE[0] + 60, 330, self._on_clusters)
         bars = [Histogram(state, column, _BARS, self._on_clusters) for column in self._bar_columns()]
         self._pictures: list[View] = [picture, *decision, *others]
@@ -86,10 +88,6 @@ class Explorer(Viewer):
             pn.Column(*side, *(each.panel for each in bars)),
         ]
         self._ask()
-
-    @property
-    def _has_decision(self) -> bool:
-        return self.state.present.decision is not None
 
     def _bar_columns(self) -> list[str]:
         table = self.state.present.table
@@ -109,11 +107,13 @@ class Explorer(Viewer):
         for widget in (x, y):
             widget.param.watch(lambda _: self._build((x.value, y.value)), "value")
         widgets = [system, pn.Row(x, y, margin=0)]
-        if "layer" in state.ds:
-            options = {"all": None} | {str(k): k for k in np.unique(state.ds["layer"].values).tolist()}
-            layer = labelled(pn.widgets.DiscreteSlider, "layer", options=options, value=self._layer, width=_SIDE - 30)
-            layer.param.watch(lambda event: self._on_layer(event.new), "value")
-            widgets.append(layer)
+        if state.slices is not None:
+            options = {"all": None} | {str(k): k for k in state.slices.numbers}
+            one = labelled(
+                pn.widgets.DiscreteSlider, state.slices.name, options=options, value=self._slice, width=_SIDE - 30
+            )
+            one.param.watch(lambda event: self._on_slice(event.new), "value")
+            widgets.append(one)
         return widgets
 
     def _buttons(self) -> list[Any]:
@@ -151,8 +151,8 @@ class Explorer(Viewer):
         self._system = name
         self._ask()
 
-    def _on_layer(self, layer: int | None) -> None:
-        self._layer = layer
+    def _on_slice(self, number: int | None) -> None:
+        self._slice = number
         self._ask()
 
     def _on_choice(self, selection: Selection | None) -> None:
@@ -185,7 +185,7 @@ class Explorer(Viewer):
     def _begin(self) -> Iterator[Show]:
         """Take down what is wanted; return the steps."""
         self._say("working …")
-        scene = (self.state.mask, self.state.version, self._layer)
+        scene = (self.state.mask, self.state.version, self._slice)
         settings = {view: view.setting() for view in self._views}
         return self._steps(self._system, self.state.request(), scene, settings)
 
@@ -202,14 +202,14 @@ class Explorer(Viewer):
         if outcome.request.system is not self._built:
             yield functools.partial(self._build, outcome.request.system.axes)
             return
-        mask, version, layer = scene
+        mask, version, number = scene
         whole = [self._pictures, *([view] for view in self._views if view not in self._pictures)]
         for views in whole:
             data: list[tuple[View, Hashable, Any]] = []
             for view in views:
-                key = (outcome, version, layer if view in self._pictures else None, settings[view])
+                key = (outcome, version, number if view in self._pictures else None, settings[view])
                 if self._shown.get(view) != key:
-                    data.append((view, key, view.prepare(Scene(outcome, mask, layer), settings[view])))
+                    data.append((view, key, view.prepare(Scene(outcome, mask, number), settings[view])))
             if data:
                 yield functools.partial(self._show, data)
 

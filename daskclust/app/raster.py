@@ -29,6 +29,8 @@ def paint(
     chosen: npt.NDArray[np.bool_] | None,
     ranges: Ranges,
     pixels: tuple[int, int],
+    *,
+    spread: bool = True,
 ) -> npt.NDArray[np.uint8]:
     """Return points as a picture.
 
@@ -44,6 +46,8 @@ def paint(
         What the picture spans.
     pixels : tuple of int
         Width and height.
+    spread : bool, default True
+        Let lone pixels grow until they are seen.
 
     Returns
     -------
@@ -57,7 +61,7 @@ def paint(
     counts = count(xy, kind, ranges, pixels).reshape(len(picture), -1).astype(np.float32)
     cover(picture, counts[:, _NOISE:], (NOISE_COLOR,))
     cover(picture, counts[:, :_NOISE], COLORS)
-    return finished(picture, pixels)
+    return finished(picture, pixels, spread=spread)
 
 
 def count(
@@ -100,9 +104,12 @@ def cover(picture: npt.NDArray[np.float32], counts: Array, colors: tuple[str, ..
     picture[there, 3] = 255.0
 
 
-def finished(picture: npt.NDArray[np.float32], pixels: tuple[int, int]) -> npt.NDArray[np.uint8]:
+def finished(
+    picture: npt.NDArray[np.float32], pixels: tuple[int, int], *, spread: bool = True
+) -> npt.NDArray[np.uint8]:
     """Return what was painted as bytes (height, width, 4), lone pixels grown until they are seen."""
-    return _spread(np.round(picture).astype(np.uint8).reshape(pixels[1], pixels[0], 4))
+    whole = np.round(picture).astype(np.uint8).reshape(pixels[1], pixels[0], 4)
+    return _spread(whole) if spread else whole
 
 
 def _rgb(colors: tuple[str, ...]) -> npt.NDArray[np.float32]:

@@ -19,6 +19,7 @@ import xarray as xr
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.app.parameters import complete
 from daskclust.app.selection import Clusters, Selection
+from daskclust.app.slices import slices_of
 from daskclust.app.systems import Clue, Decision, System, names_for, point_columns, system_for
 
 
@@ -112,6 +113,7 @@ class State:
         if not max(self.ds.sizes.values(), default=0):
             raise ValueError("the data set has no points; there is nothing to explore")
         self.source = source
+        self.slices = slices_of(self.ds)
         self.names = names_for(self.ds)
         self._systems: dict[str, System] = {}
         self._values: dict[str, dict[str, Any]] = {}

@@ -79,6 +79,8 @@ class Canvas:
         self.figure = plot.state
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
         self.figure.sizing_mode = None
+        if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
+            self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
         self._tools()
         self.panel = pn.pane.Bokeh(self.figure)
 

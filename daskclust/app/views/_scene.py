@@ -20,8 +20,8 @@ class Scene(NamedTuple):
     outcome: Outcome
     mask: npt.NDArray[np.bool_] | None
     """Chosen points."""
-    layer: int | None
-    """The one layer that is shown."""
+    slice: int | None
+    """The one layer, or stretch of time, that is shown."""
 
 
 class View:

@@ -17,6 +17,7 @@ from daskclust.plot._data import dimension
 from daskclust.plot._elements import COLORS, hv
 
 _BINS = 40
+_PLAIN = "return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : Number(tick.toPrecision(3))"
 
 Array = npt.NDArray[Any]
 
@@ -69,7 +70,7 @@ class Histogram(View):
 
         axis = self._canvas.figure.xaxis[0]
         axis.ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0)
-        axis.formatter = CustomJSTickFormatter(code="return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : tick")
+        axis.formatter = CustomJSTickFormatter(code=_PLAIN)
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""

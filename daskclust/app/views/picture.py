@@ -43,10 +43,22 @@ class Picture(View):
         Called with what is selected.
     moved : callable
         Called when axes have changed.
+    titled : bool, default True
+        Tell what is seen above the picture.
     """
 
-    def __init__(self, state: State, axes: tuple[str, str], size: tuple[int, int], choose: Choose, moved: Any) -> None:
-        self.axes, self._size = axes, size
+    def __init__(
+        self,
+        state: State,
+        axes: tuple[str, str],
+        size: tuple[int, int],
+        choose: Choose,
+        moved: Any,
+        *,
+        titled: bool = True,
+    ) -> None:
+        self.axes, self._size, self._titled = axes, size, titled
+        self._slices = state.slices
         outcome = state.present
         columns = raster.as_columns(outcome.columns, axes)
         self._ranges: Ranges = (span(columns[0]), span(columns[1]))
@@ -74,9 +86,9 @@ class Picture(View):
 
     def prepare(self, scene: Scene, setting: Ranges) -> _Data:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, layer = scene
-        if self._seen[0] != (setting, layer):
-            self._seen = ((setting, layer), _within(outcome, self.axes, setting, layer))
+        outcome, mask, number = scene
+        if self._seen[0] != (setting, number):
+            self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
         label, chosen = outcome.label, mask
         if there is not None:
@@ -85,7 +97,8 @@ class Picture(View):
         none = np.empty(0)
         pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
         if len(label) > _MOST_MARKERS:
-            pixels = raster.paint((x, y), kind, chosen, setting, self._size)
+            setting, size = self._grid(x, y, setting)
+            pixels = raster.paint((x, y), kind, chosen, setting, size, spread=size == self._size)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
@@ -95,7 +108,7 @@ class Picture(View):
             is_seed = is_seed if there is None else is_seed[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
             seeds = (x[where], y[where]) if len(where) <= _MOST_SEEDS else seeds
-        return _Data(setting, pixels, points, seeds, _title(outcome, layer, label))
+        return _Data(setting, pixels, points, seeds, self._title(outcome, number, label))
 
     def show(self, data: _Data) -> None:
         """Show it."""
@@ -105,29 +118,39 @@ class Picture(View):
         marks = {"color": kind, "alpha": opacity, "size": np.full(len(x), size)}
         self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **marks)
         self._canvas.fill(2, **dict(zip(self._names, data.seeds, strict=True)))
-        self._canvas.title(data.title)
+        self._canvas.title(data.title if self._titled else "")
+
+    def _within(
+        self, outcome: Outcome, ranges: Ranges, number: int | None
+    ) -> tuple[npt.NDArray[np.int64] | None, Array, Array]:
+        """Return which points of the slice are within the axes, None for all, and where they are."""
+        x, y = raster.as_columns(outcome.columns, self.axes)
+        (left, right), (low, high) = ranges
+        inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
+        if number is not None and self._slices is not None:
+            inside &= self._slices.of_point == number
+        there = np.flatnonzero(inside)
+        return (None, x, y) if len(there) == len(x) else (there, x[there], y[there])
+
+    def _grid(self, x: Array, y: Array, ranges: Ranges) -> tuple[Ranges, tuple[int, int]]:
+        """Return limits and numbers of pixels: one for each whole number where all values are such, and few."""
+        ends, sizes = zip(*map(_cells, (x, y), ranges, self._size), strict=True)
+        return ends, sizes
+
+    def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
+        """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
+        n = len(outcome.label)
+        noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
+        if number is not None and self._slices is not None:
+            clusters = len(np.unique(label[label >= 0]))
+            return f"{self._slices.name} {number}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+        in_view = " in view" if len(label) < n else ""
+        return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
 
 
-def _within(
-    outcome: Outcome, axes: tuple[str, str], ranges: Ranges, layer: int | None
-) -> tuple[npt.NDArray[np.int64] | None, Array, Array]:
-    """Return which points are within the axes, None for all, and where they are."""
-    x, y = raster.as_columns(outcome.columns, axes)
-    (left, right), (low, high) = ranges
-    inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
-    if layer is not None:
-        inside &= outcome.columns["layer"] == layer
-    there = np.flatnonzero(inside)
-    return (None, x, y) if len(there) == len(x) else (there, x[there], y[there])
-
-
-def _title(outcome: Outcome, layer: int | None, label: npt.NDArray[np.int64]) -> str:
-    """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
-    n = len(outcome.label)
-    if layer is None:
-        words = f"{outcome.n_clusters:,} clusters"
-    else:
-        words = f"layer {layer}: {len(np.unique(label[label >= 0])):,} clusters"
-    noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
-    in_view = " in view" if len(label) < n and layer is None else ""
-    return f"{words}, {noise:,} of {len(label):,} points{in_view} noise"
+def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
+    """Return limits half way between whole numbers, and how many these are; or what was given."""
+    low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
+    if values.dtype.kind in "iu" and high - low <= size:
+        return (float(low), float(high)), int(high - low)
+    return ends, size

@@ -67,7 +67,14 @@ class Table(View):
         self._is_mine = True
         self.panel.selection = []
         if titles != self.panel.titles:
-            self.panel.formatters = {name: NumberFormatter(format="0,0.[000]") for name in floats}
+            forms = {name: "0,0.[000]" if _is_plain(frame[name]) else "0.000e+0" for name in floats}
+            self.panel.formatters = {name: NumberFormatter(format=form) for name, form in forms.items()}
             self.panel.titles = titles
         self.panel.value = frame
         self._is_mine = False
+
+
+def _is_plain(values: pd.Series[float]) -> bool:
+    """Return whether numbers are read best without an exponent."""
+    largest = float(values.abs().max()) if len(values) else 1.0
+    return not 0.0 < largest < 0.1 and not largest >= 1e7
