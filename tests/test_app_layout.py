@@ -16,6 +16,7 @@ import xarray as xr
 import daskclust.app
 from daskclust import datasets
 from daskclust.app import raster
+from daskclust.app.code import code
 from daskclust.app.latest import Latest
 from daskclust.app.layout import Explorer
 from daskclust.app.selection import Box
@@ -219,3 +220,14 @@ def test_pixels_of_a_detector_are_pixels_of_the_picture() -> None:
     image = np.asarray(pixels["image"][0])
     assert image.shape == (int(pixels["dh"][0]), int(pixels["dw"][0]))
     assert np.count_nonzero(image) == 10_000
+
+
+def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    state = explorer.state
+    explorer._on_slice(1)
+    explorer._on_picture(Box(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
+    np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
+    made: dict[str, Any] = {"ds": state.ds}
+    exec(code(state), made)
+    np.testing.assert_array_equal(made["inside"], state.mask)

@@ -35,7 +35,8 @@ def _selection(state: State) -> list[str]:
     assert selection is not None
     assert origin is not None
     then, decision = origin
-    names = ("label", *selection.axes)
+    names = ["label", *selection.axes]
+    names += [selection.within.name] if selection.within is not None else []
     now = state.request()
     same = then.system is now.system and then.values == now.values
     source = "result" if same else "ds"

@@ -6,6 +6,7 @@ import functools
 import io
 import time
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from panel.viewable import Viewer
 
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
-from daskclust.app.selection import Selection
+from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Outcome, Request, State
 from daskclust.app.systems import SYSTEMS
 from daskclust.app.views._scene import Scene, View
@@ -69,17 +70,18 @@ class Explorer(Viewer):
         }
         controls = [each.panel for each in self._controls.values()]
         self._side.objects = [*self._choices(axes), *controls, *self._buttons(), self._note]
-        picture = Picture(state, axes, _LARGE, self._on_choice, self._ask)
+        picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
         decision: list[DecisionPlot] = []
         if state.present.decision is not None:
             decision = [DecisionPlot(state, _SMALL, self._on_choice, self._ask, self._on_parameter)]
         second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, _SMALL, self._on_choice, self._ask, titled=False)]
+        others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
         table = Table(_LARGE[0] + 60, 330, self._on_clusters)
         bars = [Histogram(state, column, _BARS, self._on_clusters) for column in self._bar_columns()]
         self._pictures: list[View] = [picture, *decision, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown = {}
+        self._look()
         tabs = [("decision plot", each.panel) for each in decision]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
         side = [pn.Tabs(*tabs)] if len(tabs) > 1 else [panel for _, panel in tabs]
@@ -153,7 +155,21 @@ class Explorer(Viewer):
 
     def _on_slice(self, number: int | None) -> None:
         self._slice = number
+        self._look()
         self._ask()
+
+    def _look(self) -> None:
+        """Let axes of time show the slice."""
+        for view in self._pictures:
+            if isinstance(view, Picture):
+                view.look(self.state.present, self._slice)
+
+    def _on_picture(self, selection: Selection | None) -> None:
+        """Choose what is drawn around, of the slice that is seen."""
+        slices = self.state.slices
+        if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
+            selection = replace(selection, within=slices.range(self._slice))
+        self._on_choice(selection)
 
     def _on_choice(self, selection: Selection | None) -> None:
         self.state.select(selection)

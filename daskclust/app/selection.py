@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
+
+
+class Range(NamedTuple):
+    """Values of a column, ends included."""
+
+    name: str
+    low: float
+    high: float
+
+
+def _mask(within: Range | None, columns: Columns) -> Mask | np.bool_:
+    if within is None:
+        return np.bool_(True)
+    column = columns[within.name]
+    return np.asarray((column >= within.low) & (column <= within.high))
+
+
+def _lines(within: Range | None, columns: Mapping[str, str]) -> list[str]:
+    if within is None:
+        return []
+    column = columns[within.name]
+    return [f"inside &= ({column} >= {within.low!r}) & ({column} <= {within.high!r})"]
 
 
 @dataclass(frozen=True)
@@ -23,17 +45,20 @@ class Box:
         Columns across and up.
     x, y : tuple of float
         Smallest and largest value of each.
+    within : Range or None
+        Values that another column must have, too.
     """
 
     axes: tuple[str, str]
     x: tuple[float, float]
     y: tuple[float, float]
+    within: Range | None = None
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
         parts = zip(self.axes, (self.x, self.y), strict=True)
         inside = [(columns[name] >= low) & (columns[name] <= high) for name, (low, high) in parts]
-        return np.asarray(inside[0] & inside[1])
+        return np.asarray(inside[0] & inside[1] & _mask(self.within, columns))
 
     def lines(self, columns: Mapping[str, str]) -> list[str]:
         """Return the Python lines that make ``inside``; `columns` are expressions for the axes."""
@@ -41,7 +66,7 @@ class Box:
             f"({columns[name]} >= {low!r}) & ({columns[name]} <= {high!r})"
             for name, (low, high) in zip(self.axes, (self.x, self.y), strict=True)
         ]
-        return [f"inside = {limits[0]} & {limits[1]}"]
+        return [f"inside = {limits[0]} & {limits[1]}", *_lines(self.within, columns)]
 
 
 @dataclass(frozen=True)
@@ -54,10 +79,13 @@ class Lasso:
         Columns across and up.
     corners : tuple of pairs of float
         Of the line.
+    within : Range or None
+        Values that another column must have, too.
     """
 
     axes: tuple[str, str]
     corners: tuple[tuple[float, float], ...]
+    within: Range | None = None
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
@@ -68,7 +96,7 @@ class Lasso:
             return np.zeros(len(x), np.bool_)
         corners = np.asarray(self.corners)
         (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
-        near = np.flatnonzero((x >= left) & (x <= right) & (y >= low) & (y <= high))
+        near = np.flatnonzero(_mask(self.within, columns) & (x >= left) & (x <= right) & (y >= low) & (y <= high))
         inside = np.zeros(len(x), np.bool_)
         inside[near] = Path(corners).contains_points(np.stack([x[near], y[near]], axis=1))
         return inside
@@ -80,6 +108,7 @@ class Lasso:
             "from matplotlib.path import Path",
             f"corners = {[tuple(corner) for corner in self.corners]!r}",
             f"inside = Path(corners).contains_points(np.stack([{x}, {y}], axis=1))",
+            *_lines(self.within, columns),
         ]
 
 
@@ -95,6 +124,7 @@ class Clusters:
 
     numbers: tuple[int, ...]
     axes: tuple[str, ...] = ()
+    within: None = None
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are in one of the clusters."""

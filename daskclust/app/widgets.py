@@ -54,6 +54,7 @@ class Control:
             step=step,
             value=self._place(value),
             show_value=False,
+            tooltips=False,
             width=260,
             margin=(0, 10, 6, 10),
             bar_color="#332288",

@@ -114,6 +114,11 @@ class Canvas:
                     ends.on_change(end, lambda attr, old, new: moved())
 
     @property
+    def ends(self) -> tuple[Any, Any]:
+        """Return bokeh's ranges."""
+        return self.figure.x_range, self.figure.y_range
+
+    @property
     def ranges(self) -> Ranges:
         """What axes show now."""
         x, y = self.figure.x_range, self.figure.y_range

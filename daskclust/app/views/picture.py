@@ -80,6 +80,14 @@ class Picture(View):
         self._canvas.watch(axes, choose, moved)
         self.panel = self._canvas.panel
 
+    def look(self, outcome: Outcome, number: int | None) -> None:
+        """Let an axis of time show all of a slice."""
+        for name, ends in zip(self.axes, self._canvas.ends, strict=True):
+            if name == "toa" and self._slices is not None:
+                times = outcome.columns[name]
+                low, high = span(times if number is None else times[self._slices.of_point == number])
+                ends.update(start=low, end=high)
+
     def setting(self) -> Ranges:
         """Return what the axes show."""
         return self._canvas.ranges
