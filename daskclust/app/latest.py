@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 Show = Callable[[], None]
 Later = Callable[[Show], None]
+
+_PATIENCE = 2.0  # seconds; a page that was closed shows nothing any more
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +63,10 @@ class Latest:
     def _run(self, steps: Iterator[Show], mine: int, later: Later) -> None:
         try:
             for show in steps:
+                shown = threading.Event()
                 later(show)
+                later(shown.set)
+                shown.wait(_PATIENCE)  # what comes next would take time from what is seen first
                 if self._wanted != mine:
                     break  # what is left would be of yesterday
         except (ValueError, TypeError, MemoryError, OverflowError) as error:
