@@ -50,7 +50,7 @@ class Explorer(Viewer):
         self._views: list[View] = []
         self._shown: dict[View, Hashable] = {}
         self._latest = Latest(self._begin, self._fail, self._say, later_in(pn.state.curdoc))
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10))
+        self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))

@@ -79,6 +79,7 @@ class Canvas:
         self.figure = plot.state
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
         self.figure.sizing_mode = None
+        self.figure.output_backend = "canvas"  # there are few marks, and pixels of WebGL are copied each time
         if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
             self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
         self._tools()
