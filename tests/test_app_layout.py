@@ -151,7 +151,8 @@ def test_pixels_have_colours_of_clusters_and_noise() -> None:
     kind = raster.kinds(np.array([10, 10, -1]))
     picture = raster.paint((x, x), kind, None, ((0.0, 1.0), (0.0, 1.0)), (2, 2))
     assert picture.shape == (2, 2, 4)
-    np.testing.assert_array_equal(picture[0, 0, :3], [int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
+    color = np.array([int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
+    np.testing.assert_array_equal(picture[0, 0, :3], np.floor(255.5 + (color - 255) * 0.875))  # of two points
     assert picture[1, 1, 0] == picture[1, 1, 1] > 190
     assert picture[0, 1, 3] == picture[1, 0, 3] == 0
     chosen = raster.paint((x, x), kind, np.array([False, False, True]), ((0.0, 1.0), (0.0, 1.0)), (2, 2))

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.app.kernels import mix
+from daskclust.core.arrays import HOST
 from daskclust.plot._elements import COLORS, NOISE_COLOR
 
 Array = npt.NDArray[Any]
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 _NOISE = len(COLORS)  # kind of noise, after those of clusters
-_FAINT, _STRONG = 0.75, 1.0  # share of colour of pixels with the fewest and the most points
+_FAINT = 0.75  # share of colour in pixels with one point
 _PALE = "#E4E4E4"  # points that are not chosen
 
 
@@ -54,13 +56,13 @@ def paint(
     numpy.ndarray of uint8, shape (height, width, 4)
         Red, green, blue, opacity; the first row is the lowest.
     """
-    picture = np.zeros((pixels[1] * pixels[0], 4), np.float32)
+    picture = np.zeros((pixels[1] * pixels[0], 4), np.uint8)
     if chosen is not None:
-        cover(picture, count(xy, None, ranges, pixels).reshape(-1, 1), (_PALE,))
+        cover(picture, count(xy, None, ranges, pixels)[..., None], (_PALE,))
         xy, kind = (xy[0][chosen], xy[1][chosen]), kind[chosen]
-    counts = count(xy, kind, ranges, pixels).reshape(len(picture), -1).astype(np.float32)
-    cover(picture, counts[:, _NOISE:], (NOISE_COLOR,))
-    cover(picture, counts[:, :_NOISE], COLORS)
+    counts = count(xy, kind, ranges, pixels)
+    cover(picture, counts, (*COLORS, NOISE_COLOR), _NOISE)
+    cover(picture, counts, COLORS)
     return finished(picture, pixels, spread=spread)
 
 
@@ -81,39 +83,32 @@ def count(
     return np.asarray(found.transpose(..., "kind").values)
 
 
-def cover(picture: npt.NDArray[np.float32], counts: Array, colors: tuple[str, ...]) -> None:
+def cover(picture: npt.NDArray[np.uint8], counts: Array, colors: tuple[str, ...], first: int = 0) -> None:
     """Paint pixels (n, 4) with points in the mean colour of their kinds, stronger where there are more.
 
     Parameters
     ----------
-    picture : numpy.ndarray of float32, shape (n, 4)
+    picture : numpy.ndarray of uint8, shape (n, 4)
         What is painted over.
-    counts : numpy.ndarray, shape (n, kinds)
-        Points of each kind.
+    counts : numpy.ndarray, shape (..., kinds)
+        Points of each kind, n times.
     colors : tuple of str
         Of the kinds.
+    first : int, default 0
+        Kinds before this one, and those without a colour, are left out.
     """
-    sums = counts.astype(np.float32, copy=False) @ np.append(_rgb(colors), np.ones((len(colors), 1)), 1).astype("f4")
-    there = np.flatnonzero(sums[:, 3])
-    if not len(there):
-        return
-    mixed, total = sums[there, :3] / sums[there, 3:], sums[there, 3]
-    most = max(float(np.log1p(total.max())), 1.0)
-    share = (_FAINT + (_STRONG - _FAINT) * np.log1p(total) / most)[:, None]
-    picture[there, :3] = 255.0 + (mixed - 255.0) * share
-    picture[there, 3] = 255.0
+    by_pixel = np.ascontiguousarray(counts).reshape(len(picture), -1)
+    HOST.run(mix, len(picture), by_pixel, first, len(colors), _rgb(colors), _FAINT, picture)
 
 
-def finished(
-    picture: npt.NDArray[np.float32], pixels: tuple[int, int], *, spread: bool = True
-) -> npt.NDArray[np.uint8]:
+def finished(picture: npt.NDArray[np.uint8], pixels: tuple[int, int], *, spread: bool = True) -> npt.NDArray[np.uint8]:
     """Return what was painted as bytes (height, width, 4), lone pixels grown until they are seen."""
-    whole = np.round(picture).astype(np.uint8).reshape(pixels[1], pixels[0], 4)
+    whole = picture.reshape(pixels[1], pixels[0], 4)
     return _spread(whole) if spread else whole
 
 
-def _rgb(colors: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    return np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors], np.float32)
+def _rgb(colors: tuple[str, ...]) -> npt.NDArray[np.float64]:
+    return np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors], np.float64)
 
 
 def _spread(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -141,16 +141,16 @@ class DecisionPlot(View):
         assert decision is not None
         values = scene.outcome.request.values
         counts = self._count(decision, None, setting)
-        picture = np.zeros((counts.size, 4), np.float32)
+        picture = np.zeros((counts.size, 4), np.uint8)
         if scene.mask is not None:
-            raster.cover(picture, counts.reshape(-1, 1), _PALE)
+            raster.cover(picture, counts[..., None], _PALE)
             counts = self._count(decision, scene.mask, setting)
         x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(setting, self._size, strict=True))
         dense = (x >= np.log10(values["rhoc"]))[None, :] if values["rhoc"] > 0 else np.ones((1, len(x)), np.bool_)
         seed = dense & (y > np.log10(values["delta_c"]))[:, None]
         outlier = ~dense & (y > np.log10(values["delta_o"]))[:, None]
         for color, where in ((_FOLLOWER, ~seed & ~outlier), (_OUTLIER, outlier), (_SEED, seed)):
-            raster.cover(picture, np.where(where, counts, 0).reshape(-1, 1), (color,))
+            raster.cover(picture, np.where(where, counts, 0)[..., None], (color,))
         mask = scene.outcome.result["is_seed"].values
         mask = mask if scene.mask is None else mask & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
