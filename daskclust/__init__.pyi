@@ -10,6 +10,7 @@ __all__ = [
     "GaussianKernel",
     "MahalanobisHCA",
     "accessor",
+    "app",
     "core",
     "datasets",
     "io",
@@ -20,6 +21,7 @@ __all__ = [
 ]
 
 from . import accessor as accessor
+from . import app as app
 from . import core as core
 from . import datasets as datasets
 from . import io as io

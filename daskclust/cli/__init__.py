@@ -1,4 +1,4 @@
-"""The command line: ``daskclust demo | clue | events | dbscan | fof | hca | info | bench``."""
+"""The command line: ``daskclust demo | clue | events | dbscan | fof | hca | explore | info | bench``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from daskclust.cli._frame import errors
 from daskclust.cli.clue import clue
 from daskclust.cli.dbscan import dbscan, fof
 from daskclust.cli.events import events
+from daskclust.cli.explore import explore
 from daskclust.cli.hca import hca
 from daskclust.cli.tools import bench, demo, info
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, clue, events, dbscan, fof, hca, info, bench):
+for command in (demo, clue, events, dbscan, fof, hca, explore, info, bench):
     app.command()(command)
 
 

@@ -1,0 +1,144 @@
+"""The explorer: a clustering changed by sliders, seen at once in pictures, a table and histograms.
+
+`explore` is for notebooks, `serve` for a browser; ``daskclust explore FILE`` is `serve` from the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from daskclust.app.layout import Explorer
+
+__all__ = ["explore", "serve"]
+
+
+def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Explorer:
+    """Explore a data set in a notebook.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points; what is lazy or on a GPU is brought to memory. There must be ``x`` and ``y``, or ``X`` (cell, channel).
+    system : {"clue", "events", "fof", "dbscan", "hca"}, optional
+        By default the first one that suits the data.
+    **parameters
+        Of the system, to begin with; the rest is derived from the data.
+
+    Returns
+    -------
+    Explorer
+        What a notebook shows as sliders, pictures, a table and histograms. ``explorer.state.present.result`` is the
+        clustering at any time.
+
+    Raises
+    ------
+    ValueError
+        Where no system, or not this one, suits the data; for no points and unknown parameters.
+    ImportError
+        Without the extra ``app``.
+
+    Examples
+    --------
+    >>> from daskclust.datasets import calorimeter
+    >>> explorer = explore(calorimeter(2, 100, rng=0), dc=20.0, rhoc=8.0, delta_c=20.0, delta_o=20.0)
+    >>> explorer.state.present.n_clusters
+    17
+    """
+    layout = _layout()
+    from daskclust.app.state import State
+
+    explorer: Explorer = layout.Explorer(State(ds, system, **parameters))
+    return explorer
+
+
+def serve(
+    ds: xr.Dataset,
+    system: str | None = None,
+    *,
+    source: Sequence[str] = (),
+    address: str = "localhost",
+    port: int = 0,
+    show: bool = True,
+    start: bool = True,
+    title: str = "daskclust",
+    **parameters: Any,
+) -> Any:
+    """Serve the explorer of a data set to a browser, with a state of its own for each page.
+
+    Parameters
+    ----------
+    ds, system, **parameters
+        As of `explore`.
+    source : sequence of str
+        Python lines that make `ds`, for the lines that the explorer gives.
+    address : str, default "localhost"
+        Where to listen. Whoever reaches another address may explore, too.
+    port : int, default 0
+        0 takes a free one.
+    show : bool, default True
+        Open a browser.
+    start : bool, default True
+        Serve until interrupted. False returns at once.
+    title : str, default "daskclust"
+        Of the page.
+
+    Returns
+    -------
+    bokeh.server.server.Server
+        With ``port``, and ``stop``.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As of `explore`.
+    OSError
+        Where the port is taken.
+    """
+    layout = _layout()
+    import panel as pn
+
+    from daskclust.app.state import State
+
+    first = State(ds, system, source=tuple(source), **parameters)  # refused before anything is served
+
+    def page() -> Any:
+        state = State(first.ds, first.system.name, source=first.source, **first.values)
+        return layout.Explorer(state)
+
+    hosts = {"localhost", "127.0.0.1"} if address in ("localhost", "127.0.0.1") else _hosts(address)
+    origins = [f"{host}:{port}" for host in sorted(hosts)] if port else None
+    return pn.serve(
+        {"/": page},
+        address=address,
+        port=port,
+        websocket_origin=origins,
+        show=show,
+        start=start,
+        title=title,
+        verbose=False,
+        threaded=False,
+    )
+
+
+def _hosts(address: str) -> set[str]:
+    """Return the names under which a page at an address may be asked for."""
+    import socket
+
+    names = {address, socket.gethostname(), socket.getfqdn()}
+    return names - {"0.0.0.0", "::"} | {"localhost"}
+
+
+def _layout() -> Any:
+    """Return the module with widgets, loaded where it is needed only."""
+    try:
+        import panel as pn
+    except ImportError as error:
+        raise ImportError('the explorer needs Panel: pip install "daskclust[app]"') from error
+    pn.extension("tabulator")
+    from daskclust.app import layout
+
+    return layout

@@ -1,0 +1,265 @@
+"""The explorer as it is laid out: what the user does goes to the state, what becomes of it to the views."""
+
+from __future__ import annotations
+
+import functools
+import io
+import time
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import panel as pn
+from panel.viewable import Viewer
+
+from daskclust.app.code import code
+from daskclust.app.latest import Latest, Show, later_in
+from daskclust.app.selection import Box, Lasso, Selection
+from daskclust.app.state import Outcome, Request, State
+from daskclust.app.systems import SYSTEMS
+from daskclust.app.views._scene import Scene, View
+from daskclust.app.views.decision import DecisionPlot
+from daskclust.app.views.histogram import Histogram
+from daskclust.app.views.picture import Picture
+from daskclust.app.views.table import Table
+from daskclust.app.widgets import Control, labelled
+from daskclust.plot._elements import load_backends
+
+_LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
+_SIDE = 290
+_NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
+
+
+class Explorer(Viewer):
+    """The explorer of a data set: sliders on the left, pictures, table and histograms beside them.
+
+    Parameters
+    ----------
+    state : State
+        What is explored.
+    """
+
+    def __init__(self, state: State) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        load_backends()
+        self.state = state
+        self._system = state.system.name
+        self._slice = None if state.slices is None else state.slices.first
+        self._asked, self._seconds = time.perf_counter(), 0.0
+        self._views: list[View] = []
+        self._shown: dict[View, Hashable] = {}
+        self._latest = Latest(self._begin, self._fail, self._say, later_in(pn.state.curdoc))
+        self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
+        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
+        self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
+        self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
+        state.update()  # there is something to show from the beginning
+        self._build(state.system.axes)
+
+    def __panel__(self) -> Any:
+        return self._panel
+
+    # ---------------------------------------------------------------------------------------------------------- layout
+    def _build(self, axes: tuple[str, str]) -> None:
+        """Make controls and views for the present system, and let them be filled."""
+        state = self.state
+        self._built = state.system
+        self._controls = {
+            each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
+        }
+        controls = [each.panel for each in self._controls.values()]
+        self._side.objects = [*self._choices(axes), *controls, *self._buttons(), self._note]
+        picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
+        decision: list[DecisionPlot] = []
+        if state.present.decision is not None:
+            decision = [DecisionPlot(state, _SMALL, self._on_choice, self._ask, self._on_parameter)]
+        second = state.system.side_axes
+        others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
+        table = Table(_LARGE[0] + 60, 330, self._on_clusters)
+        bars = [Histogram(state, column, _BARS, self._on_clusters) for column in self._bar_columns()]
+        self._pictures: list[View] = [picture, *decision, *others]
+        self._views = [*self._pictures, table, *bars]
+        self._shown = {}
+        self._look()
+        tabs = [("decision plot", each.panel) for each in decision]
+        tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
+        side = [pn.Tabs(*tabs)] if len(tabs) > 1 else [panel for _, panel in tabs]
+        self._main.objects = [
+            pn.Column(picture.panel, table.panel),
+            pn.Column(*side, *(each.panel for each in bars)),
+        ]
+        self._ask()
+
+    def _bar_columns(self) -> list[str]:
+        table = self.state.present.table
+        return ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in table][:1]]
+
+    def _choices(self, axes: tuple[str, str]) -> list[Any]:
+        """Return what chooses the system, the axes and the layer."""
+        state = self.state
+        titles = {SYSTEMS[name].title: name for name in state.names}
+        system = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
+        system.param.watch(lambda event: self._on_system(event.new), "value")
+        names = [name for name in state.present.columns if name not in _NO_AXES]
+        x, y = (
+            labelled(pn.widgets.Select, word, options=names, value=axis, width=_SIDE // 2 - 20)
+            for word, axis in zip(("across", "up"), axes, strict=True)
+        )
+        for widget in (x, y):
+            widget.param.watch(lambda _: self._build((x.value, y.value)), "value")
+        widgets = [system, pn.Row(x, y, margin=0)]
+        if state.slices is not None:
+            options = {"all": None} | {str(k): k for k in state.slices.numbers}
+            one = labelled(
+                pn.widgets.DiscreteSlider, state.slices.name, options=options, value=self._slice, width=_SIDE - 30
+            )
+            one.param.watch(lambda event: self._on_slice(event.new), "value")
+            widgets.append(one)
+        return widgets
+
+    def _buttons(self) -> list[Any]:
+        """Return what clears the selection, gives files and Python lines."""
+        half = _SIDE // 2 - 20
+        clear = labelled(pn.widgets.Button, "Clear selection", width=_SIDE - 20)
+        clear.on_click(lambda _: self._on_choice(None))
+        files = [
+            pn.widgets.FileDownload(
+                callback=functools.partial(self._file, kind),
+                filename=f"clusters.{kind}",
+                label=label,
+                width=half,
+            )
+            for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
+        ]
+        python = labelled(pn.widgets.Button, "Python lines", width=_SIDE - 20)
+        python.on_click(lambda _: self._on_python())
+        self._lines = pn.widgets.TextAreaInput(
+            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
+        )
+        return [clear, pn.Row(*files, margin=0), python, self._lines]
+
+    # ---------------------------------------------------------------------------------------------- what the user does
+    def _on_parameter(self, name: str, value: Any) -> None:
+        self.state.set(**{name: value})
+        value = self.state.values[name]
+        for view in self._views:
+            if isinstance(view, DecisionPlot):
+                view.move(name, value)
+        self._controls[name].show(value)
+        self._ask()
+
+    def _on_system(self, name: str) -> None:
+        self._system = name
+        self._ask()
+
+    def _on_slice(self, number: int | None) -> None:
+        self._slice = number
+        self._look()
+        self._ask()
+
+    def _look(self) -> None:
+        """Let axes of time show the slice."""
+        for view in self._pictures:
+            if isinstance(view, Picture):
+                view.look(self.state.present, self._slice)
+
+    def _on_picture(self, selection: Selection | None) -> None:
+        """Choose what is drawn around, of the slice that is seen."""
+        slices = self.state.slices
+        if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
+            selection = replace(selection, within=slices.range(self._slice))
+        self._on_choice(selection)
+
+    def _on_choice(self, selection: Selection | None) -> None:
+        self.state.select(selection)
+        self._ask()
+
+    def _on_clusters(self, numbers: Any) -> None:
+        self.state.select_clusters(numbers)
+        self._ask()
+
+    def _on_python(self) -> None:
+        self._lines.param.update(value=code(self.state), visible=True)
+
+    def _file(self, kind: str) -> io.BytesIO:
+        """Return the table, of clusters with chosen points or of all, as a file."""
+        frame = self.state.chosen_table().to_dataframe()
+        stream = io.BytesIO()
+        if kind == "csv":
+            frame.to_csv(stream)
+        else:
+            frame.to_parquet(stream)
+        stream.seek(0)
+        return stream
+
+    # ---------------------------------------------------------------------------------------------- what becomes of it
+    def _ask(self) -> None:
+        self._asked = time.perf_counter()
+        self._latest.ask()
+
+    def _begin(self) -> Iterator[Show]:
+        """Take down what is wanted; return the steps."""
+        self._say("working …")
+        scene = (self.state.mask, self.state.version, self._slice)
+        settings = {view: view.setting() for view in self._views}
+        return self._steps(self._system, self.state.request(), scene, settings)
+
+    def _steps(self, system: str, request: Request, scene: Any, settings: dict[View, Any]) -> Iterator[Show]:
+        """Do what is wanted, step by step, and yield what shows it: pictures, the table, histograms."""
+        if system != request.system.name:
+            self.state.prepare(system)
+            yield functools.partial(self._take, system)
+            return
+        outcome = self.state.outcome
+        if outcome is None or outcome.request != request:
+            outcome = self.state.compute(request)
+            yield functools.partial(self._accept, outcome)
+        if outcome.request.system is not self._built:
+            yield functools.partial(self._build, outcome.request.system.axes)
+            return
+        mask, version, number = scene
+        whole = [self._pictures, *([view] for view in self._views if view not in self._pictures)]
+        for views in whole:
+            data: list[tuple[View, Hashable, Any]] = []
+            for view in views:
+                key = (outcome, version, number if view in self._pictures else None, settings[view])
+                if self._shown.get(view) != key:
+                    data.append((view, key, view.prepare(Scene(outcome, mask, number), settings[view])))
+            if data:
+                yield functools.partial(self._show, data)
+
+    def _take(self, system: str) -> None:
+        self.state.choose(system)
+        self._ask()
+
+    def _accept(self, outcome: Outcome) -> None:
+        self.state.accept(outcome)
+        self._note.visible = False
+
+    def _show(self, data: list[tuple[View, Hashable, Any]]) -> None:
+        for view, key, what in data:
+            view.show(what)
+            self._shown[view] = key
+        if data[0][0] in self._pictures:
+            self._seconds = time.perf_counter() - self._asked
+            self._say()
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of parameters that do not do; what was there stays."""
+        self._note.param.update(object=str(error) or type(error).__name__, visible=True)
+
+    def _say(self, now: str = "") -> None:
+        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
+        outcome = self.state.present
+        n = len(outcome.label)
+        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
+        if self.state.mask is not None:
+            words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
+        now = now or f"{1e3 * self._seconds:.0f} ms"
+        title = SYSTEMS[self.state.system.name].title
+        self._head.object = (
+            f"<span style='font-size:18px;color:#332288'><b>{title}</b></span> &ensp;"
+            f"<span class='counts' style='font-size:14px'>{' · '.join(words)}</span> &ensp;"
+            f"<span class='now' style='color:#888'>{now}</span>"
+        )

@@ -1,0 +1,87 @@
+"""Files of any field as a data set, and the Python line that opens them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+_OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
+_PARTICLES = (".arborx", ".zarr")
+_HDF5 = (".h5", ".hdf5")
+_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+
+
+def open_file(path: Path, system: str | None = None, columns: list[str] | None = None) -> tuple[xr.Dataset, str]:
+    """Return the points of a file in memory, and the line that reads them.
+
+    Parameters
+    ----------
+    path : Path
+        Calorimeter, Timepix, particles or cells.
+    system : str, optional
+        What is to be done with them: tells the field where the file does not.
+    columns : list of str, optional
+        Names of the columns of a file without names.
+
+    Returns
+    -------
+    ds : xarray.Dataset
+        In memory.
+    line : str
+        ``ds = io...``.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError, ImportError
+        As of the readers in `daskclust.io`.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    name, options = _reader(path, system, columns)
+    try:
+        return _read(path, name, options)
+    except ValueError:
+        if name != "read_hits" or system is not None or path.suffix.lower() not in _TABLES:
+            raise
+        try:  # a table without positions may be one of cells
+            return _read(path, "read_cells", {})
+        except ValueError:
+            pass
+        raise
+
+
+def _reader(path: Path, system: str | None, columns: list[str] | None) -> tuple[str, dict[str, Any]]:
+    """Return the function of `daskclust.io` for a file, and its options."""
+    suffix = path.suffix.lower()
+    if suffix in (".tpx3", ".t3pa"):
+        return f"open_{suffix[1:]}", {}
+    if suffix == ".fcs":
+        return "open_fcs", {}
+    if system == "hca" and suffix in (*_TABLES, ".bin"):
+        return "read_cells", {}
+    if suffix in _PARTICLES or (suffix in _HDF5 and _is_snapshot(path)):
+        return "open_particles", {"chunks": None}
+    field = {} if system is None else {"field": _OF_FIELD.get(system)}
+    return "read_hits", {**field, **({} if columns is None else {"columns": columns})}
+
+
+def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, str]:
+    from daskclust import io
+
+    ds = getattr(io, name)(path, **options)
+    is_bare = name == "read_hits" and "field" not in options and not {"layer", "energy", "toa"} & set(ds.variables)
+    if is_bare and "z" in ds.variables and ds.attrs.get("field") == "calorimeter":
+        options = {**options, "field": "particles"}  # three coordinates and no layers: no hits of a calorimeter
+        ds = io.read_hits(path, **options)
+    given = "".join(f", {key}={value!r}" for key, value in options.items())
+    return ds.compute(), f"ds = io.{name}({str(path)!r}{given})"
+
+
+def _is_snapshot(path: Path) -> bool:
+    """Return whether an HDF5 file is not one of plain columns."""
+    import h5py  # type: ignore[import-untyped,unused-ignore]
+
+    with h5py.File(path, "r") as file:
+        return "Header" in file

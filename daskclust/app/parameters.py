@@ -1,0 +1,86 @@
+"""What a system can be asked for: names, ranges and units of its parameters, without any widget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Scale = Literal["linear", "log", "whole", "choice"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a system.
+
+    Parameters
+    ----------
+    name : str
+        As the function that clusters has it.
+    scale : {"linear", "log", "whole", "choice"}
+        Numbers evenly or in the logarithm, whole numbers, or one of `choices`.
+    default : float, int or str
+        Value to begin with.
+    low, high : float
+        Ends of the range; 0 for choices.
+    choices : tuple of str or int
+        What may be chosen.
+    unit : str
+        Of the value, empty where there is none.
+    doc : str
+        A line on what it means.
+    """
+
+    name: str
+    scale: Scale
+    default: Any
+    low: float = 0.0
+    high: float = 0.0
+    choices: tuple[Any, ...] = ()
+    unit: str = ""
+    doc: str = ""
+
+    def checked(self, value: Any) -> Any:
+        """Return a value as the system takes it.
+
+        Raises
+        ------
+        ValueError
+            For what is no choice, and numbers that are not finite; a number may be out of range.
+        """
+        if self.scale == "choice":
+            if value not in self.choices:
+                raise ValueError(f"{self.name} must be one of {', '.join(map(repr, self.choices))}, got {value!r}")
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name} must be a number, got {value!r}") from None
+        if not math.isfinite(number):
+            raise ValueError(f"{self.name} must be finite, got {value!r}")
+        return round(number) if self.scale == "whole" else number
+
+    def widened(self, value: Any) -> tuple[float, float]:
+        """Return the range, and farther where `value` is beyond."""
+        return min(self.low, value), max(self.high, value)
+
+
+def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a value for each parameter: the given one, or its default.
+
+    Raises
+    ------
+    ValueError
+        For names that are no parameters, and as of `Parameter.checked`.
+    """
+    names = [parameter.name for parameter in parameters]
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(f"there is no parameter {unknown[0]!r}; there are {', '.join(names)}")
+    return {each.name: each.checked(given.get(each.name, each.default)) for each in parameters}
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    """Return a number with few digits, for defaults and ends of ranges that are read."""
+    return float(f"{value:.{digits}g}")

@@ -1,0 +1,226 @@
+"""What the explorer knows: data, system, parameters, results, chosen points. No widget is known here.
+
+`State.request` is what is wanted now; `compute` makes an `Outcome` of a request, and may run in another thread;
+`accept` makes it the present one. `update` does all of it at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+from daskclust.app.parameters import complete
+from daskclust.app.selection import Clusters, Selection
+from daskclust.app.slices import slices_of
+from daskclust.app.systems import Clue, Decision, System, names_for, point_columns, system_for
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be computed."""
+
+    system: System
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The clusters of a request, and what follows from them, made when it is asked for.
+
+    Parameters
+    ----------
+    request : Request
+        What was asked for.
+    result : xarray.Dataset
+        Points with ``label``.
+    seconds : float
+        How long it took.
+    decision : Decision or None
+        What the decision plot draws, of CLUE.
+    """
+
+    request: Request
+    result: xr.Dataset
+    seconds: float
+    decision: Decision | None = None
+
+    @cached_property
+    def label(self) -> npt.NDArray[np.int64]:
+        """Cluster of each point."""
+        label: npt.NDArray[np.int64] = self.result["label"].values
+        return label
+
+    @cached_property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.label.max(initial=-1)) + 1
+
+    @cached_property
+    def n_noise(self) -> int:
+        """Number of points in no cluster."""
+        return int(np.count_nonzero(self.label < 0))
+
+    @cached_property
+    def table(self) -> xr.Dataset:
+        """A row for each cluster."""
+        return self.request.system.table(self.result)
+
+    @cached_property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Variables that pictures may have on their axes, and ``label``."""
+        return {name: self.result[name].values for name in point_columns(self.result)}
+
+
+class Origin(NamedTuple):
+    """What was shown when points were chosen."""
+
+    request: Request
+    decision: Decision | None
+
+
+class State:
+    """Data, the system and its parameters, results, chosen points.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Points. What is lazy or on a device is brought to memory.
+    system : {"clue", "events", "fof", "dbscan", "hca"}, optional
+        By default the first that suits the data.
+    source : sequence of str
+        Python lines that make ``ds``, for `code`.
+    **parameters
+        Of the system; defaults are derived from the data.
+
+    Raises
+    ------
+    ValueError
+        Where no system, or not this one, suits the data; for no points and unknown parameters.
+    """
+
+    def __init__(
+        self, ds: xr.Dataset, system: str | None = None, *, source: tuple[str, ...] = (), **parameters: Any
+    ) -> None:
+        self.ds = _in_memory(ds)
+        if not max(self.ds.sizes.values(), default=0):
+            raise ValueError("the data set has no points; there is nothing to explore")
+        self.source = source
+        self.slices = slices_of(self.ds)
+        self.names = names_for(self.ds)
+        self._systems: dict[str, System] = {}
+        self._values: dict[str, dict[str, Any]] = {}
+        self.selection: Selection | None = None
+        self.mask: npt.NDArray[np.bool_] | None = None
+        self.origin: Origin | None = None
+        self.version = 0
+        self.outcome: Outcome | None = None
+        self.choose(system_for(self.ds, system), **parameters)
+
+    # ---------------------------------------------------------------------------------------------------------- wishes
+    def choose(self, system: str | System, **parameters: Any) -> None:
+        """Take another system; its parameters are as they were left."""
+        name = system if isinstance(system, str) else system.name
+        if not isinstance(system, str):
+            self._systems[name] = system
+        self.prepare(name)
+        self.system = self._systems[name]
+        given = {**self._values.get(name, {}), **parameters}
+        self._values[name] = complete(self.system.parameters, given)
+
+    def prepare(self, name: str) -> None:
+        """Derive the ranges of a system's parameters from the data, if that was not done before; it may take long."""
+        if name not in self._systems:
+            self._systems[name] = system_for(self.ds, name)
+
+    def set(self, **parameters: Any) -> None:
+        """Change parameters of the system."""
+        self.choose(self.system.name, **parameters)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Parameters of the system."""
+        return dict(self._values[self.system.name])
+
+    # --------------------------------------------------------------------------------------------------------- results
+    def request(self) -> Request:
+        """Return what is wanted now; it stays as it is when parameters change."""
+        return Request(self.system, self.values)
+
+    def compute(self, request: Request) -> Outcome:
+        """Return the clusters of a request; nothing of the state is changed."""
+        began = time.perf_counter()
+        result = request.system.run(request.values)
+        decision = request.system.decision(request.values) if isinstance(request.system, Clue) else None
+        return Outcome(request, result, time.perf_counter() - began, decision)
+
+    def accept(self, outcome: Outcome) -> None:
+        """Make an outcome the present one."""
+        self.outcome = outcome
+
+    def update(self) -> Outcome:
+        """Compute what is wanted now, and return it."""
+        self.accept(self.compute(self.request()))
+        return self.present
+
+    @property
+    def present(self) -> Outcome:
+        """The present outcome, computed if there is none yet."""
+        return self.outcome or self.update()
+
+    # ------------------------------------------------------------------------------------------------------- selection
+    def select(self, selection: Selection | None) -> None:
+        """Choose points, or none; they stay chosen when parameters change."""
+        outcome = self.present
+        columns = dict(outcome.columns) | (outcome.decision.columns if outcome.decision else {})
+        self.mask = None if selection is None else selection.mask(columns)
+        self.selection = selection
+        self.version += 1
+        self.origin = Origin(outcome.request, outcome.decision)
+
+    @property
+    def chosen_clusters(self) -> npt.NDArray[np.int64]:
+        """Number of chosen points in each cluster; of all points where none are chosen."""
+        return count_chosen(self.present, self.mask)
+
+    def chosen_table(self) -> xr.Dataset:
+        """Return the rows of clusters with chosen points, with the number of these as ``selected``; or all rows."""
+        return chosen_rows(self.present, self.mask)
+
+    def select_clusters(self, numbers: Any) -> None:
+        """Choose the points of clusters."""
+        numbers = tuple(sorted({int(number) for number in numbers}))
+        self.select(Clusters(numbers) if numbers else None)
+
+
+def count_chosen(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
+    """Return the number of chosen points in each cluster."""
+    label = outcome.label if mask is None else outcome.label[mask]
+    return np.bincount(label[label >= 0], minlength=outcome.n_clusters)
+
+
+def chosen_rows(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> xr.Dataset:
+    """Return the rows of clusters with chosen points, or all rows where nothing is chosen."""
+    table = outcome.table
+    if mask is None:
+        return table
+    number = count_chosen(outcome, mask)
+    rows = np.flatnonzero(number)
+    chosen = table.isel(cluster=rows)
+    return chosen.assign(selected=("cluster", number[rows], {"long_name": "chosen points", "units": "1"}))
+
+
+def _in_memory(ds: xr.Dataset) -> xr.Dataset:
+    """Return a Dataset of numpy arrays."""
+    from daskclust.core.arrays import device_of
+
+    loaded = ds.compute()
+    on_host = {name: np.asarray(device_of(v.data).to_host(v.data)) for name, v in loaded.data_vars.items()}
+    return loaded.assign({name: loaded[name].copy(data=values) for name, values in on_host.items()})

@@ -1,0 +1,55 @@
+"""The five systems as the explorer sees them: parameters with ranges from the data, quick second runs, Python lines."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+from ._base import System, point_columns
+from ._clue import Clue
+from ._decision import DELTA, DENSITY, Decision
+from ._density import Dbscan, FriendsOfFriends
+from ._events import Events
+from ._hca import Hca
+
+__all__ = [
+    "DELTA",
+    "DENSITY",
+    "SYSTEMS",
+    "Clue",
+    "Decision",
+    "Hca",
+    "System",
+    "as_columns",
+    "names_for",
+    "point_columns",
+    "system_for",
+]
+
+SYSTEMS: dict[str, type[System]] = {system.name: system for system in (Clue, Events, FriendsOfFriends, Dbscan, Hca)}
+"""Each by its name, in the order in which they are offered."""
+
+
+def names_for(ds: xr.Dataset) -> list[str]:
+    """Return the systems that suit a data set, the most likely one first."""
+    names = [name for name, system in SYSTEMS.items() if system.suits(ds)]
+    is_particles = ds.attrs.get("field") == "particles" or "boxsize" in ds.attrs
+    return sorted(names, key=lambda name: name != "fof") if is_particles else names
+
+
+def system_for(ds: xr.Dataset, name: str | None) -> System:
+    """Return the system of a name, or the first that suits.
+
+    Raises
+    ------
+    ValueError
+        For unknown names, and where the data set lacks what the system needs.
+    """
+    suitable = names_for(ds)
+    there = ", ".join(map(str, ds.variables)) or "none"
+    if name is not None and name not in SYSTEMS:
+        raise ValueError(f"system must be one of {', '.join(map(repr, SYSTEMS))}, got {name!r}")
+    if name is not None and name not in suitable:
+        raise ValueError(f"{name} needs {SYSTEMS[name].needs}; the data set has the variables {there}")
+    if not suitable:
+        raise ValueError(f"no system suits a data set with the variables {there}; rename positions to x and y")
+    return SYSTEMS[name or suitable[0]](ds)

@@ -1,0 +1,61 @@
+"""How long and how heavy things are in a data set: what ranges of parameters are derived from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+_MOST_POINTS = 100_000  # of which neighbours are looked for
+_MOST_ASKED = 2_000
+_NEIGHBOURS = 8
+
+
+class Lengths(NamedTuple):
+    """Distances to near neighbours: of the closest points, usual, and of the sparsest."""
+
+    small: float
+    usual: float
+    large: float
+
+
+def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> Lengths:
+    """Return distances to the eighth neighbour.
+
+    Parameters
+    ----------
+    X : numpy.ndarray, shape (n, d)
+        Coordinates.
+    group : numpy.ndarray of int, shape (n,), optional
+        Points of different groups are no neighbours: the largest group is looked at.
+
+    Returns
+    -------
+    Lengths
+        The 1st, 50th and 99th of hundred, all positive.
+
+    Notes
+    -----
+    Of more than 100 000 points, those around the middle one are taken, so this is quick for any number.
+    """
+    from scipy.spatial import cKDTree
+
+    if group is not None and len(group):
+        values, counts = np.unique(group, return_counts=True)
+        X = X[group == values[counts.argmax()]]
+    X = np.asarray(X[np.isfinite(X).all(axis=1)], np.float64)
+    if len(X) > _MOST_POINTS:
+        sides = np.ptp(X, axis=0)
+        away = np.abs((X - X[len(X) // 2]) / np.where(sides > 0, sides, 1.0)).max(axis=1)
+        X = X[np.argpartition(away, _MOST_POINTS)[:_MOST_POINTS]]
+    if len(X) < 2:
+        return Lengths(0.1, 1.0, 10.0)
+    asked = X[:: -(-len(X) // _MOST_ASKED)]
+    found, _ = cKDTree(X).query(asked, k=min(len(X), _NEIGHBOURS + 1))
+    distance = found[:, -1]
+    positive = distance[distance > 0]
+    if not positive.size:
+        return Lengths(0.1, 1.0, 10.0)
+    small, usual, large = np.quantile(positive, [0.01, 0.5, 0.99])
+    return Lengths(float(small), float(usual), float(large))

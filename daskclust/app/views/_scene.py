@@ -1,0 +1,46 @@
+"""What views are given to draw, and what they are to the layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.app.selection import Selection
+from daskclust.app.state import Outcome
+
+Choose = Callable[[Selection | None], None]
+
+
+class Scene(NamedTuple):
+    """What is to be seen."""
+
+    outcome: Outcome
+    mask: npt.NDArray[np.bool_] | None
+    """Chosen points."""
+    slice: int | None
+    """The one layer, or stretch of time, that is shown."""
+
+
+class View:
+    """A part of the explorer.
+
+    `setting` and `show` are called in the thread of the widgets, `prepare` in any one.
+    """
+
+    panel: Any
+    """What is laid out."""
+
+    def setting(self) -> Hashable:
+        """Return what the view itself lets the user choose."""
+        return None
+
+    def prepare(self, scene: Scene, setting: Any) -> Any:
+        """Return what `show` needs."""
+        raise NotImplementedError
+
+    def show(self, data: Any) -> None:
+        """Show it."""
+        raise NotImplementedError

@@ -1,0 +1,128 @@
+"""How many clusters have which size, energy or other property; a box chooses those of a range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.app.selection import Box, Lasso, Selection
+from daskclust.app.state import State, count_chosen
+from daskclust.app.views._frame import Canvas
+from daskclust.app.views._scene import Scene, View
+from daskclust.plot._data import dimension
+from daskclust.plot._elements import COLORS, hv
+
+_BINS = 40
+_PLAIN = "return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : Number(tick.toPrecision(3))"
+
+Array = npt.NDArray[Any]
+
+
+class _Data(NamedTuple):
+    edges: Array
+    number: Array
+    chosen: Array
+    title: str
+
+
+class Histogram(View):
+    """A histogram of a column of the table, of all clusters and, darker, of those with chosen points.
+
+    Parameters
+    ----------
+    state : State
+        With an outcome.
+    column : str
+        Of the table.
+    size : tuple of int
+        Width and height in pixels.
+    choose : callable
+        Called with the numbers of the clusters in a range, whose points are to be chosen.
+    """
+
+    def __init__(self, state: State, column: str, size: tuple[int, int], choose: Callable[[Any], None]) -> None:
+        self._state, self.column, self._choose = state, column, choose
+        table = state.present.table
+        values = table[column].values
+        finite = values[np.isfinite(values)]
+        self._log = bool(finite.size and (finite > 0).all())
+        kdim = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
+        vdim = hv.Dimension("clusters")
+        bars = [
+            hv.Histogram((np.array([1.0, 2.0]), np.array([0.0])), kdims=[kdim], vdims=[vdim]).opts(
+                fill_color=color, line_color="#FFFFFF", backend="bokeh"
+            )
+            for color in (COLORS[1], COLORS[0])
+        ]
+        ranges = ((0.5, 100.0), (0.0, 1.0))
+        self._canvas = Canvas(bars, size, ranges, logx=self._log)
+        if self._log:
+            self._plain_ticks()
+        self._canvas.watch(("value", "clusters"), self._on_choice)
+        self.panel = self._canvas.panel
+
+    def _plain_ticks(self) -> None:
+        from bokeh.models import CustomJSTickFormatter, LogTicker
+
+        axis = self._canvas.figure.xaxis[0]
+        axis.ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0)
+        axis.formatter = CustomJSTickFormatter(code=_PLAIN)
+
+    def _on_choice(self, selection: Selection | None) -> None:
+        """Choose the clusters between the sides of a box or of a lasso."""
+        if isinstance(selection, Box):
+            low, high = selection.x
+        elif isinstance(selection, Lasso) and selection.corners:
+            xs = [corner[0] for corner in selection.corners]
+            low, high = min(xs), max(xs)
+        else:
+            return
+        values = self._state.present.table[self.column].values
+        self._choose(np.flatnonzero((values >= low) & (values <= high)))
+
+    def setting(self) -> str:
+        """Return the column."""
+        return self.column
+
+    def prepare(self, scene: Scene, setting: str) -> _Data:
+        """Count the clusters."""
+        values = scene.outcome.table[setting].values.astype(np.float64)
+        good = np.isfinite(values) & ((values > 0) if self._log else True)
+        edges = _edges(values[good], scene.outcome.table[setting], log=self._log)
+        number, _ = np.histogram(values[good], edges)
+        chosen = np.zeros(len(number))
+        title = f"{int(good.sum()):,} clusters"
+        if scene.mask is not None:
+            mine = good & (count_chosen(scene.outcome, scene.mask) > 0)
+            chosen, _ = np.histogram(values[mine], edges)
+            title = f"{int(mine.sum()):,} of {title}"
+        return _Data(edges, number, chosen, title)
+
+    def show(self, data: _Data) -> None:
+        """Show it."""
+        left, right = data.edges[:-1], data.edges[1:]
+        for k, number in enumerate((data.number, data.chosen)):
+            self._canvas.fill(k, left=left, right=right, top=number.astype(np.float64))
+        figure = self._canvas.figure
+        figure.x_range.update(start=float(data.edges[0]), end=float(data.edges[-1]))
+        figure.y_range.update(start=0.0, end=1.08 * max(float(data.number.max(initial=0)), 1.0))
+        self._canvas.title(data.title)
+
+
+def _edges(values: Array, column: xr.DataArray, *, log: bool) -> Array:
+    """Return edges of bins, half way between whole numbers where values are such."""
+    if not values.size:
+        return np.array([0.5, 1.5])
+    low, high = float(values.min()), float(values.max())
+    if column.dtype.kind in "iu":
+        steps = (np.geomspace if log else np.linspace)(max(low, 1.0) if log else low, high + 1, _BINS + 1)
+        return np.unique(np.concatenate([[low], steps.round(), [high + 1]])) - 0.5
+    if high <= low:
+        low, high = (low / 1.1, high * 1.1) if log else (low - 0.5, high + 0.5)
+    edges = (np.geomspace if log else np.linspace)(low, high, _BINS + 1)
+    edges[[0, -1]] = low, high
+    return np.asarray(edges)

@@ -1,0 +1,164 @@
+"""Points on two of their variables, in the colours of their clusters."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.app import raster
+from daskclust.app.state import Outcome, State
+from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
+from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.plot._data import dimension
+from daskclust.plot._elements import COLORS, NOISE_COLOR, hv
+
+_MOST_MARKERS = 4_000  # more points than this within the axes are drawn as pixels
+_MOST_SEEDS = 300
+
+Array = npt.NDArray[Any]
+
+
+class _Data(NamedTuple):
+    ranges: Ranges
+    pixels: npt.NDArray[np.uint8]
+    points: tuple[Array, Array, Array, Array]  # x, y, kind, opacity
+    seeds: tuple[Array, Array]
+    title: str
+
+
+class Picture(View):
+    """A picture that is drawn again as the user zooms in, down to single points.
+
+    Parameters
+    ----------
+    state : State
+        With an outcome.
+    axes : tuple of str
+        Variables across and up.
+    size : tuple of int
+        Width and height in pixels.
+    choose : callable
+        Called with what is selected.
+    moved : callable
+        Called when axes have changed.
+    titled : bool, default True
+        Tell what is seen above the picture.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        axes: tuple[str, str],
+        size: tuple[int, int],
+        choose: Choose,
+        moved: Any,
+        *,
+        titled: bool = True,
+    ) -> None:
+        self.axes, self._size, self._titled = axes, size, titled
+        self._slices = state.slices
+        outcome = state.present
+        columns = raster.as_columns(outcome.columns, axes)
+        self._ranges: Ranges = (span(columns[0]), span(columns[1]))
+        units = [outcome.result[name].attrs.get("units") for name in axes]
+        if units[0] == units[1]:
+            self._ranges = alike(self._ranges, size)
+        kdims = [dimension(outcome.result[name], name) for name in axes]
+        none = np.empty(0)
+        marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
+            color="kind", cmap=[*COLORS, NOISE_COLOR], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity", size="width",
+            line_color=None, backend="bokeh",
+        )  # fmt: skip
+        stars = hv.Points((none, none), kdims).opts(
+            marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
+        )
+        self._canvas = Canvas([image(kdims, self._ranges), marks, stars], size, self._ranges)
+        self._names = [kdim.name for kdim in kdims]
+        self._seen: tuple[Any, Any] = (None, None)
+        self._canvas.watch(axes, choose, moved)
+        self.panel = self._canvas.panel
+
+    def look(self, outcome: Outcome, number: int | None) -> None:
+        """Let an axis of time show all of a slice."""
+        for name, ends in zip(self.axes, self._canvas.ends, strict=True):
+            if name == "toa" and self._slices is not None:
+                times = outcome.columns[name]
+                low, high = span(times if number is None else times[self._slices.of_point == number])
+                ends.update(start=low, end=high)
+
+    def setting(self) -> Ranges:
+        """Return what the axes show."""
+        return self._canvas.ranges
+
+    def prepare(self, scene: Scene, setting: Ranges) -> _Data:
+        """Paint pixels, or take out the points within the axes if they are few."""
+        outcome, mask, number = scene
+        if self._seen[0] != (setting, number):
+            self._seen = ((setting, number), self._within(outcome, setting, number))
+        there, x, y = self._seen[1]
+        label, chosen = outcome.label, mask
+        if there is not None:
+            label, chosen = label[there], None if mask is None else mask[there]
+        kind = raster.kinds(label)
+        none = np.empty(0)
+        pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
+        if len(label) > _MOST_MARKERS:
+            setting, size = self._grid(x, y, setting)
+            pixels = raster.paint((x, y), kind, chosen, setting, size, spread=size == self._size)
+        else:
+            order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
+            opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
+            points = (x[order], y[order], kind[order].astype(np.float64), opacity[order])
+        if "is_seed" in outcome.result:
+            is_seed = outcome.result["is_seed"].values
+            is_seed = is_seed if there is None else is_seed[there]
+            where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
+            seeds = (x[where], y[where]) if len(where) <= _MOST_SEEDS else seeds
+        return _Data(setting, pixels, points, seeds, self._title(outcome, number, label))
+
+    def show(self, data: _Data) -> None:
+        """Show it."""
+        x, y, kind, opacity = data.points
+        size = 7.0 if len(x) < 500 else 5.0 if len(x) < 2_000 else 3.5
+        self._canvas.paint(0, data.pixels, data.ranges)
+        marks = {"color": kind, "alpha": opacity, "size": np.full(len(x), size)}
+        self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **marks)
+        self._canvas.fill(2, **dict(zip(self._names, data.seeds, strict=True)))
+        self._canvas.title(data.title if self._titled else "")
+
+    def _within(
+        self, outcome: Outcome, ranges: Ranges, number: int | None
+    ) -> tuple[npt.NDArray[np.int64] | None, Array, Array]:
+        """Return which points of the slice are within the axes, None for all, and where they are."""
+        x, y = raster.as_columns(outcome.columns, self.axes)
+        (left, right), (low, high) = ranges
+        inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
+        if number is not None and self._slices is not None:
+            inside &= self._slices.of_point == number
+        there = np.flatnonzero(inside)
+        return (None, x, y) if len(there) == len(x) else (there, x[there], y[there])
+
+    def _grid(self, x: Array, y: Array, ranges: Ranges) -> tuple[Ranges, tuple[int, int]]:
+        """Return limits and numbers of pixels: one for each whole number where all values are such, and few."""
+        ends, sizes = zip(*map(_cells, (x, y), ranges, self._size), strict=True)
+        return ends, sizes
+
+    def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
+        """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
+        n = len(outcome.label)
+        noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
+        if number is not None and self._slices is not None:
+            clusters = len(np.unique(label[label >= 0]))
+            return f"{self._slices.name} {number}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+        in_view = " in view" if len(label) < n else ""
+        return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
+
+
+def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
+    """Return limits half way between whole numbers, and how many these are; or what was given."""
+    low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
+    if values.dtype.kind in "iu" and high - low <= size:
+        return (float(low), float(high)), int(high - low)
+    return ends, size

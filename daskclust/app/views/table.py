@@ -1,0 +1,80 @@
+"""The table of clusters; rows that are clicked choose their points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import panel as pn
+
+from daskclust.app.state import chosen_rows
+from daskclust.app.views._scene import Scene, View
+
+_FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
+_ROWS = 9
+
+
+class Table(View):
+    """The clusters with chosen points, or all of them, the largest first.
+
+    Parameters
+    ----------
+    width, height : int
+        In pixels.
+    choose : callable
+        Called with the numbers of clusters whose rows were clicked.
+    """
+
+    def __init__(self, width: int, height: int, choose: Callable[[Any], None]) -> None:
+        self._choose = choose
+        self._is_mine = False
+        self.panel = pn.widgets.Tabulator(
+            pd.DataFrame({"size": []}),
+            pagination="remote",
+            page_size=_ROWS,
+            disabled=True,
+            selectable=True,
+            layout="fit_data_table",
+            theme="simple",
+            width=width,
+            height=height,
+        )
+        self.panel.param.watch(self._on_rows, "selection")
+
+    def _on_rows(self, event: Any) -> None:
+        if not self._is_mine and event.new:
+            self._choose(self.panel.value.index[event.new])
+
+    def prepare(self, scene: Scene, setting: Any) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Return the rows, and titles with units."""
+        table = chosen_rows(scene.outcome, scene.mask)
+        columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
+        names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
+        frame = table[names].to_dataframe()[names] if names else pd.DataFrame()
+        order = next((name for name in ("energy", "mass", "tot", "size") if name in names), None)
+        frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
+        units = {name: str(table[name].attrs.get("units", "1")) for name in names}
+        titles = {name: name if unit in ("1", "") else f"{name} ({unit})" for name, unit in units.items()}
+        return frame, titles
+
+    def show(self, data: tuple[pd.DataFrame, dict[str, str]]) -> None:
+        """Show it."""
+        from bokeh.models.widgets.tables import NumberFormatter
+
+        frame, titles = data
+        floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
+        self._is_mine = True
+        self.panel.selection = []
+        if titles != self.panel.titles:
+            forms = {name: "0,0.[000]" if _is_plain(frame[name]) else "0.000e+0" for name in floats}
+            self.panel.formatters = {name: NumberFormatter(format=form) for name, form in forms.items()}
+            self.panel.titles = titles
+        self.panel.value = frame
+        self._is_mine = False
+
+
+def _is_plain(values: pd.Series[float]) -> bool:
+    """Return whether numbers are read best without an exponent."""
+    largest = float(values.abs().max()) if len(values) else 1.0
+    return not 0.0 < largest < 0.1 and not largest >= 1e7

@@ -1,0 +1,234 @@
+"""The explorer's widgets and views, without a browser: what is done to them is done to the state, and seen."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import daskclust.app
+from daskclust import datasets
+from daskclust.app import raster
+from daskclust.app.code import code
+from daskclust.app.latest import Latest
+from daskclust.app.layout import Explorer
+from daskclust.app.selection import Box
+from daskclust.app.views.decision import DecisionPlot
+from daskclust.app.views.histogram import Histogram
+from daskclust.app.views.picture import Picture
+from daskclust.app.views.table import Table
+from daskclust.plot._elements import COLORS
+
+DATA = {
+    "clue": lambda: datasets.calorimeter(3, 2000, rng=0),
+    "fof": lambda: datasets.cosmology_box(6000, smallest=20, rng=0),
+    "dbscan": lambda: datasets.cosmology_box(500, rng=0),
+    "events": lambda: datasets.timepix(3000, rng=0),
+    "hca": lambda: datasets.cytometry(400, rng=0),
+}
+
+
+def view(explorer: Explorer, kind: type) -> Any:
+    return next(each for each in explorer._views if isinstance(each, kind))
+
+
+def sources(explorer: Explorer, kind: type) -> list[dict[str, Any]]:
+    """Return the data of the glyphs of a view."""
+    return [dict(source.data) for source in view(explorer, kind)._canvas._sources]
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_every_system_is_shown(name: str) -> None:
+    explorer = daskclust.app.explore(DATA[name](), name)
+    outcome = explorer.state.present
+    assert f"{outcome.n_clusters:,} clusters" in explorer._head.object
+    assert len(view(explorer, Table).panel.value) == outcome.n_clusters
+    assert sources(explorer, Histogram)[0]["top"].sum() == outcome.n_clusters
+    pixels, marks, _ = sources(explorer, Picture)
+    drawn = np.asarray(pixels["image"][0])
+    if len(outcome.label) > 4000:
+        assert np.count_nonzero(drawn) > 100
+    else:
+        assert not drawn.any()
+        shown = outcome.label[:2000] if name == "events" else outcome.label  # of the first stretch of time
+        np.testing.assert_array_equal(np.sort(marks["color"]), np.sort(raster.kinds(shown)))
+    assert any(isinstance(each, DecisionPlot) for each in explorer._views) == (name == "clue")
+
+
+def test_sliders_lines_and_numbers_are_one() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    control, decision = explorer._controls["rhoc"], view(explorer, DecisionPlot)
+    before = explorer.state.present.n_clusters
+    control._inner.value = np.log10(20.0)
+    assert explorer.state.values["rhoc"] == 20.0
+    assert control._number.value == 20.0
+    assert decision._lines["rhoc"].location == pytest.approx(np.log10(20.0))
+    assert explorer.state.present.n_clusters != before
+    decision._lines["rhoc"].location = np.log10(5.0)
+    assert explorer.state.values["rhoc"] == 5.0
+    assert control._number.value == 5.0
+    control._number.value = 7.25
+    assert explorer.state.values["rhoc"] == 7.25
+    assert decision._lines["rhoc"].location == pytest.approx(np.log10(7.25))
+    stars = sources(explorer, DecisionPlot)[1]
+    assert len(stars["log density"]) == explorer.state.present.n_clusters
+    assert stars["log density"].min() >= np.log10(7.25)
+
+
+def test_chosen_points_are_in_all_views() -> None:
+    explorer = daskclust.app.explore(DATA["events"]())
+    state = explorer.state
+    explorer._on_slice(None)
+    explorer._on_choice(Box(("x", "y"), (0.0, 100.0), (0.0, 255.0)))
+    inside = state.ds["x"].values <= 100
+    np.testing.assert_array_equal(state.mask, inside)
+    marks = sources(explorer, Picture)[1]
+    assert np.count_nonzero(marks["alpha"] == 1.0) == inside.sum()
+    table = view(explorer, Table).panel
+    assert table.value["selected"].sum() == inside.sum()
+    assert sources(explorer, Histogram)[1]["top"].sum() == len(table.value) < state.present.n_clusters
+    # a click on the first row, then none
+    first = table.value.index[0]
+    table.selection = [0]
+    np.testing.assert_array_equal(state.mask, state.present.label == first)
+    assert int(np.count_nonzero(state.mask)) == int(table.value["size"].iloc[0])
+    explorer._on_choice(None)
+    assert "selected" not in table.value
+    assert np.all(sources(explorer, Picture)[1]["alpha"] == 1.0)
+
+
+def test_a_box_on_a_histogram_chooses_clusters() -> None:
+    explorer = daskclust.app.explore(DATA["events"]())
+    view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (2.5, 1e9), (0.0, 1.0)))
+    size = explorer.state.present.table["size"].values
+    assert int(np.count_nonzero(explorer.state.mask)) == int(size[size >= 3].sum())
+
+
+def test_another_system_axes_and_layer() -> None:
+    ds = datasets.seed_spreader(1500, 2, n_clusters=4.0, rng=0)[["x", "y"]]
+    explorer = daskclust.app.explore(ds)
+    explorer._on_system("dbscan")
+    assert explorer.state.present.request.system.name == "dbscan"
+    assert list(explorer._controls) == ["eps", "min_samples"]
+    explorer._build(("y", "x"))
+    np.testing.assert_array_equal(np.sort(sources(explorer, Picture)[1]["y"]), np.sort(ds["y"].values))
+    layered = daskclust.app.explore(DATA["clue"]())
+    layered._on_slice(1)
+    assert len(sources(layered, Picture)[1]["x"]) == 2000
+
+
+def test_what_does_not_do_is_told() -> None:
+    explorer = daskclust.app.explore(DATA["hca"]())
+    before = explorer.state.present
+    explorer._on_parameter("min_size", 300)
+    explorer._on_parameter("n_clusters", 40)
+    assert explorer._note.visible
+    assert "clusters" in explorer._note.object
+    explorer._on_parameter("n_clusters", 1)
+    assert not explorer._note.visible
+    assert explorer.state.present is not before
+
+
+def test_tables_as_files() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    table = explorer.state.present.table.to_dataframe()
+    pd.testing.assert_frame_equal(pd.read_parquet(explorer._file("parquet")), table, check_index_type=False)
+    text = io.StringIO(explorer._file("csv").getvalue().decode())
+    np.testing.assert_array_equal(pd.read_csv(text)["size"], table["size"])
+    explorer._on_python()
+    assert "ds.clust.clue(dc=" in explorer._lines.value
+
+
+def test_pixels_have_colours_of_clusters_and_noise() -> None:
+    x = np.array([0.1, 0.1, 0.9])
+    kind = raster.kinds(np.array([10, 10, -1]))
+    picture = raster.paint((x, x), kind, None, ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    assert picture.shape == (2, 2, 4)
+    color = np.array([int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
+    np.testing.assert_array_equal(picture[0, 0, :3], np.floor(255.5 + (color - 255) * 0.875))  # of two points
+    assert picture[1, 1, 0] == picture[1, 1, 1] > 190
+    assert picture[0, 1, 3] == picture[1, 0, 3] == 0
+    chosen = raster.paint((x, x), kind, np.array([False, False, True]), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    assert chosen[0, 0, 0] == chosen[0, 0, 1] > 220
+
+
+def test_only_the_newest_wish_counts() -> None:
+    done: list[int] = []
+    shows: list[Any] = []
+    wish = [0]
+    gate = threading.Event()
+
+    def begin() -> Iterator[Any]:
+        mine = wish[0]
+
+        def steps() -> Iterator[Any]:
+            gate.wait(10)
+            yield lambda: done.append(mine)
+            yield lambda: done.append(-mine)
+
+        return steps()
+
+    latest = Latest(begin, lambda error: None, lambda: done.append(99), shows.append)
+    for wish[0] in range(1, 8):
+        latest.ask()
+    gate.set()
+    end = time.monotonic() + 10
+    while latest.is_busy and time.monotonic() < end:
+        while shows:
+            shows.pop(0)()
+        time.sleep(0.001)
+    assert done == [1, 7, -7, 99]
+    assert latest.runs == 2
+
+
+def test_a_fault_is_told_and_the_next_wish_is_done() -> None:
+    told: list[Exception] = []
+
+    def begin() -> Iterator[Any]:
+        if not told:
+            raise_ = ValueError("too few")
+            return (_ for _ in iter(lambda: (_ for _ in ()).throw(raise_), None))
+        return iter([lambda: None])
+
+    latest = Latest(begin, told.append, lambda: None, None)
+    latest.ask()
+    assert [str(error) for error in told] == ["too few"]
+    latest.ask()
+    assert not latest.is_busy
+    assert len(told) == 1
+
+
+def test_lazy_data_and_attributes_are_left_alone() -> None:
+    ds = DATA["clue"]().chunk(hit=1000)
+    before = ds.copy()
+    daskclust.app.explore(ds)
+    xr.testing.assert_identical(ds, before)
+
+
+def test_pixels_of_a_detector_are_pixels_of_the_picture() -> None:
+    x = np.repeat(np.arange(100, dtype=np.uint16), 100)
+    hits = {"x": x, "y": np.tile(x[::100], 100), "toa": np.arange(10_000.0), "tot": np.full(10_000, 25.0)}
+    explorer = daskclust.app.explore(xr.Dataset({name: ("hit", values) for name, values in hits.items()}))
+    explorer._on_slice(None)
+    pixels = sources(explorer, Picture)[0]
+    image = np.asarray(pixels["image"][0])
+    assert image.shape == (int(pixels["dh"][0]), int(pixels["dw"][0]))
+    assert np.count_nonzero(image) == 10_000
+
+
+def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    state = explorer.state
+    explorer._on_slice(1)
+    explorer._on_picture(Box(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
+    np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
+    made: dict[str, Any] = {"ds": state.ds}
+    exec(code(state), made)
+    np.testing.assert_array_equal(made["inside"], state.mask)
