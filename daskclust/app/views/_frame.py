@@ -6,13 +6,14 @@ milliseconds, where a HoloViews DynamicMap takes a tenth of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import panel as pn
 
+from daskclust.app.look import Look
 from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
 from daskclust.plot._elements import hv
@@ -78,6 +79,7 @@ class Canvas:
         plot = hv.Store.renderers["bokeh"].get_plot(overlay)
         self.figure = plot.state
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
+        self._glyphs = [subplot.handles["glyph"] for subplot in plot.subplots.values()]
         self.figure.sizing_mode = None
         self.figure.output_backend = "canvas"  # there are few marks, and pixels of WebGL are copied each time
         if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
@@ -139,6 +141,23 @@ class Canvas:
     def keys(self, number: int) -> list[str]:
         """Return the names of the columns of an element."""
         return list(self._sources[number].data)
+
+    def dress(self, look: Look) -> None:
+        """Draw what is around the data in other colours."""
+        figure = self.figure
+        figure.update(background_fill_color=look.paper, border_fill_color=look.page, outline_line_color=look.line)
+        figure.title.text_color = look.ink
+        for axis in (*figure.xaxis, *figure.yaxis):
+            axis.update(axis_label_text_color=look.ink, major_label_text_color=look.ink, axis_line_color=look.line)
+            axis.update(major_tick_line_color=look.line, minor_tick_line_color=look.line)
+
+    def color(self, number: int, **colors: Any) -> None:
+        """Give all marks of an element other colours."""
+        self._glyphs[number].update(**colors)
+
+    def palette(self, number: int, of: str, colors: Sequence[str]) -> None:
+        """Replace the colours of an element whose marks have colours by number; `of` is their fill or their line."""
+        getattr(self._glyphs[number], of).transform.palette = list(colors)
 
     def title(self, words: str) -> None:
         """Replace the title."""

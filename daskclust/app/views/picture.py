@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._elements import COLORS, NOISE_COLOR, hv
+from daskclust.plot._elements import COLORS, hv
 
 _MOST_MARKERS = 4_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
@@ -68,8 +69,8 @@ class Picture(View):
         kdims = [dimension(outcome.result[name], name) for name in axes]
         none = np.empty(0)
         marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
-            color="kind", cmap=[*COLORS, NOISE_COLOR], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity", size="width",
-            line_color=None, backend="bokeh",
+            color="kind", cmap=[*LIGHT.clusters, LIGHT.noise], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity",
+            size="width", line_color=None, backend="bokeh",
         )  # fmt: skip
         stars = hv.Points((none, none), kdims).opts(
             marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
@@ -88,13 +89,18 @@ class Picture(View):
                 low, high = span(times if number is None else times[self._slices.of_point == number])
                 ends.update(start=low, end=high)
 
+    def dress(self, look: Look) -> None:
+        """Draw axes and marks in other colours."""
+        self._canvas.dress(look)
+        self._canvas.palette(1, "fill_color", (*look.clusters, look.noise))
+
     def setting(self) -> Ranges:
         """Return what the axes show."""
         return self._canvas.ranges
 
     def prepare(self, scene: Scene, setting: Ranges) -> _Data:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, number = scene
+        outcome, mask, number, look = scene
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
@@ -106,7 +112,7 @@ class Picture(View):
         pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
         if len(label) > _MOST_MARKERS:
             setting, size = self._grid(x, y, setting)
-            pixels = raster.paint((x, y), kind, chosen, setting, size, spread=size == self._size)
+            pixels = raster.paint((x, y), kind, chosen, setting, size, look=look, spread=size == self._size)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
