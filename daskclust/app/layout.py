@@ -15,7 +15,7 @@ from panel.viewable import Viewer
 
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
-from daskclust.app.look import DARK, LIGHT, Look, page_style
+from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
@@ -59,7 +59,7 @@ class Explorer(Viewer):
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
         state.update()  # there is something to show from the beginning
-        self._build(state.system.axes)
+        self._axes = state.system.axes
         self._dress(DARK if pn.config.theme == "dark" else LIGHT)
         self._follow_browser()
 
@@ -69,8 +69,8 @@ class Explorer(Viewer):
     # ---------------------------------------------------------------------------------------------------------- layout
     def _build(self, axes: tuple[str, str]) -> None:
         """Make controls and views for the present system, and let them be filled."""
-        state = self.state
-        self._built = state.system
+        state, look = self.state, self._look
+        self._built, self._axes = state.system, axes
         self._controls = {
             each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
         }
@@ -89,13 +89,16 @@ class Explorer(Viewer):
         for control in self._controls.values():
             control.offer(state.values)
         for view in self._views:
-            view.dress(self._look)
+            view.dress(look)
         self._follow_slice()
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
-        side = [pn.Tabs(*tabs)] if len(tabs) > 1 else [panel for _, panel in tabs]
+        styles = "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items())
+        side = [panel for _, panel in tabs]
+        if len(side) > 1:
+            side = [pn.Tabs(*tabs, stylesheets=[f".bk-header {{ {styles} }}"])]
         self._main.objects = [
-            pn.Column(picture.panel, table.panel),
+            pn.Column(picture.panel, pn.Column(table.panel, styles=look.widget_styles, margin=0)),
             pn.Column(*side, *(each.panel for each in bars)),
         ]
         self._ask()
@@ -146,22 +149,27 @@ class Explorer(Viewer):
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
         )
-        return [clear, pn.Row(*files, margin=0), python, self._lines]
+        other = LIGHT if self._look is DARK else DARK
+        paper = labelled(pn.widgets.Button, f"{other.name.capitalize()} page", width=_SIDE - 20)
+        paper.on_click(lambda _: self._dress(other))
+        return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
         """Draw everything in other colours."""
         self._look = look
-        self._panel.stylesheets = [page_style(look)]
-        for view in self._views:
-            view.dress(look)
-        self._ask()
+        self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
+        self._side.styles = look.widget_styles
+        self._build(self._axes)
 
     def _follow_browser(self) -> None:
         """Be light or dark as the browser is; a notebook has colours of its own."""
         info = pn.state.browser_info
-        if pn.state.curdoc is not None and info is not None:
-            info.param.watch(lambda event: self._dress(DARK if event.new else LIGHT), "dark_mode")
+        if _is_served() and info is not None:
+            # the page tells it before it can take anything else
+            info.param.watch(
+                lambda event: pn.state.onload(lambda: self._dress(DARK if event.new else LIGHT)), "dark_mode"
+            )
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
@@ -305,6 +313,11 @@ class Explorer(Viewer):
         title = SYSTEMS[self.state.system.name].title
         self._head.object = (
             f"<span style='font-size:18px;color:{self._look.title}'><b>{title}</b></span> &ensp;"
-            f"<span class='counts' style='font-size:14px'>{' · '.join(words)}</span> &ensp;"
-            f"<span class='now' style='opacity:0.6'>{now}</span>"
+            f"<span class='counts' style='font-size:14px;color:{self._look.ink}'>{' · '.join(words)}</span> &ensp;"
+            f"<span class='now' style='color:{self._look.line}'>{now}</span>"
         )
+
+
+def _is_served() -> bool:
+    """Return whether this is a page of a server, not a part of a notebook."""
+    return pn.state.curdoc is not None and pn.state.curdoc.session_context is not None

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from daskclust.plot._elements import COLORS, NOISE_COLOR
 
+_INVERTED = 0.88  # white becomes the colour of the dark page
 _LEAST_CONTRAST = 3.0  # of marks to dark paper, as WCAG 2 asks of what must be told apart
 
 
@@ -34,6 +35,17 @@ class Look(NamedTuple):
     def clusters(self) -> tuple[str, ...]:
         """Colours of clusters, by label modulo their number."""
         return tuple(map(self.tone, COLORS))
+
+    @property
+    def page_styles(self) -> dict[str, str]:
+        """Styles of what everything is on."""
+        return {"background": self.page, "color": self.ink, "color-scheme": self.name}
+
+    @property
+    def widget_styles(self) -> dict[str, str]:
+        """Styles of widgets, which know but one look."""
+        inverted = {"filter": f"invert({_INVERTED}) hue-rotate(180deg)", "color-scheme": "light"}
+        return {} if self.name == "light" else inverted
 
     def tone(self, color: str) -> str:
         """Return a colour of `daskclust.plot` as it is seen on this paper."""
@@ -67,12 +79,7 @@ LIGHT = Look(
     "light", "#FFFFFF", "#FFFFFF", "#333333", "#888888", COLORS[0], "#E4E4E4", NOISE_COLOR, (COLORS[1], COLORS[0])
 )
 DARK = Look(
-    "dark", "#1B1E22", "#101215", "#D6DADE", "#7A8087", COLORS[1], "#2C3035", _mixed(NOISE_COLOR, "#101215", 0.6),
-    (_mixed(COLORS[1], "#101215", 0.6), COLORS[1]),
+    "dark", "#1F1F1F", "#111111", "#D6DADE", "#7A8087", COLORS[1], "#2C3035", _mixed(NOISE_COLOR, "#111111", 0.6),
+    (_mixed(COLORS[1], "#111111", 0.5), COLORS[1]),
 )  # fmt: skip
 LOOKS = {look.name: look for look in (LIGHT, DARK)}
-
-
-def page_style(look: Look) -> str:
-    """Return the style sheet of the page."""
-    return f":host {{ background: {look.page}; color: {look.ink}; color-scheme: {look.name}; }}"

@@ -25,6 +25,12 @@ NOTHING = np.zeros((1, 1, 4), np.uint8)
 """A picture of nothing."""
 
 
+_PLAIN = """
+const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
+return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.toString()
+"""
+
+
 def span(values: Array, margin: float = 0.03) -> tuple[float, float]:
     """Return a range that holds all values, and a little more."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
@@ -81,6 +87,7 @@ class Canvas:
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
         self._glyphs = [subplot.handles["glyph"] for subplot in plot.subplots.values()]
         self.figure.sizing_mode = None
+        self.figure.title.text = " "  # there is room for one from the beginning
         self.figure.output_backend = "canvas"  # there are few marks, and pixels of WebGL are copied each time
         if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
             self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
@@ -161,4 +168,11 @@ class Canvas:
 
     def title(self, words: str) -> None:
         """Replace the title."""
-        self.figure.title.text = words
+        self.figure.title.text = words or " "
+
+    def plain_ticks(self) -> None:
+        """Write numbers on the axes in full, with an exponent where they are very large or small."""
+        from bokeh.models import CustomJSTickFormatter
+
+        for axis in (*self.figure.xaxis, *self.figure.yaxis):
+            axis.formatter = CustomJSTickFormatter(code=_PLAIN)

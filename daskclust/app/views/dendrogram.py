@@ -124,7 +124,7 @@ class Dendrogram(View):
         by_number = values["cut"] == "number"
         level = outcome.ground.height(outcome.n_clusters, values["min_size"]) if by_number else None
         left_out = int(len(outcome.label) - sizes.sum())
-        title = f"the last {len(leaves):,} branches" + (f", {left_out:,} points beside them" if left_out else "")
+        title = f"{len(leaves):,} branches" + (f", {left_out:,} points left out" if left_out else "")
         highest = max([0.0, *top.linkage[:, 2]]) or 1.0
         is_chosen = True if scene.mask is None else tree.node_labels(Z, np.where(scene.mask, 0, NOISE))[nodes] >= 0
         opacity = np.where(is_chosen, np.ones(len(lines)), _PALE)

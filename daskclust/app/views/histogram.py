@@ -18,7 +18,6 @@ from daskclust.plot._data import dimension
 from daskclust.plot._elements import hv
 
 _BINS = 40
-_PLAIN = "return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : Number(tick.toPrecision(3))"
 
 Array = npt.NDArray[Any]
 
@@ -63,17 +62,18 @@ class Histogram(View):
         ]
         ranges = ((0.5, 100.0), (0.0, 1.0))
         self._canvas = Canvas(bars, size, ranges, logx=self._log)
-        if self._log:
-            self._plain_ticks()
+        self._ticks()
         self._canvas.watch(("value", "clusters"), self._on_choice)
         self.panel = self._canvas.panel
 
-    def _plain_ticks(self) -> None:
-        from bokeh.models import CustomJSTickFormatter, LogTicker
+    def _ticks(self) -> None:
+        from bokeh.models import BasicTicker, LogTicker
 
-        axis = self._canvas.figure.xaxis[0]
-        axis.ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0)
-        axis.formatter = CustomJSTickFormatter(code=_PLAIN)
+        figure = self._canvas.figure
+        if self._log:
+            figure.xaxis[0].ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0, desired_num_ticks=4)
+        figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)  # of whole numbers
+        self._canvas.plain_ticks()
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""

@@ -76,6 +76,7 @@ class Picture(View):
             marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
         )
         self._canvas = Canvas([image(kdims, self._ranges), marks, stars], size, self._ranges)
+        self._canvas.plain_ticks()
         self._names = [kdim.name for kdim in kdims]
         self._seen: tuple[Any, Any] = (None, None)
         self._canvas.watch(axes, choose, moved)
