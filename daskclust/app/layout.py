@@ -182,7 +182,11 @@ class Explorer(Viewer):
         self._set({name: value} | (dict([when]) if when else {}))
 
     def _set(self, values: dict[str, Any]) -> None:
-        self.state.set(**values)
+        try:
+            self.state.set(**values)
+        except ValueError as error:
+            self._fail(error)
+            return
         known = self.state.values
         for name, control in self._controls.items():
             control.offer(known)

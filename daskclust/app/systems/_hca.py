@@ -106,9 +106,10 @@ class Hca(System):
         """Return the Python lines that make the table, and call it `name`, of the result `source`."""
         cells, lines = source, []
         if "X" in self.ds.variables:
-            names = "" if _is_named(self.ds) else f".assign_coords(channel={self._names!r})"
+            channel = _channel(self.ds)
+            names = "" if channel in self.ds.coords else f".assign_coords({channel}={self._names!r})"
             cells = "cells"
-            lines = [f'cells = {source}["X"]{names}.to_dataset("channel").assign(label={source}["label"])']
+            lines = [f'cells = {source}["X"]{names}.to_dataset({channel!r}).assign(label={source}["label"])']
         return [*lines, f"{name} = properties.cluster_table({cells}, weight=None, coords={self._names!r})"]
 
     def is_given(self, name: str) -> bool:
@@ -119,9 +120,7 @@ class Hca(System):
         """Return the Python expression for a variable; `source` is what the lines call the result."""
         if name not in self._names or "X" not in self.ds.variables:
             return super().expression(name, source)
-        if _is_named(self.ds):
-            return f'{source}["X"].sel(channel={name!r}).values'
-        return f'{source}["X"].isel(channel={self._names.index(name)}).values'
+        return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
 
     def _fit(self, values: Values) -> Any:
         """Return the fitted estimator: its hierarchy is kept for other cuts."""
@@ -147,30 +146,27 @@ def _cut(values: Values) -> dict[str, Any]:
     return {by: values[by], "min_size": values["min_size"]}
 
 
+def _channel(ds: xr.Dataset) -> str:
+    """Return the dimension of X that is not that of cells, as ``ds.clust.hca`` finds it."""
+    dims = ds["X"].dims
+    return str("channel" if dims[0] == "channel" else dims[1])
+
+
 def _cells(ds: xr.Dataset) -> xr.DataArray:
-    """Return X with cells along the first dimension, as ``ds.clust.hca`` takes it."""
-    X = ds["X"]
-    return X.transpose(..., "channel") if "channel" in X.dims else X
-
-
-def _is_named(ds: xr.Dataset) -> bool:
-    return "channel" in ds["X"].coords
+    """Return X with cells along the first dimension."""
+    return ds["X"].transpose(..., _channel(ds))
 
 
 def _channels(ds: xr.Dataset) -> xr.Dataset:
     """Return a data set with a variable for each channel of X, or itself where it has none."""
     if "X" not in ds.variables:
         return ds
-    X = _cells(ds)
-    if "channel" not in X.coords:
-        X = X.rename({X.dims[1]: "channel"}).assign_coords(channel=_numbered(X.shape[1]))
-    names: npt.NDArray[Any] = X["channel"].values
+    X, channel = _cells(ds), _channel(ds)
+    if channel not in X.coords:
+        X = X.assign_coords({channel: [f"channel_{k + 1}" for k in range(X.sizes[channel])]})
+    names: npt.NDArray[Any] = X[channel].values
     if len(np.unique(names)) < len(names):
         raise ValueError(f"names of channels must differ, got {', '.join(map(str, names))}; rename some of them")
     unit = {"units": X.attrs["units"]} if "units" in X.attrs else {}
-    columns = X.reset_coords(drop=True).to_dataset("channel")
+    columns = X.reset_coords(drop=True).to_dataset(channel)
     return columns.map(lambda column: column.assign_attrs(unit)).assign_attrs(X.attrs)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"channel_{k + 1}" for k in range(count)]
