@@ -55,7 +55,7 @@ class Explorer(Viewer):
         self._latest = Latest(self._begin, self._fail, self._rest, later_in(pn.state.curdoc))
         self._look, self._has_failed = LIGHT, False
         self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
+        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20, css_classes=["fault"])
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
         state.update()  # there is something to show from the beginning
@@ -156,7 +156,9 @@ class Explorer(Viewer):
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
-        """Draw everything in other colours."""
+        """Draw everything in other colours, if they are others."""
+        if look is self._look and self._views:
+            return
         self._look = look
         self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
         self._side.styles = look.widget_styles
@@ -290,6 +292,7 @@ class Explorer(Viewer):
         for view, key, what in data:
             view.show(what)
             self._shown[view] = key
+        pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
         if data[0][0] in self._pictures:
             self._seconds = time.perf_counter() - self._asked
             self._say()
