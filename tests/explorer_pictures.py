@@ -18,7 +18,7 @@ from PIL import Image
 
 from daskclust import datasets, io
 
-_COLORS = 64  # of a picture that is kept: it has few
+_COLORS = 128  # of a picture that is kept: it has few
 _HEIGHT = 905
 
 
@@ -28,7 +28,7 @@ def _write_points(path: Path) -> None:
 
 
 FILES: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    "clue": ("hits.parquet", lambda path: io.write_hits(datasets.calorimeter(4, 12_000, size=250.0, rng=0), path)),
+    "clue": ("hits.parquet", lambda path: io.write_hits(datasets.calorimeter(1, 6_000, size=250.0, rng=0), path)),
     "events": ("pixels.parquet", lambda path: io.write_hits(datasets.timepix(40_000, rng=0), path)),
     "fof": ("box.hdf5", lambda path: io.write_particles(datasets.cosmology_box(100_000, rng=0), path)),
     "dbscan": ("points.csv", _write_points),
@@ -61,12 +61,10 @@ def main(target: Path, wanted: tuple[tuple[str, str], ...]) -> None:
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         for name, scheme in wanted:
             with served(name, Path(folder)) as address, opened(browser, address, scheme, _HEIGHT) as page:
-                if name == "clue":  # hits of one layer, and some of them chosen
-                    page.slide("rhoc", 20)
-                    page.at_rest()
+                if name == "clue":  # some points are chosen
                     page.drag(page.on(0, 0.35, 0.35), page.on(0, 0.7, 0.65))
                     page.at_rest()
-                seen = picture(page).quantize(_COLORS, dither=Image.Dither.NONE)
+                seen = picture(page).quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
                 seen.save(target / f"explore_{name}_{scheme}.png", optimize=True)
 
 

@@ -1,8 +1,14 @@
-"""Colours of pixels from numbers of points."""
+"""Colours of points and of pixels."""
 
 from __future__ import annotations
 
 from daskclust.core.jit import kernel
+
+
+@kernel
+def number_color(i, label, colors, kind):
+    # the colour of the cluster of a point; noise has the one after those of clusters
+    kind[i] = colors if label[i] < 0 else label[i] % colors
 
 
 @kernel

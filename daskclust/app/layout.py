@@ -55,7 +55,7 @@ class Explorer(Viewer):
         self._latest = Latest(self._begin, self._fail, self._rest, later_in(pn.state.curdoc))
         self._look, self._has_failed = LIGHT, False
         self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20, css_classes=["fault"])
+        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
         state.update()  # there is something to show from the beginning
@@ -75,7 +75,7 @@ class Explorer(Viewer):
             each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
         }
         controls = [each.panel for each in self._controls.values()]
-        self._side.objects = [*self._choices(axes), *controls, *self._buttons(), self._note]
+        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
         picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
         kind = _OF_GROUND.get(type(state.present.ground))
         ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
@@ -274,26 +274,21 @@ class Explorer(Viewer):
             yield functools.partial(self._build, outcome.request.system.axes)
             return
         mask, version, number, look = scene
-        whole = [self._pictures, *([view] for view in self._views if view not in self._pictures)]
-        for views in whole:
-            data: list[tuple[View, Hashable, Any]] = []
-            for view in views:
-                key = (outcome, version, number if view in self._pictures else None, look, settings[view])
-                if self._shown.get(view) != key:
-                    data.append((view, key, view.prepare(Scene(outcome, mask, number, look), settings[view])))
-            if data:
-                yield functools.partial(self._show, data)
+        for view in self._views:  # the picture comes first
+            key = (outcome, version, number if view in self._pictures else None, look, settings[view])
+            if self._shown.get(view) != key:
+                data = view.prepare(Scene(outcome, mask, number, look), settings[view])
+                yield functools.partial(self._show, view, key, data)
 
     def _take(self, system: str) -> None:
         self.state.choose(system)
         self._ask()
 
-    def _show(self, data: list[tuple[View, Hashable, Any]]) -> None:
-        for view, key, what in data:
-            view.show(what)
-            self._shown[view] = key
+    def _show(self, view: View, key: Hashable, data: Any) -> None:
+        view.show(data)
+        self._shown[view] = key
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
-        if data[0][0] in self._pictures:
+        if view is self._views[0]:
             self._seconds = time.perf_counter() - self._asked
             self._say()
 

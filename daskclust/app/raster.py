@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.kernels import mix
+from daskclust.app.kernels import mix, number_color
 from daskclust.app.look import LIGHT, Look
 from daskclust.core.arrays import HOST
 from daskclust.plot._elements import COLORS
@@ -22,7 +22,9 @@ _FAINT = 0.75  # share of colour in pixels with one point
 
 def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     """Return the number of each point's colour, that of noise after those of clusters."""
-    return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
+    kind = np.empty(len(label), np.int8)
+    HOST.run(number_color, len(label), label, _NOISE, kind)
+    return kind
 
 
 def paint(

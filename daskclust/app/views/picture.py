@@ -79,6 +79,7 @@ class Picture(View):
         self._canvas.plain_ticks()
         self._names = [kdim.name for kdim in kdims]
         self._seen: tuple[Any, Any] = (None, None)
+        self._colored: tuple[Outcome | None, npt.NDArray[np.int8]] = (None, np.empty(0, np.int8))
         self._canvas.watch(axes, choose, moved)
         self.panel = self._canvas.panel
 
@@ -105,10 +106,9 @@ class Picture(View):
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
-        label, chosen = outcome.label, mask
+        label, chosen, kind = outcome.label, mask, self._kinds(outcome)
         if there is not None:
-            label, chosen = label[there], None if mask is None else mask[there]
-        kind = raster.kinds(label)
+            label, kind, chosen = label[there], kind[there], None if mask is None else mask[there]
         none = np.empty(0)
         pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
         if len(label) > _MOST_MARKERS:
@@ -134,6 +134,12 @@ class Picture(View):
         self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **marks)
         self._canvas.fill(2, **dict(zip(self._names, data.seeds, strict=True)))
         self._canvas.title(data.title if self._titled else "")
+
+    def _kinds(self, outcome: Outcome) -> npt.NDArray[np.int8]:
+        """Return the number of each point's colour; they are kept while others are chosen, or axes change."""
+        if self._colored[0] is not outcome:
+            self._colored = (outcome, raster.kinds(outcome.label))
+        return self._colored[1]
 
     def _within(
         self, outcome: Outcome, ranges: Ranges, number: int | None
