@@ -108,7 +108,7 @@ def test_numbers_out_of_range(
     explorer._controls[parameter]._changed(parameter, value)
     assert words in told(explorer)
     assert explorer.state.present is before
-    assert "ms" in explorer._head.object
+    assert "working" not in explorer._head.object
     explorer._on_parameter(parameter, good)
     assert not told(explorer)
     assert explorer.state.present is before

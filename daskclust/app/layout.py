@@ -105,7 +105,7 @@ class Explorer(Viewer):
         bars = [Histogram(state, column, _BARS, self._on_range) for column in self._bar_columns()]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
-        self._shown = {}
+        self._shown, self._seconds = {}, 0.0
         self._follow_slice()
         for view in self._views:
             view.dress(look)
@@ -348,7 +348,7 @@ class Explorer(Viewer):
         words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
-        now = now or f"{1e3 * self._seconds:.0f} ms"
+        now = now or (f"{1e3 * self._seconds:.0f} ms" if self._seconds else "")
         title = SYSTEMS[self.state.system.name].title
         look, told = self._look, " · ".join(words)
         self._head.object = (
