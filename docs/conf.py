@@ -1,6 +1,12 @@
 """Sphinx: `sphinx-build -W docs docs/_build/html` builds these pages and runs every snippet in them."""
 
+import os
+from pathlib import Path
+
 import daskclust
+
+# kernels of the pages find figures.py
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 
 project = "daskclust"
 author = "daskclust developers"
@@ -11,6 +17,8 @@ version = ".".join(release.split(".")[:2])
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 default_role = "literal"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
