@@ -1,7 +1,7 @@
 """What the pictures of these pages share: colours, plain panels, and records of benchmarks.
 
-Pages import it in cells whose source is folded: `conf.py` puts this folder on the path of their kernels. Pictures have no
-background, and a grey for text and axes that is read on white and on black.
+Pages import it in cells whose source is folded: `conf.py` puts this folder on the path of their kernels. Pictures
+have no background, and a grey for text and axes that is read on white and on black.
 """
 
 import json
@@ -20,22 +20,24 @@ RED = "#D55E00"
 _RECORDS = Path(__file__).parent / "benchmarks"
 
 set_matplotlib_formats("svg")
-plt.rcParams.update({
-    "axes.edgecolor": INK,
-    "axes.facecolor": "none",
-    "axes.labelcolor": INK,
-    "axes.prop_cycle": plt.cycler(color=COLORS),
-    "axes.titlecolor": INK,
-    "axes.titlesize": 10,
-    "figure.dpi": 144,
-    "figure.facecolor": "none",
-    "font.size": 9,
-    "legend.frameon": False,
-    "legend.labelcolor": INK,
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-})
+plt.rcParams.update(
+    {
+        "axes.edgecolor": INK,
+        "axes.facecolor": "none",
+        "axes.labelcolor": INK,
+        "axes.prop_cycle": plt.cycler(color=COLORS),
+        "axes.titlecolor": INK,
+        "axes.titlesize": 10,
+        "figure.dpi": 144,
+        "figure.facecolor": "none",
+        "font.size": 9,
+        "legend.frameon": False,
+        "legend.labelcolor": INK,
+        "text.color": INK,
+        "xtick.color": INK,
+        "ytick.color": INK,
+    }
+)
 
 
 def colors_of(labels):
