@@ -44,5 +44,10 @@ suppress_warnings = ["mystnb.unknown_mime_type"]  # what a notebook shows beside
 html_theme = "pydata_sphinx_theme"
 html_title = f"daskclust {release}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
-html_sidebars = {"index": []}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "show_prev_next": False,
+}
+html_sidebars = {"index": [], "benchmarks": []}
