@@ -1,6 +1,12 @@
 """Sphinx: `sphinx-build -W docs docs/_build/html` builds these pages and runs every snippet in them."""
 
+import os
+from pathlib import Path
+
 import daskclust
+
+# pages that show files of examples/ import them, too
+os.environ["PYTHONPATH"] = str(Path(__file__).parent / "examples")
 
 project = "daskclust"
 author = "daskclust developers"
@@ -9,7 +15,7 @@ release = daskclust.__version__
 version = ".".join(release.split(".")[:2])
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "examples", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
 default_role = "literal"
 
