@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-try:
-    import holoviews as hv
-except ImportError as error:
-    raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
+from daskclust.core.labels import NOISE
+from daskclust.plot._look import (
+    ACCENT,
+    COLORS,
+    INK,
+    NOISE_ALPHA,
+    NOISE_COLOR,
+    finished,
+    hv,
+    load_backends,
+    log_ticks,
+    shades,
+    with_options,
+)
 
 __all__ = [
     "COLORS",
     "FEW",
     "MOST_GLYPHS",
     "NOISE_COLOR",
-    "amounts",
+    "by_cluster",
     "cloud",
-    "framed",
     "histogram",
     "hv",
     "labelled",
     "line",
     "load_backends",
+    "overlay",
+    "point_size",
     "segments",
     "shaded",
-    "with_options",
 ]
 
 Array = npt.NDArray[Any]
 Limits = tuple[tuple[float, float], tuple[float, float]]
-
-COLORS = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499")
-"""Colours of clusters, by label modulo their number: Paul Tol's muted scheme."""
 
 MOST_GLYPHS = 100_000
 """A picture of more points than this is rasterized."""
@@ -43,16 +49,9 @@ MOST_GLYPHS = 100_000
 FEW = 10_000
 """In a rasterized picture, kinds of no more points than this are still drawn as markers."""
 
-NOISE_COLOR = "#C4C4C4"
-
-_MOST_EDGED = 80  # bars; edges would hide more of them
-
+_POINT = 0.75  # of a pixel, in which bokeh measures, and matplotlib in points
 _MPL_MARKER = {"circle": "o", "square": "s", "star": "*"}
-_BY_LABEL = {
-    "color": hv.dim("label") % len(COLORS),
-    "cmap": list(COLORS),
-    "clim": (-0.5, len(COLORS) - 0.5),
-}
+_EDGE = "#222222"  # of stars among points of the same colour
 
 
 def cloud(
@@ -74,8 +73,8 @@ def cloud(
         elements.append(_counts(xy, kdims, label, color, limits or _limits(xy), pixels, log))
         xy = (np.full(1, np.nan), np.full(1, np.nan))
     points = hv.Points(xy, kdims, label=label)
-    edge = "#000000" if marker == "star" else color
-    elements.append(with_options(points, _marker(marker, size, edge), both={"color": color}))
+    both = {"color": color, "alpha": NOISE_ALPHA if color == NOISE_COLOR else 1.0}
+    elements.append(with_options(points, _marker(marker, size, color), both))
     return elements
 
 
@@ -89,16 +88,41 @@ def labelled(
 ) -> Any:
     """Return points in the colours of their clusters; bokeh shows `columns` under the mouse."""
     points = hv.Points((*xy, *columns.values()), dims[:2], dims[2:], label=label)
-    each = _marker(marker, size, "#000000" if marker == "star" else None)
-    each["bokeh"]["tools"] = ["hover"]
-    return with_options(points, each, both=_BY_LABEL | {"show_legend": marker == "star"})
+    is_seed = marker == "star"
+    each = _marker(marker, size, _EDGE if is_seed else None)
+    by_label = hv.dim("label") % len(COLORS)
+    each["bokeh"] |= {"fill_color": by_label, "tools": ["hover"]}
+    each["matplotlib"] |= {"color": by_label}
+    both = {"cmap": list(COLORS), "clim": (-0.5, len(COLORS) - 0.5), "show_legend": is_seed}
+    return with_options(points, each, both)
+
+
+def point_size(n: int) -> float:
+    """Return the size of points, smaller where there are many."""
+    return 5.0 if n < 2_000 else 3.5 if n < 20_000 else 2.0
+
+
+def by_cluster(
+    xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float | None = None
+) -> tuple[list[Any], Any]:
+    """Return points that are noise, in grey, and those that are in a cluster, by its ``columns["label"]``."""
+    labels = columns["label"]
+    is_noise, raster = labels == NOISE, len(labels) > MOST_GLYPHS
+    size = size or point_size(len(labels))
+    grey, coloured = ((xy[0][which], xy[1][which]) for which in (is_noise, ~is_noise))
+    noise = cloud(grey, dims[:2], "noise", NOISE_COLOR, "circle", 0.6 * size, raster=raster and len(grey[0]) > FEW)
+    if raster and len(coloured[0]):
+        return noise, shaded(coloured, labels[~is_noise], dims[:2], "member")
+    columns = {name: values[~is_noise] for name, values in columns.items()}
+    return noise, labelled(coloured, columns, dims, "member", "circle", size)
 
 
 def _marker(marker: str, size: float, edge: str | None) -> dict[str, dict[str, Any]]:
     width = 0.0 if edge is None else 0.6
+    area = (_POINT * size) ** 2
     return {
         "bokeh": {"marker": marker, "size": size, "line_color": edge, "line_width": width},
-        "matplotlib": {"marker": _MPL_MARKER[marker], "s": size**2, "edgecolors": edge or "none", "linewidth": width},
+        "matplotlib": {"marker": _MPL_MARKER[marker], "s": area, "edgecolors": edge or "none", "linewidth": width},
     }
 
 
@@ -136,7 +160,7 @@ def _counts(
     number = image.dimension_values(2, flat=False).astype(np.float64)
     number[number == 0] = np.nan
     vdim = hv.Dimension("points", label=f"points ({label})")
-    both = {"cmap": [_tint(color, share) for share in np.linspace(0.35, 1.0, 32)], "cnorm": "log"}
+    both = {"cmap": shades(color), "cnorm": "log"}
     if not any(log):
         bounds = (spans[0][0], spans[1][0], spans[0][1], spans[1][1])
         picture = hv.Image(number[::-1], bounds=bounds, kdims=kdims, vdims=[vdim], label=label)
@@ -144,12 +168,6 @@ def _counts(
     edges = [np.linspace(low, high, cells + 1) for (low, high), cells in zip(spans, pixels, strict=True)]
     edges = [10**column if is_log else column for column, is_log in zip(edges, log, strict=True)]
     return with_options(hv.QuadMesh((*edges, number), kdims, [vdim], label=label), {}, both)
-
-
-def _tint(color: str, share: float) -> str:
-    """Return a colour mixed with white."""
-    parts = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
-    return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
 
 
 def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str) -> Any:
@@ -186,9 +204,9 @@ def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: lis
         from holoviews.operation.datashader import rasterize
 
         image = rasterize(lines, dynamic=False, width=700, height=700).relabel(label)
-        return with_options(image, {}, {"cmap": ["#CCCCCC", "#444444"], "cnorm": "log"})
+        return with_options(image, {}, {"cmap": shades(INK), "cnorm": "log"})
     each = {"bokeh": {"line_width": 0.8}, "matplotlib": {"linewidth": 0.6}}
-    return with_options(lines, each, both={"color": "#555555", "alpha": 0.7})
+    return with_options(lines, each, both={"color": INK, "alpha": 0.8})
 
 
 def line(start: tuple[float, float], stop: tuple[float, float], kdims: list[Any], label: str, style: str) -> Any:
@@ -219,60 +237,18 @@ def histogram(
     if per is not None:
         vdim, height = hv.Dimension(what, label=f"{what} per {per[1]}"), number * per[0] / np.diff(edges)
     bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
-    edge = "#FFFFFF" if len(number) <= _MOST_EDGED else COLORS[1]
     each: dict[str, dict[str, Any]] = {
-        "bokeh": {"fill_color": COLORS[1], "line_color": edge, "frame_width": 480, "frame_height": 300},
-        "matplotlib": {"facecolor": COLORS[1], "edgecolor": edge, "fig_inches": (5.5, 3.4), "aspect": "auto"},
+        "bokeh": {"fill_color": ACCENT, "line_color": ACCENT},
+        "matplotlib": {"facecolor": ACCENT, "edgecolor": ACCENT},
     }
-    both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
+    both: dict[str, Any] = {"logx": log, "xticks": log_ticks(float(edges[0]), float(edges[-1])) if log else None}
     if logy and number.any():  # bars of one are seen, and those of none, whose height has no logarithm, are not
         seen = height[height > 0]
         both |= {"logy": True, "ylim": (0.5 * float(seen.min()), 2.0 * float(seen.max()))}
-    return with_options(bars, each, both=both)
+    return finished(bars, f"{int(number.sum()):,} {what}{note}", height=300, each=each, **both)
 
 
-def amounts(values: Array, log: bool) -> dict[str, Any]:
-    """Return the options for colours by amount, those of viridis."""
-    there = values[values > 0]
-    low = float(there.min(initial=np.inf)) if there.size else 1.0
-    high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
-    return {
-        "cmap": "viridis",
-        "cnorm": "log" if log else "linear",
-        "colorbar": True,
-        "clim": (low if log else 0.0, high),
-    }
-
-
-def framed(elements: list[Any], kdims: list[Any], title: str, *, aspect: float | None = None, **both: Any) -> Any:
-    """Return an overlay with the size, labels and legend that all pictures have.
-
-    With `aspect`, height by width of what is drawn, a unit is as long on both axes, and the longer one has a fixed
-    size.
-    """
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": {"frame_width": 520, "frame_height": 400},
-        "matplotlib": {"fig_inches": (6, 4.4), "aspect": "auto"},
-    }
-    if aspect is not None:
-        each = {
-            "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1},
-            "matplotlib": {"fig_inches": 6, "aspect": "equal"},
-        }
-    words = {"title": title, "xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
-    return with_options(hv.Overlay(elements), each, both={"legend_position": "right"} | words | both)
-
-
-def with_options(element: Any, each: dict[str, dict[str, Any]], both: dict[str, Any]) -> Any:
-    """Return an element with options for both backends."""
-    load_backends()
-    for backend in ("bokeh", "matplotlib"):
-        element = element.opts(backend=backend, **both, **each.get(backend, {}))
-    return element
-
-
-@functools.cache
-def load_backends() -> None:
-    """Make the options of both backends known, as `holoviews.extension` does, without choosing one for a notebook."""
-    import holoviews.plotting.bokeh
-    import holoviews.plotting.mpl  # noqa: F401
+def overlay(elements: list[Any], kdims: list[Any], title: str, **how: Any) -> Any:
+    """Return an overlay with labels of its axes; `how` is as of `finished`."""
+    words = {"xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
+    return finished(hv.Overlay(elements), title, **words, **how)
