@@ -13,7 +13,7 @@ import xarray as xr
 from daskclust.core.checks import check_positive, check_whole
 from daskclust.core.labels import NOISE
 from daskclust.plot._channels import Channel, Ids, columns_of, labels_of, length, names_of, place_of, unit_of
-from daskclust.plot._elements import by_cluster, overlay
+from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
 from daskclust.plot._look import hv, panel, side_by_side, with_options
 
 Array = npt.NDArray[Any]
@@ -117,7 +117,7 @@ def ellipse_grid(
     columns = check_whole("columns", columns, 1)
     pairs = _pairs(channels, len(names_of(data)))
     there = labels_of(labels, length(data))
-    panels = [panel(_draw(data, there, pair, sigma, most, size=2.0), "") for pair in pairs]
+    panels = [panel(_draw(data, there, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]
     return side_by_side(hv.Layout(panels), columns)
 
 
@@ -132,7 +132,8 @@ def _draw(
     kdims = [hv.Dimension(f"channel_{k}", label=names[k], unit=unit_of(data)) for k in places]
     columns = columns_of(data, places)
     xs, ys = columns.T
-    noise, member = by_cluster((xs, ys), {"label": labels}, [*kdims, hv.Dimension("label")], size)
+    dims, pixels = [*kdims, hv.Dimension("label")], pixels_for(len(labels))
+    noise, member = by_cluster((xs, ys), {"label": labels}, dims, size or point_size(len(labels)), pixels)
     elements = [*noise, member]
     numbers, sizes, centroids, covariances = _moments(columns, labels)
     chosen = np.sort(np.argsort(-sizes, kind="stable")[:most])

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import FEW, by_cluster, cloud, labelled, overlay, point_size, segments
+from daskclust.plot._elements import FEW, by_cluster, cloud, labelled, overlay, pixels_for, point_size, segments
 from daskclust.plot._look import INK, hv, panel, side_by_side
 
 Array = npt.NDArray[Any]
@@ -49,7 +49,7 @@ def clusters(
     holoviews.Overlay
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
-        and seeds if they are more than 10 000 (`holoviews.Image` of counts), and links if they are more than 100 000.
+        seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
 
     Raises
     ------
@@ -102,7 +102,7 @@ def layers(
     Returns
     -------
     holoviews.NdLayout or holoviews.HoloMap
-        Of what `clusters` returns, by layer.
+        Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
 
     Raises
     ------
@@ -126,12 +126,11 @@ def layers(
     numbers = [int(each) for each in layers]
     if not numbers:
         raise ValueError("there are no layers to draw; the Dataset has no points, or layers= is empty")
+    pixels = pixels_for(int(np.isin(result["layer"].values, numbers).sum()), len(numbers))
+    how: dict[str, Any] = {"links": links, "seeds": seeds, "pixels": pixels}
     if slider:
-        frames = {each: _draw(result, x, y, each, links=links, seeds=seeds) for each in numbers}
-        return hv.HoloMap(frames, kdims=["layer"])
-    panels = {
-        each: panel(_draw(result, x, y, each, links=links, seeds=seeds, size=2.5), f"layer {each}") for each in numbers
-    }
+        return hv.HoloMap({each: _draw(result, x, y, each, **how) for each in numbers}, kdims=["layer"])
+    panels = {each: panel(_draw(result, x, y, each, **how, size=2.5), f"layer {each}") for each in numbers}
     return side_by_side(hv.NdLayout(panels, kdims=["layer"]), columns)
 
 
@@ -143,21 +142,31 @@ def _loaded(result: xr.Dataset, x: str, y: str, *, layer: bool, links: bool, see
 
 
 def _draw(
-    result: xr.Dataset, x: str, y: str, layer: int | None, *, links: bool, seeds: bool, size: float | None = None
+    result: xr.Dataset,
+    x: str,
+    y: str,
+    layer: int | None,
+    *,
+    links: bool,
+    seeds: bool,
+    pixels: int | None = None,
+    size: float | None = None,
 ) -> hv.Overlay:
     """Draw one layer, or all; links need the indices of all points, so the layer is cut out here."""
     chosen = np.arange(result["label"].size) if layer is None else np.flatnonzero(result["layer"].values == layer)
     xs, ys, labels = (result[name].values[chosen] for name in (x, y, "label"))
+    pixels = pixels_for(len(chosen)) if pixels is None else pixels
+    size = size or point_size(len(chosen))
     kdims = [dimension(result[x], x), dimension(result[y], y)]
     vdims = [name for name in ("label", "energy", "density") if name in result]
     dims = [*kdims, *(dimension(result[name], name) for name in vdims)]
     columns = {name: result[name].values[chosen] for name in vdims}
-    noise, member = by_cluster((xs, ys), columns, dims, size)
-    elements = [*noise, *([_links(result, chosen, (x, y), kdims)] if links else []), member]
+    noise, member = by_cluster((xs, ys), columns, dims, size, pixels)
+    elements = [*noise, *([_links(result, chosen, (x, y), kdims, pixels)] if links else []), member]
     if seeds:
         which = result["is_seed"].values[chosen].astype(bool)
         columns = {name: values[which] for name, values in columns.items()}
-        elements += _seeds((xs[which], ys[which]), columns, dims, size)
+        elements += _seeds((xs[which], ys[which]), columns, dims, size + 5.0, pixels)
     is_noise = labels == NOISE
     count = len(np.unique(labels[~is_noise]))
     title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise"
@@ -165,15 +174,16 @@ def _draw(
     return overlay(elements, kdims, title, aspect=_aspect(result, (x, y), (xs, ys)))
 
 
-def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float | None) -> list[Any]:
+def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int) -> list[Any]:
     """Return stars, or where they would hide each other how many there are."""
-    size = 5.0 + (size or point_size(len(xy[0])))
-    if len(xy[0]) > FEW:
-        return cloud(xy, dims[:2], "seed", INK, "star", size, raster=True)
+    if pixels and len(xy[0]) > FEW:
+        return cloud(xy, dims[:2], "seed", INK, "star", size, raster=True, pixels=(pixels, pixels))
     return [labelled(xy, columns, dims, "seed", "star", size)]
 
 
-def _links(result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, str], kdims: list[Any]) -> Any:
+def _links(
+    result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, str], kdims: list[Any], pixels: int
+) -> Any:
     """Return lines from followers to their nearest higher."""
     nearest = result["nearest_higher"].values[chosen]
     linked = (nearest >= 0) & (result["label"].values[chosen] != NOISE) & ~result["is_seed"].values[chosen].astype(bool)
@@ -184,7 +194,7 @@ def _links(result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, s
         period = _period(result, name)
         starts.append(here)
         stops.append(here + (step - period * np.round(step / period) if period else step))
-    return segments((starts[0], starts[1]), (stops[0], stops[1]), kdims, "link")
+    return segments((starts[0], starts[1]), (stops[0], stops[1]), kdims, "link", pixels)
 
 
 def _period(result: xr.Dataset, name: str) -> float:

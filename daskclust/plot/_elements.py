@@ -35,6 +35,7 @@ __all__ = [
     "line",
     "load_backends",
     "overlay",
+    "pixels_for",
     "point_size",
     "segments",
     "shaded",
@@ -45,6 +46,9 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 
 MOST_GLYPHS = 100_000
 """A picture of more points than this is rasterized."""
+
+_PIXELS = 360  # of a side of what is rasterized
+_SHARPER = 1.5  # times as many where colours are mixed
 
 FEW = 10_000
 """In a rasterized picture, kinds of no more points than this are still drawn as markers."""
@@ -64,7 +68,7 @@ def cloud(
     *,
     raster: bool = False,
     limits: Limits | None = None,
-    pixels: tuple[int, int] = (360, 360),
+    pixels: tuple[int, int] = (_PIXELS, _PIXELS),
     log: tuple[bool, bool] = (False, False),
 ) -> list[Any]:
     """Return the points of one kind, as markers, or as counts with a point nowhere for the legend."""
@@ -102,17 +106,25 @@ def point_size(n: int) -> float:
     return 5.0 if n < 2_000 else 3.5 if n < 20_000 else 2.0
 
 
+def pixels_for(n: int, pictures: int = 1) -> int:
+    """Return the pixels of a side of what so many points are rasterized to, 0 for markers.
+
+    Several pictures have as many pixels as four, all together, so that a page of them stays small.
+    """
+    return 0 if n <= MOST_GLYPHS else round(_PIXELS * min(1.0, 2.0 / pictures**0.5))
+
+
 def by_cluster(
-    xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float | None = None
+    xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int
 ) -> tuple[list[Any], Any]:
     """Return points that are noise, in grey, and those that are in a cluster, by its ``columns["label"]``."""
     labels = columns["label"]
-    is_noise, raster = labels == NOISE, len(labels) > MOST_GLYPHS
-    size = size or point_size(len(labels))
+    is_noise = labels == NOISE
     grey, coloured = ((xy[0][which], xy[1][which]) for which in (is_noise, ~is_noise))
-    noise = cloud(grey, dims[:2], "noise", NOISE_COLOR, "circle", 0.6 * size, raster=raster and len(grey[0]) > FEW)
-    if raster and len(coloured[0]):
-        return noise, shaded(coloured, labels[~is_noise], dims[:2], "member")
+    how: dict[str, Any] = {"raster": pixels > 0 and len(grey[0]) > FEW, "pixels": (pixels, pixels)}
+    noise = cloud(grey, dims[:2], "noise", NOISE_COLOR, "circle", 0.6 * size, **how)
+    if pixels and len(coloured[0]):
+        return noise, shaded(coloured, labels[~is_noise], dims[:2], "member", pixels)
     columns = {name: values[~is_noise] for name, values in columns.items()}
     return noise, labelled(coloured, columns, dims, "member", "circle", size)
 
@@ -157,7 +169,7 @@ def _counts(
     image = rasterize(
         hv.Points(columns, kdims), dynamic=False, width=width, height=height, x_range=spans[0], y_range=spans[1]
     )
-    number = image.dimension_values(2, flat=False).astype(np.float64)
+    number = image.dimension_values(2, flat=False).astype(np.float32)
     number[number == 0] = np.nan
     vdim = hv.Dimension("points", label=f"points ({label})")
     both = {"cmap": shades(color), "cnorm": "log"}
@@ -170,7 +182,7 @@ def _counts(
     return with_options(hv.QuadMesh((*edges, number), kdims, [vdim], label=label), {}, both)
 
 
-def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str) -> Any:
+def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str, pixels: int) -> Any:
     """Return a raster in the mean colour of the clusters' points in each pixel."""
     import datashader
     import pandas as pd
@@ -186,8 +198,8 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str)
         color_key=dict(zip(names, COLORS, strict=True)),
         min_alpha=160,
         dynamic=False,
-        width=700,
-        height=700,
+        width=round(_SHARPER * pixels),
+        height=round(_SHARPER * pixels),
         x_range=limits[0],
         y_range=limits[1],
     )
@@ -195,15 +207,15 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str)
     return with_options(picture, {}, {"show_legend": False})
 
 
-def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str) -> Any:
-    """Return lines from points to points; very many are rasterized."""
+def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str, pixels: int) -> Any:
+    """Return lines from points to points; more than some thousands are rasterized where there are `pixels`."""
     # labels must differ too: HoloViews finds columns by them
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     lines = hv.Segments((*starts, *stops), [*kdims, *ends], label=label)
-    if len(lines) > MOST_GLYPHS:
+    if pixels and len(lines) > FEW:
         from holoviews.operation.datashader import rasterize
 
-        image = rasterize(lines, dynamic=False, width=700, height=700).relabel(label)
+        image = rasterize(lines, dynamic=False, width=pixels, height=pixels).relabel(label)
         return with_options(image, {}, {"cmap": shades(INK), "cnorm": "log"})
     each = {"bokeh": {"line_width": 0.8}, "matplotlib": {"linewidth": 0.6}}
     return with_options(lines, each, both={"color": INK, "alpha": 0.8})

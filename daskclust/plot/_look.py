@@ -142,11 +142,11 @@ def finished(
     return with_options(element, dressed, {"title": title} | both)
 
 
-def panel(element: Any, title: str) -> Any:
-    """Return a finished picture as one of several side by side."""
+def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
+    """Return a finished picture as one of several side by side; `aspect` "square" is for axes of two kinds."""
     each: dict[str, dict[str, Any]] = {
         "bokeh": _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL},
-        "matplotlib": _matplotlib(_SMALL) | {"fig_inches": _PANEL_INCHES, "aspect": 1},
+        "matplotlib": _matplotlib(_SMALL) | {"fig_inches": _PANEL_INCHES, "aspect": aspect},
     }
     both = {"show_legend": False} if isinstance(element, hv.Overlay) else {}
     return with_options(element, each, {"title": title} | both)
@@ -164,7 +164,8 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]] | None:
         return None
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     places = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    return [(place, _words(place)) for place in places if low <= place <= high]
+    ticks = [(place, _words(place)) for place in places if low <= place <= high]
+    return ticks if len(ticks) > 1 else None
 
 
 def _words(value: float) -> str:

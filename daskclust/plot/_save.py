@@ -15,7 +15,8 @@ _BY_MATPLOTLIB = (".png", ".svg", ".pdf")
 _PAGE = "<style>:root {color-scheme: light dark} body {margin: 1em; font-family: sans-serif}</style>"
 """Pictures have no ground: a page is white or black as the reader has chosen for all pages."""
 
-_ROUNDS = 4  # until the width is right: legends and letters do not grow with the figure
+_ROUNDS = 8  # until the width is right: letters do not grow with the figure
+_LEGEND = 8  # points
 
 
 def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: float | None = None) -> None:
@@ -76,15 +77,30 @@ def _on_paper(element: Any, kind: str, dpi: int, width: float | None) -> bytes:
     renderer = hv.renderer("matplotlib").instance(dpi=dpi)
     figure = renderer.get_plot(element).state
     try:
-        for _ in range(_ROUNDS if width is not None else 0):
-            there = figure.get_tightbbox(figure.canvas.get_renderer()).width
-            inches = figure.get_size_inches()
-            figure.set_size_inches(inches * max(0.2, 1 + (width - there) / inches[0]))
+        for axes in figure.axes:
+            axes.title.set_wrap(True)
+        if width is not None:
+            _fit(figure, width)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, dpi=dpi, bbox_inches="tight", pad_inches=0.02)
     finally:
         pyplot.close(figure)
     return stream.getvalue()
+
+
+def _fit(figure: Any, width: float) -> None:
+    """Give what is drawn a width in inches; legends go below, where they take no width from a column."""
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    for legend in legends:
+        legend.set_visible(False)
+    for _ in range(_ROUNDS):
+        inches = figure.get_size_inches()
+        figure.set_size_inches(inches * max(0.2, 1 + (width - figure.get_tightbbox().width) / inches[0]))
+    for legend in legends:
+        axes, words = legend.axes, [text.get_text() for text in legend.get_texts()]
+        bottom = axes.transAxes.inverted().transform((0.0, axes.get_tightbbox().y0))[1]
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, bottom), "ncols": 2, "frameon": False}
+        axes.legend(legend.legend_handles, words, fontsize=_LEGEND, **below)
 
 
 def _html(element: Any, title: str) -> bytes:
