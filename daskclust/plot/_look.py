@@ -29,6 +29,7 @@ __all__ = [
     "NOISE_COLOR",
     "OUTLIER_COLOR",
     "SEED_COLOR",
+    "WIDTH",
     "amounts",
     "finished",
     "hv",
@@ -91,7 +92,7 @@ def shades(color: str) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------------------- sizes
-_WIDTH, _HEIGHT = 520, 380  # of the frame on a screen; axes, a legend and tools fit beside it in a notebook
+WIDTH, _HEIGHT = 520, 380  # of the frame on a screen; axes, a legend and tools fit beside it in a notebook
 _PANEL = 230  # the same, of one of several side by side
 _INCHES = 5.2  # of a figure, with its axes
 _PANEL_INCHES = 2.6
@@ -127,17 +128,19 @@ def finished(
     **both
         Options for both.
     """
-    bokeh: dict[str, Any] = {"frame_width": _WIDTH, "frame_height": height}
-    matplotlib: dict[str, Any] = {"fig_inches": (_INCHES, _INCHES * height / _WIDTH), "aspect": "auto"}
+    bokeh: dict[str, Any] = {"frame_width": WIDTH, "frame_height": height}
+    matplotlib: dict[str, Any] = {"fig_inches": (_INCHES, _INCHES * height / WIDTH), "aspect": "auto"}
     if aspect is not None:
-        bokeh = {"frame_width": round(_WIDTH / max(1.0, aspect)), "data_aspect": 1}
+        bokeh = {"frame_width": round(WIDTH / max(1.0, aspect)), "data_aspect": 1}
         matplotlib = {"fig_inches": _INCHES, "aspect": "equal"}
     if isinstance(element, hv.Overlay):
         both = {"legend_position": "right"} | both
     each = each or {}
     dressed = {
         "bokeh": _bokeh(0) | bokeh | each.get("bokeh", {}),
-        "matplotlib": _matplotlib(0) | matplotlib | each.get("matplotlib", {}),
+        "matplotlib": _matplotlib(0, height / WIDTH if aspect is None else None)
+        | matplotlib
+        | each.get("matplotlib", {}),
     }
     return with_options(element, dressed, {"title": title} | both)
 
@@ -146,7 +149,7 @@ def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
     """Return a finished picture as one of several side by side; `aspect` "square" is for axes of two kinds."""
     each: dict[str, dict[str, Any]] = {
         "bokeh": _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL},
-        "matplotlib": _matplotlib(_SMALL) | {"fig_inches": _PANEL_INCHES, "aspect": aspect},
+        "matplotlib": _matplotlib(_SMALL, None) | {"fig_inches": _PANEL_INCHES, "aspect": aspect},
     }
     both = {"show_legend": False} if isinstance(element, hv.Overlay) else {}
     return with_options(element, each, {"title": title} | both)
@@ -201,9 +204,9 @@ def _bokeh(smaller: int) -> dict[str, Any]:
     return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_dress]}
 
 
-def _matplotlib(smaller: int) -> dict[str, Any]:
+def _matplotlib(smaller: int, box: float | None) -> dict[str, Any]:
     letters = {name: size - smaller - 1 for name, size in _LETTERS.items()}
-    return {"fontsize": letters, "show_frame": True, "hooks": [_dress_paper]}
+    return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_dress_paper, box)]}
 
 
 def _dress(plot: Any, _: Any) -> None:
@@ -227,11 +230,16 @@ def _dress(plot: Any, _: Any) -> None:
         bar.update(major_label_text_color=INK, title_text_color=INK, title_text_font_style="normal", title_standoff=6)
 
 
-def _dress_paper(plot: Any, _: Any) -> None:
-    """Take the words from ticks between powers of ten, which matplotlib writes over each other."""
+def _dress_paper(box: float | None, plot: Any, _: Any) -> None:
+    """Give axes their shape in figures of any, and take the words from ticks between powers of ten.
+
+    HoloViews gives all that is free to those side by side, and matplotlib writes words of such ticks over each other.
+    """
     from matplotlib.ticker import NullFormatter
 
     axes = plot.handles["axis"]
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
             axis.set_minor_formatter(NullFormatter())
+    if box is not None:
+        axes.set_box_aspect(box)

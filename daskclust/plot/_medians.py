@@ -13,7 +13,7 @@ from daskclust.core.labels import NOISE
 from daskclust.core.tree import leaf_order
 from daskclust.plot._channels import Array, Ids, columns_of, labels_of, length, names_of, unit_of
 from daskclust.plot._data import on_host
-from daskclust.plot._look import finished, hv
+from daskclust.plot._look import WIDTH, finished, hv
 
 _ROW = 18  # pixels of a row of the heat map
 _INCHES = 0.22  # the same on paper
@@ -105,7 +105,7 @@ def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimen
             "show_values": False,
         },
     }
-    return finished(picture, title, each=each, **both)
+    return finished(picture, title, height=round(WIDTH * height / (2 * width)), each=each, **both)
 
 
 def _groups(labels: Ids) -> tuple[Ids, Ids, Ids]:
