@@ -114,6 +114,7 @@ def test_screens(name: str) -> None:
         if figure.toolbar is not None:  # pictures side by side have one for all
             assert figure.toolbar.logo is None
             assert figure.toolbar.active_scroll in (None, "auto"), "a notebook is scrolled, not the picture"
+        assert figure.output_backend == "canvas"
         axes = list(figure.select(Axis))
         assert {axis.axis_label_text_color for axis in axes} == {look.INK}
         assert {axis.axis_label_text_font_style for axis in axes} == {"normal"}

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import FEW, by_cluster, cloud, labelled, overlay, pixels_for, point_size, segments
+from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
 from daskclust.plot._look import INK, hv, panel, side_by_side
 
 Array = npt.NDArray[Any]
@@ -176,7 +176,7 @@ def _draw(
 
 def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int) -> list[Any]:
     """Return stars, or where they would hide each other how many there are."""
-    if pixels and len(xy[0]) > FEW:
+    if not is_few(len(xy[0]), pixels):
         return cloud(xy, dims[:2], "seed", INK, "star", size, raster=True, pixels=(pixels, pixels))
     return [labelled(xy, columns, dims, "seed", "star", size)]
 

@@ -82,7 +82,10 @@ def decision(
     elements: list[Any] = []
     if level is not None:
         elements.append(line((low_x, level), (high_x, level), kdims, "δ = ∞ (no higher in reach)", f"{INK} dotted"))
-    frame: dict[str, Any] = {"limits": ((low_x, high_x), (low_y, high_y)), "pixels": (180, 135)}
+    frame: dict[str, Any] = {
+        "limits": ((low_x, high_x), (low_y, high_y)),
+        "pixels": (120, 90) if logx or logy else (180, 135),  # cells of a mesh take longer than those of an image
+    }
     for kind in (FOLLOWER, OUTLIER, SEED):
         xy = (density[members[kind]], delta[members[kind]])
         raster = len(density) > MOST_GLYPHS and len(xy[0]) > FEW

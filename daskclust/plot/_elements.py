@@ -31,6 +31,7 @@ __all__ = [
     "cloud",
     "histogram",
     "hv",
+    "is_few",
     "labelled",
     "line",
     "load_backends",
@@ -114,6 +115,11 @@ def pixels_for(n: int, pictures: int = 1) -> int:
     return 0 if n <= MOST_GLYPHS else round(_PIXELS * min(1.0, 2.0 / pictures**0.5))
 
 
+def is_few(n: int, pixels: int) -> bool:
+    """Return whether so many points are drawn as markers: with no `pixels` all are, in small pictures less."""
+    return pixels == 0 or n <= FEW * (pixels / _PIXELS) ** 2
+
+
 def by_cluster(
     xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int
 ) -> tuple[list[Any], Any]:
@@ -121,7 +127,7 @@ def by_cluster(
     labels = columns["label"]
     is_noise = labels == NOISE
     grey, coloured = ((xy[0][which], xy[1][which]) for which in (is_noise, ~is_noise))
-    how: dict[str, Any] = {"raster": pixels > 0 and len(grey[0]) > FEW, "pixels": (pixels, pixels)}
+    how: dict[str, Any] = {"raster": not is_few(len(grey[0]), pixels), "pixels": (pixels, pixels)}
     noise = cloud(grey, dims[:2], "noise", NOISE_COLOR, "circle", 0.6 * size, **how)
     if pixels and len(coloured[0]):
         return noise, shaded(coloured, labels[~is_noise], dims[:2], "member", pixels)
@@ -212,7 +218,7 @@ def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: lis
     # labels must differ too: HoloViews finds columns by them
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     lines = hv.Segments((*starts, *stops), [*kdims, *ends], label=label)
-    if pixels and len(lines) > FEW:
+    if not is_few(len(lines), pixels):
         from holoviews.operation.datashader import rasterize
 
         image = rasterize(lines, dynamic=False, width=pixels, height=pixels).relabel(label)

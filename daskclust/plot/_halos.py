@@ -20,7 +20,7 @@ from daskclust.plot._spectra import log_edges
 Float = npt.NDArray[np.float64]
 
 _AXES = ("x", "y", "z")
-_CORNERS = 48  # of what is drawn as a circle
+_CORNERS = 32  # of what is drawn as a circle
 _ONE_SIGMA = 0.15865525393145707  # of a normal distribution is below its mean by more than its deviation
 _POWERS = {1: "", 2: "²", 3: "³"}
 

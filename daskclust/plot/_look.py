@@ -136,11 +136,10 @@ def finished(
     if isinstance(element, hv.Overlay):
         both = {"legend_position": "right"} | both
     each = each or {}
+    box = height / WIDTH if aspect is None else None
     dressed = {
         "bokeh": _bokeh(0) | bokeh | each.get("bokeh", {}),
-        "matplotlib": _matplotlib(0, height / WIDTH if aspect is None else None)
-        | matplotlib
-        | each.get("matplotlib", {}),
+        "matplotlib": _matplotlib(0, box) | matplotlib | each.get("matplotlib", {}),
     }
     return with_options(element, dressed, {"title": title} | both)
 
@@ -217,6 +216,7 @@ def _dress(plot: Any, _: Any) -> None:
     figure = plot.state
     figure.update(background_fill_color=None, border_fill_color=None, outline_line_color=INK, outline_line_alpha=0.4)
     figure.toolbar.logo = None
+    figure.output_backend = "canvas"  # WebGL draws lines one by one: 4 s for a thousand circles where there is no GPU
     ink = {"axis_line_color": INK, "major_tick_line_color": INK, "minor_tick_line_color": INK}
     words = {"axis_label_text_color": INK, "axis_label_text_font_style": "normal", "major_label_text_color": INK}
     for axis in figure.select(Axis):
