@@ -124,7 +124,7 @@ def test_screens(name: str) -> None:
             assert bar.title
             assert bar.major_label_text_color == look.INK
         for legend in figure.select(Legend):
-            assert legend in figure.right or not legend.visible, "a legend covers no data"
+            assert legend in figure.right or not legend.items, "a legend covers no data"
         for title in figure.select(Title):
             assert title.text_color == look.INK
 
