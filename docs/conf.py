@@ -5,8 +5,10 @@ from pathlib import Path
 
 import daskclust
 
-# pages that show files of examples/ import them, too
-os.environ["PYTHONPATH"] = str(Path(__file__).parent / "examples")
+# kernels of the pages find figures.py, and what is in examples/
+_here = Path(__file__).parent
+_paths = [str(_here), str(_here / "examples"), os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _paths))
 
 project = "daskclust"
 author = "daskclust developers"
@@ -17,6 +19,8 @@ version = ".".join(release.split(".")[:2])
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
 exclude_patterns = ["_build", "examples", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 default_role = "literal"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -223,7 +223,18 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return other
 
     def persist(self) -> CLUE:
-        """Compute densities and nearest highers of dask input now and keep them on the workers; returns itself."""
+        """Compute densities and nearest highers of dask input now and keep them on the workers.
+
+        Returns
+        -------
+        CLUE
+            Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
         check_is_fitted(self, "density_")
         if self._lazy is not None:
             plan = self._plan(self._axes)

@@ -44,36 +44,113 @@ class WholePlan(Protocol):
         """
 
     def measure(self, chunk: Chunk) -> Any:
-        """Compute, on a worker, what does not depend on other chunks."""
+        """Compute, on a worker, what does not depend on other chunks.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Its points, with a halo where the partition gives one.
+
+        Returns
+        -------
+        object
+            The measures. `Lazy.persist` keeps them, so they should not depend on thresholds.
+        """
 
     def local(self, measures: Any, before: Any = None) -> tuple[Any, Any]:
         """Return, on a worker, the chunk's own result and its frontier: edges and summaries, never points.
 
-        `before` is what was carried to the chunk: None to the first, and where the plan has no `carry`.
+        Parameters
+        ----------
+        measures : object
+            What `measure` gave.
+        before : object, optional
+            What was carried to the chunk: None to the first, and where the plan has no `carry`.
+
+        Returns
+        -------
+        local, frontier : object
+            What stays on the worker for `finish`, and what goes up to `merge`.
         """
 
     def merge(self, frontiers: list[Any]) -> Any:
-        """Return the results, from the frontiers of all chunks."""
+        """Return the results, from the frontiers of all chunks.
+
+        Parameters
+        ----------
+        frontiers : list
+            Those of all chunks, in their order.
+
+        Returns
+        -------
+        object
+            The results about the data set as a whole.
+        """
 
 
 class Plan(WholePlan, Protocol):
     """What a clustering system is to the engine if its results are values for each point."""
 
     def merge(self, frontiers: list[Any]) -> list[Any]:
-        """Return, from the frontiers of all chunks, the slice of the merge table for each."""
+        """Return the slices of the merge table.
+
+        Parameters
+        ----------
+        frontiers : list
+            Those of all chunks, in their order.
+
+        Returns
+        -------
+        list
+            A slice for each chunk.
+        """
 
     def owned_ids(self, local: Any) -> Any:
-        """Return the ids of the points that `finish` gives results for, ascending."""
+        """Return which points `finish` gives results for.
+
+        Parameters
+        ----------
+        local : object
+            The chunk's own result.
+
+        Returns
+        -------
+        array of int64, shape (m,)
+            Ids of points, ascending.
+        """
 
     def finish(self, local: Any, merged: Any) -> dict[str, Any]:
-        """Return, on a worker, the result arrays for the points the chunk owns, in the order of the data set.
+        """Return, on a worker, results for the points that the chunk owns.
 
-        `merged` is None where one chunk holds all points.
+        Parameters
+        ----------
+        local : object
+            The chunk's own result.
+        merged : object or None
+            Its slice of the merge table; None where one chunk holds all points.
+
+        Returns
+        -------
+        dict of arrays
+            Results by name, shape (m,), in the order of the data set.
         """
 
 
 def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of `plan` for arrays, one row a point."""
+    """Return the results of a plan for points in memory, which are one chunk.
+
+    Parameters
+    ----------
+    plan : Plan
+        The system.
+    columns : dict of arrays
+        One or more of shape (n,) or (n, d), numpy or cupy, a row for each point.
+
+    Returns
+    -------
+    dict of arrays
+        What `Plan.finish` gives.
+    """
     local, _ = plan.local(plan.measure(Chunk(columns)))
     return plan.finish(local, None)
 
@@ -123,7 +200,18 @@ class Lazy:
         self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
 
     def measures(self, plan: WholePlan) -> list[Any]:
-        """Return the delayed measures of each chunk."""
+        """Return what `measure` gives for each chunk.
+
+        Parameters
+        ----------
+        plan : WholePlan
+            The system. Measures are made once: a later plan gets those of the first one.
+
+        Returns
+        -------
+        list of Delayed
+            One for each chunk.
+        """
         if self._measures is None:
             tasks = _Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
             name = f"{plan.name}-measure"
@@ -131,15 +219,31 @@ class Lazy:
         return self._measures
 
     def persist(self, plan: Plan) -> None:
-        """Compute the measures now and keep them on the workers, for runs with other thresholds."""
+        """Compute the measures now and keep them on the workers, for runs with other thresholds.
+
+        Parameters
+        ----------
+        plan : Plan
+            The system.
+        """
         import dask
 
         self._measures = list(dask.persist(*self.measures(plan)))
 
     def run(self, plan: Plan, dtypes: dict[str, Any]) -> dict[str, Any]:
-        """Return results as dask arrays with the order and the chunks of the input, and the scalar ``n_clusters``.
+        """Return results as dask arrays.
 
-        `dtypes` names the results that the plan gives and their dtypes.
+        Parameters
+        ----------
+        plan : Plan
+            The system.
+        dtypes : dict of str to dtype
+            Names of the results that `Plan.finish` gives, and their dtypes.
+
+        Returns
+        -------
+        dict of dask arrays
+            The results, shape (n,), with the order and the chunks of the input, and the scalar ``n_clusters``.
         """
         import dask.array as da
 
@@ -162,7 +266,18 @@ class Lazy:
         return arrays
 
     def gather(self, plan: WholePlan) -> Any:
-        """Return, delayed, what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
+        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole.
+
+        Parameters
+        ----------
+        plan : WholePlan
+            The system.
+
+        Returns
+        -------
+        Delayed
+            What ``plan.merge`` returns.
+        """
         tasks, _, merged = self._merged(plan)
         return tasks.delayed([merged])[0]
 

@@ -19,13 +19,27 @@ from daskclust.core.homes import MARGIN, Level, find_home
 
 
 class Chunk(NamedTuple):
-    """Points of one chunk in the order of the data set."""
+    """Points of one chunk in the order of the data set.
 
-    columns: dict[str, Any]  # arrays with a row for each point: X, and what else the system needs
-    ids: Any = None  # (n,) int64: where each point stands in the data set; None where this is all of it
-    owned: Any = None  # (n,) bool: False for halo points; None where there is no halo; like ids on the columns' device
-    region: tuple[tuple[float, float], ...] = ()  # extent of the block along each cut axis, infinite where it is open
-    as_given: bool = False  # the user's own chunk, said to hold all points of its groups
+    Attributes
+    ----------
+    columns : dict of arrays
+        Arrays with a row for each point: ``X``, and what else the system needs.
+    ids : array of int64, shape (n,), or None
+        Where each point stands in the data set, on the device of the columns; None where this is all of it.
+    owned : array of bool, shape (n,), or None
+        False for points of the halo; None where there is none.
+    region : tuple of (float, float)
+        Extent of the block along each cut axis, infinite where it is open.
+    as_given : bool
+        Whether it is the user's own chunk, said to hold all points of its groups.
+    """
+
+    columns: dict[str, Any]
+    ids: Any = None
+    owned: Any = None
+    region: tuple[tuple[float, float], ...] = ()
+    as_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +86,28 @@ class Partition:
         return self.groups * self.n_blocks
 
     def for_points(self, period: tuple[float, ...], least: float, why: str, halo: float) -> Partition:
-        """Return the partition with a halo of at least `halo`, for points with axes of these periods.
+        """Return the partition with a halo that is wide enough for the points.
 
-        `least` is the halo that a user must give, `why` says what it is: `halo` is larger by what rounding needs.
+        Parameters
+        ----------
+        period : tuple of float
+            Period of each axis of the points, 0 where it is open.
+        least : float
+            Halo that a user must have given.
+        why : str
+            What that is, for the message.
+        halo : float
+            `least`, and what rounding needs beyond it.
+
+        Returns
+        -------
+        Partition
+            With a halo of at least `halo`; itself where no axis is cut.
+
+        Raises
+        ------
+        ValueError
+            For a halo below `least`, and for axes or periods that are not those of the points.
         """
         cut = len(self.cuts)
         if not cut:
@@ -89,7 +122,18 @@ class Partition:
         return replace(self, halo=max(self.halo, halo))
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
-        """Return the extent of a chunk's block along each axis: [low, high), infinite where no block lies beyond."""
+        """Return the extent of a chunk's block.
+
+        Parameters
+        ----------
+        chunk : int
+            Its number.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Low and high along each cut axis, the high one not included; infinite where no block lies beyond.
+        """
         block = chunk % self.n_blocks
         extents: list[tuple[float, float]] = []
         for axis in reversed(range(len(self.cuts))):
@@ -102,9 +146,23 @@ class Partition:
         return tuple(reversed(extents))
 
     def split(self, columns: dict[str, Any], first_id: int, positions: str = "X", group: Any = None) -> list[Chunk]:
-        """Return the part of every chunk in the given points, whose ids count up from `first_id`.
+        """Return the part of every chunk in the given points.
 
-        `positions` names the column (n, d) or (n,) that the planes cut.
+        Parameters
+        ----------
+        columns : dict of arrays
+            Arrays with a row for each point.
+        first_id : int
+            Id of the first point; the others' count up from it.
+        positions : str, default "X"
+            Name of the column, of shape (n, d) or (n,), that the planes cut.
+        group : array of int, shape (n,), optional
+            Group of each point, where the partition goes by groups.
+
+        Returns
+        -------
+        list of Chunk
+            One for each chunk of the partition, with the points that it owns and those of its halo.
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
@@ -190,6 +248,20 @@ def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[f
 
     The first axis is cut into ``blocks[0]`` parts, each of them across the second axis into ``blocks[1]``, and so on;
     into fewer where points are equal.
+
+    Parameters
+    ----------
+    sample : numpy.ndarray, shape (m, d)
+        Points, or some of them.
+    blocks : tuple of int
+        Number of parts along each axis.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+
+    Returns
+    -------
+    tuple
+        Planes for `Partition`.
     """
     parts = [wrap_positions(sample, period).astype(np.float64)]
     cuts: list[Any] = []

@@ -62,7 +62,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     References
     ----------
     .. [1] T. Čelko, F. Mráz, B. Bergmann, P. Mánek, Parallel CPU- and GPU-based connected component algorithms for
-       event building for hybrid pixel detectors, 2025.
+       event building for hybrid pixel detectors, 2025, https://doi.org/10.48550/arXiv.2412.11809
 
     Examples
     --------
