@@ -69,14 +69,14 @@ def test_sliders_lines_and_numbers_are_one() -> None:
     control._inner.value = np.log10(20.0)
     assert explorer.state.values["rhoc"] == 20.0
     assert control._number.value == 20.0
-    assert decision._lines["rhoc"].location == pytest.approx(np.log10(20.0))
+    assert decision._lines.place("rhoc") == pytest.approx(np.log10(20.0))
     assert explorer.state.present.n_clusters != before
-    decision._lines["rhoc"].location = np.log10(5.0)
+    decision._lines._lines["rhoc"].location = np.log10(5.0)
     assert explorer.state.values["rhoc"] == 5.0
     assert control._number.value == 5.0
     control._number.value = 7.25
     assert explorer.state.values["rhoc"] == 7.25
-    assert decision._lines["rhoc"].location == pytest.approx(np.log10(7.25))
+    assert decision._lines.place("rhoc") == pytest.approx(np.log10(7.25))
     stars = sources(explorer, DecisionPlot)[1]
     assert len(stars["log density"]) == explorer.state.present.n_clusters
     assert stars["log density"].min() >= np.log10(7.25)

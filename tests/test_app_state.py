@@ -42,7 +42,14 @@ STEPS: dict[str, list[dict[str, Any]]] = {
     "fof": [{"min_members": 5}, {"b": 0.3}, {"min_members": 100}],
     "dbscan": [{"min_samples": 20}, {"eps": 0.3}],
     "events": [{"min_hits": 3}, {"dt_max": 50.0}, {"variant": "static"}, {"connectivity": 4}],
-    "hca": [{"n_clusters": 3}, {"min_size": 5}, {"distance": "full"}, {"apriori": "kmeans"}, {"threshold": 0.2}],
+    "hca": [
+        {"n_clusters": 3},
+        {"min_size": 5},
+        {"cut": "height", "height": 2.5},
+        {"distance": "full"},
+        {"apriori": "kmeans", "cut": "number"},
+        {"threshold": 0.2},
+    ],
 }
 
 
@@ -78,13 +85,13 @@ def test_thresholds_need_no_new_densities(monkeypatch: pytest.MonkeyPatch) -> No
     fits: list[float] = []
     fit = CLUE.fit
     monkeypatch.setattr(CLUE, "fit", lambda self, *args, **how: fits.append(self.dc) or fit(self, *args, **how))
-    decision = state.present.decision
+    decision = state.present.ground
     for rhoc in (3.0, 8.0, 20.0):
         state.set(rhoc=rhoc, delta_c=rhoc / 4)
-        assert state.update().decision is decision
+        assert state.update().ground is decision
     assert fits == []
     state.set(dc=9.0)
-    assert state.update().decision is not decision
+    assert state.update().ground is not decision
     assert fits == [9.0]
 
 
@@ -130,7 +137,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
 
 def test_chosen_in_the_decision_plot() -> None:
     state = State(flat())
-    decision = state.update().decision
+    decision = state.update().ground
     assert decision is not None
     top = float(np.log10(decision.level))
     state.select(Box((DENSITY, DELTA), (-9.0, 9.0), (top - 1e-6, top + 1e-6)))

@@ -103,7 +103,8 @@ def serve(
 
     from daskclust.app.state import State
 
-    first = State(ds, system, source=tuple(source), **parameters)  # refused before anything is served
+    first = State(ds, system, source=tuple(source), **parameters)
+    first.update()  # what is wrong is told before anything is served, and kernels are compiled
 
     def page() -> Any:
         state = State(first.ds, first.system.name, source=first.source, **first.values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from daskclust.app.selection import Clusters
 from daskclust.app.state import State
-from daskclust.app.systems import DELTA, DENSITY, Clue
 
 
 def code(state: State) -> str:
@@ -34,30 +33,27 @@ def _selection(state: State) -> list[str]:
     selection, origin = state.selection, state.origin
     assert selection is not None
     assert origin is not None
-    then, decision = origin
-    names = ["label", *selection.axes]
-    names += [selection.within.name] if selection.within is not None else []
+    then, ground = origin
     now = state.request()
-    same = then.system is now.system and then.values == now.values
-    source = "result" if same else "ds"
     lines: list[str] = []
-    if decision is not None and selection.axes == (DENSITY, DELTA) and isinstance(then.system, Clue):
-        lines += then.system.wide_lines(then.values, decision.reach)
-    elif not same and (isinstance(selection, Clusters) or _lacks(state, selection.axes)):
-        # the clusters in which points were chosen are others now
-        lines += [line.replace("result =", "before =") for line in then.system.lines(then.values)]
-        source = "before"
-    expressions = {name: f'{source}["{name}"].values' for name in names}
-    if decision is not None:
-        expressions |= decision.expressions()
-    lines += selection.lines(expressions)
+    source = "result"
+    if ground is not None and any(name in ground.columns for name in selection.needs):
+        lines = then.system.ground_lines(then.values, ground, "drawn")
+        if lines == now.system.lines(now.values, "drawn"):
+            lines = []  # the result has it all
+        else:
+            source = "drawn"
+        expressions = ground.expressions(source)
+    else:
+        if then.system is not now.system or then.values != now.values:  # clusters are others now
+            source = "ds"
+            if not all(map(then.system.is_given, selection.needs)):
+                lines, source = then.system.lines(then.values, "before"), "before"
+        expressions = {name: then.system.expression(name, source) for name in selection.needs}
+    if isinstance(selection, Clusters) and selection.by is not None:
+        lines += then.system.table_lines(source, "rows")
     dim = state.present.result["label"].dims[0]
-    return [*lines, f"chosen = result.isel({dim}=inside)"]
-
-
-def _lacks(state: State, axes: tuple[str, ...]) -> bool:
-    """Return whether axes are results, or channels, not variables of the data."""
-    return any(name not in state.ds.variables for name in axes)
+    return [*lines, *selection.lines(expressions), f"chosen = result.isel({dim}=inside)"]
 
 
 def _imports(body: list[str], source: tuple[str, ...]) -> list[str]:

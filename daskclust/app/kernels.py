@@ -1,4 +1,4 @@
-"""Colours of pixels from numbers of points."""
+"""Colours of points and of pixels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from daskclust.core.jit import kernel
 
 
 @kernel
-def mix(i, counts, begin, end, colors, faint, picture):
-    # the mean colour of the points of kinds begin .. end - 1, on white: the more points, the stronger
+def number_color(i, label, colors, kind):
+    # the colour of the cluster of a point; noise has the one after those of clusters
+    kind[i] = colors if label[i] < 0 else label[i] % colors
+
+
+@kernel
+def mix(i, counts, begin, end, colors, paper, faint, picture):
+    # the mean colour of the points of kinds begin .. end - 1, on paper: the more points, the stronger
     total, red, green, blue = 0.0, 0.0, 0.0, 0.0
     k = begin
     while k < end:
@@ -19,7 +25,7 @@ def mix(i, counts, begin, end, colors, faint, picture):
         k += 1
     if total > 0.0:
         share = 1.0 - (1.0 - faint) / total
-        picture[i, 0] = 255.5 + (red / total - 255.0) * share
-        picture[i, 1] = 255.5 + (green / total - 255.0) * share
-        picture[i, 2] = 255.5 + (blue / total - 255.0) * share
+        picture[i, 0] = 0.5 + paper[0] + (red / total - paper[0]) * share
+        picture[i, 1] = 0.5 + paper[1] + (green / total - paper[1]) * share
+        picture[i, 2] = 0.5 + paper[2] + (blue / total - paper[2]) * share
         picture[i, 3] = 255

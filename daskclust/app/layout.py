@@ -15,11 +15,13 @@ from panel.viewable import Viewer
 
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
+from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
-from daskclust.app.state import Outcome, Request, State
-from daskclust.app.systems import SYSTEMS
+from daskclust.app.state import Request, State
+from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.views.decision import DecisionPlot
+from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
@@ -28,6 +30,7 @@ from daskclust.plot._elements import load_backends
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
+_OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
 
@@ -49,13 +52,16 @@ class Explorer(Viewer):
         self._asked, self._seconds = time.perf_counter(), 0.0
         self._views: list[View] = []
         self._shown: dict[View, Hashable] = {}
-        self._latest = Latest(self._begin, self._fail, self._say, later_in(pn.state.curdoc))
+        self._latest = Latest(self._begin, self._fail, self._rest, later_in(pn.state.curdoc))
+        self._look, self._has_failed = LIGHT, False
         self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
         state.update()  # there is something to show from the beginning
-        self._build(state.system.axes)
+        self._axes = state.system.axes
+        self._dress(DARK if pn.config.theme == "dark" else LIGHT)
+        self._follow_browser()
 
     def __panel__(self) -> Any:
         return self._panel
@@ -63,30 +69,36 @@ class Explorer(Viewer):
     # ---------------------------------------------------------------------------------------------------------- layout
     def _build(self, axes: tuple[str, str]) -> None:
         """Make controls and views for the present system, and let them be filled."""
-        state = self.state
-        self._built = state.system
+        state, look = self.state, self._look
+        self._built, self._axes = state.system, axes
         self._controls = {
             each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
         }
         controls = [each.panel for each in self._controls.values()]
-        self._side.objects = [*self._choices(axes), *controls, *self._buttons(), self._note]
+        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
         picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
-        decision: list[DecisionPlot] = []
-        if state.present.decision is not None:
-            decision = [DecisionPlot(state, _SMALL, self._on_choice, self._ask, self._on_parameter)]
+        kind = _OF_GROUND.get(type(state.present.ground))
+        ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
         table = Table(_LARGE[0] + 60, 330, self._on_clusters)
-        bars = [Histogram(state, column, _BARS, self._on_clusters) for column in self._bar_columns()]
-        self._pictures: list[View] = [picture, *decision, *others]
+        bars = [Histogram(state, column, _BARS, self._on_range) for column in self._bar_columns()]
+        self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown = {}
-        self._look()
-        tabs = [("decision plot", each.panel) for each in decision]
+        for control in self._controls.values():
+            control.offer(state.values)
+        for view in self._views:
+            view.dress(look)
+        self._follow_slice()
+        tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
-        side = [pn.Tabs(*tabs)] if len(tabs) > 1 else [panel for _, panel in tabs]
+        styles = "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items())
+        side = [panel for _, panel in tabs]
+        if len(side) > 1:
+            side = [pn.Tabs(*tabs, stylesheets=[f".bk-header {{ {styles} }}"])]
         self._main.objects = [
-            pn.Column(picture.panel, table.panel),
+            pn.Column(picture.panel, pn.Column(table.panel, styles=look.widget_styles, margin=0)),
             pn.Column(*side, *(each.panel for each in bars)),
         ]
         self._ask()
@@ -99,8 +111,8 @@ class Explorer(Viewer):
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        system = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
-        system.param.watch(lambda event: self._on_system(event.new), "value")
+        self._chooser = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
+        self._chooser.param.watch(lambda event: self._on_system(event.new), "value")
         names = [name for name in state.present.columns if name not in _NO_AXES]
         x, y = (
             labelled(pn.widgets.Select, word, options=names, value=axis, width=_SIDE // 2 - 20)
@@ -108,7 +120,7 @@ class Explorer(Viewer):
         )
         for widget in (x, y):
             widget.param.watch(lambda _: self._build((x.value, y.value)), "value")
-        widgets = [system, pn.Row(x, y, margin=0)]
+        widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             options = {"all": None} | {str(k): k for k in state.slices.numbers}
             one = labelled(
@@ -137,28 +149,66 @@ class Explorer(Viewer):
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
         )
-        return [clear, pn.Row(*files, margin=0), python, self._lines]
+        other = LIGHT if self._look is DARK else DARK
+        paper = labelled(pn.widgets.Button, f"{other.name.capitalize()} page", width=_SIDE - 20)
+        paper.on_click(lambda _: self._dress(other))
+        return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
+
+    # ----------------------------------------------------------------------------------------------------------- looks
+    def _dress(self, look: Look) -> None:
+        """Draw everything in other colours, if they are others."""
+        if look is self._look and self._views:
+            return
+        self._look = look
+        self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
+        self._side.styles = look.widget_styles
+        self._build(self._axes)
+
+    def _follow_browser(self) -> None:
+        """Be light or dark as the browser is; a notebook has colours of its own."""
+        info = pn.state.browser_info
+        if _is_served() and info is not None:
+            # the page tells it before it can take anything else
+            info.param.watch(
+                lambda event: pn.state.onload(lambda: self._dress(DARK if event.new else LIGHT)), "dark_mode"
+            )
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
-        self.state.set(**{name: value})
-        value = self.state.values[name]
+        state = self.state
+        self._set(state.system.implied(state.values, name, value))
+
+    def _on_drag(self, name: str, value: float) -> None:
+        """Take the threshold of a line that was dragged, and what makes it one."""
+        when = self._controls[name].parameter.when
+        self._set({name: value} | (dict([when]) if when else {}))
+
+    def _set(self, values: dict[str, Any]) -> None:
+        try:
+            self.state.set(**values)
+        except ValueError as error:
+            self._fail(error)
+            return
+        known = self.state.values
+        for name, control in self._controls.items():
+            control.offer(known)
+            if name in values:
+                control.show(known[name])
         for view in self._views:
-            if isinstance(view, DecisionPlot):
-                view.move(name, value)
-        self._controls[name].show(value)
+            view.follow(known)
         self._ask()
 
     def _on_system(self, name: str) -> None:
-        self._system = name
-        self._ask()
+        if name != self._system:
+            self._system = name
+            self._ask()
 
     def _on_slice(self, number: int | None) -> None:
         self._slice = number
-        self._look()
+        self._follow_slice()
         self._ask()
 
-    def _look(self) -> None:
+    def _follow_slice(self) -> None:
         """Let axes of time show the slice."""
         for view in self._pictures:
             if isinstance(view, Picture):
@@ -177,6 +227,10 @@ class Explorer(Viewer):
 
     def _on_clusters(self, numbers: Any) -> None:
         self.state.select_clusters(numbers)
+        self._ask()
+
+    def _on_range(self, column: str, low: float, high: float) -> None:
+        self.state.select_range(column, low, high)
         self._ask()
 
     def _on_python(self) -> None:
@@ -201,7 +255,8 @@ class Explorer(Viewer):
     def _begin(self) -> Iterator[Show]:
         """Take down what is wanted; return the steps."""
         self._say("working …")
-        scene = (self.state.mask, self.state.version, self._slice)
+        self._has_failed = False
+        scene = (self.state.mask, self.state.version, self._slice, self._look)
         settings = {view: view.setting() for view in self._views}
         return self._steps(self._system, self.state.request(), scene, settings)
 
@@ -214,40 +269,40 @@ class Explorer(Viewer):
         outcome = self.state.outcome
         if outcome is None or outcome.request != request:
             outcome = self.state.compute(request)
-            yield functools.partial(self._accept, outcome)
+            yield functools.partial(self.state.accept, outcome)
         if outcome.request.system is not self._built:
             yield functools.partial(self._build, outcome.request.system.axes)
             return
-        mask, version, number = scene
-        whole = [self._pictures, *([view] for view in self._views if view not in self._pictures)]
-        for views in whole:
-            data: list[tuple[View, Hashable, Any]] = []
-            for view in views:
-                key = (outcome, version, number if view in self._pictures else None, settings[view])
-                if self._shown.get(view) != key:
-                    data.append((view, key, view.prepare(Scene(outcome, mask, number), settings[view])))
-            if data:
-                yield functools.partial(self._show, data)
+        mask, version, number, look = scene
+        for view in self._views:  # the picture comes first
+            key = (outcome, version, number if view in self._pictures else None, look, settings[view])
+            if self._shown.get(view) != key:
+                data = view.prepare(Scene(outcome, mask, number, look), settings[view])
+                yield functools.partial(self._show, view, key, data)
 
     def _take(self, system: str) -> None:
         self.state.choose(system)
         self._ask()
 
-    def _accept(self, outcome: Outcome) -> None:
-        self.state.accept(outcome)
-        self._note.visible = False
-
-    def _show(self, data: list[tuple[View, Hashable, Any]]) -> None:
-        for view, key, what in data:
-            view.show(what)
-            self._shown[view] = key
-        if data[0][0] in self._pictures:
+    def _show(self, view: View, key: Hashable, data: Any) -> None:
+        view.show(data)
+        self._shown[view] = key
+        pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
+        if view is self._views[0]:
             self._seconds = time.perf_counter() - self._asked
             self._say()
 
     def _fail(self, error: Exception) -> None:
         """Tell of parameters that do not do; what was there stays."""
+        self._has_failed = True
         self._note.param.update(object=str(error) or type(error).__name__, visible=True)
+        self._system = self._chooser.value = self.state.system.name
+
+    def _rest(self) -> None:
+        """Tell how things are when nothing more is wanted."""
+        if not self._has_failed:
+            self._note.visible = False
+        self._say()
 
     def _say(self, now: str = "") -> None:
         """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
@@ -259,7 +314,12 @@ class Explorer(Viewer):
         now = now or f"{1e3 * self._seconds:.0f} ms"
         title = SYSTEMS[self.state.system.name].title
         self._head.object = (
-            f"<span style='font-size:18px;color:#332288'><b>{title}</b></span> &ensp;"
-            f"<span class='counts' style='font-size:14px'>{' · '.join(words)}</span> &ensp;"
-            f"<span class='now' style='color:#888'>{now}</span>"
+            f"<span style='font-size:18px;color:{self._look.title}'><b>{title}</b></span> &ensp;"
+            f"<span class='counts' style='font-size:14px;color:{self._look.ink}'>{' · '.join(words)}</span> &ensp;"
+            f"<span class='now' style='color:{self._look.line}'>{now}</span>"
         )
+
+
+def _is_served() -> bool:
+    """Return whether this is a page of a server, not a part of a notebook."""
+    return pn.state.curdoc is not None and pn.state.curdoc.session_context is not None

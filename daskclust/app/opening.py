@@ -43,13 +43,23 @@ def open_file(path: Path, system: str | None = None, columns: list[str] | None =
     try:
         return _read(path, name, options)
     except ValueError:
-        if name != "read_hits" or system is not None or path.suffix.lower() not in _TABLES:
+        again = _otherwise(path, system, name)
+        if again is None:
             raise
-        try:  # a table without positions may be one of cells
-            return _read(path, "read_cells", {})
+        try:
+            return _read(path, *again)
         except ValueError:
             pass
         raise
+
+
+def _otherwise(path: Path, system: str | None, name: str) -> tuple[str, dict[str, Any]] | None:
+    """Return how to read a file that could not be read as one of its suffix is; None: there is no other way."""
+    if name == "open_fcs":  # values may be transformed already
+        return name, {"transform": None}
+    if name == "read_hits" and system is None and path.suffix.lower() in _TABLES:
+        return "read_cells", {}  # a table without positions may be one of cells
+    return None
 
 
 def _reader(path: Path, system: str | None, columns: list[str] | None) -> tuple[str, dict[str, Any]]:

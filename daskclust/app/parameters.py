@@ -30,6 +30,8 @@ class Parameter:
         Of the value, empty where there is none.
     doc : str
         A line on what it means.
+    when : tuple of str and str, optional
+        The choice, and its value, for which it has a meaning.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Parameter:
     choices: tuple[Any, ...] = ()
     unit: str = ""
     doc: str = ""
+    when: tuple[str, Any] | None = None
 
     def checked(self, value: Any) -> Any:
         """Return a value as the system takes it.

@@ -8,21 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.kernels import mix
+from daskclust.app.kernels import mix, number_color
+from daskclust.app.look import LIGHT, Look
 from daskclust.core.arrays import HOST
-from daskclust.plot._elements import COLORS, NOISE_COLOR
+from daskclust.plot._elements import COLORS
 
 Array = npt.NDArray[Any]
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 _NOISE = len(COLORS)  # kind of noise, after those of clusters
 _FAINT = 0.75  # share of colour in pixels with one point
-_PALE = "#E4E4E4"  # points that are not chosen
 
 
 def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     """Return the number of each point's colour, that of noise after those of clusters."""
-    return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
+    kind = np.empty(len(label), np.int8)
+    HOST.run(number_color, len(label), label, _NOISE, kind)
+    return kind
 
 
 def paint(
@@ -32,6 +34,7 @@ def paint(
     ranges: Ranges,
     pixels: tuple[int, int],
     *,
+    look: Look = LIGHT,
     spread: bool = True,
 ) -> npt.NDArray[np.uint8]:
     """Return points as a picture.
@@ -48,6 +51,8 @@ def paint(
         What the picture spans.
     pixels : tuple of int
         Width and height.
+    look : Look
+        Colours.
     spread : bool, default True
         Let lone pixels grow until they are seen.
 
@@ -58,11 +63,11 @@ def paint(
     """
     picture = np.zeros((pixels[1] * pixels[0], 4), np.uint8)
     if chosen is not None:
-        cover(picture, count(xy, None, ranges, pixels)[..., None], (_PALE,))
+        cover(picture, count(xy, None, ranges, pixels)[..., None], (look.pale,), look)
         xy, kind = (xy[0][chosen], xy[1][chosen]), kind[chosen]
     counts = count(xy, kind, ranges, pixels)
-    cover(picture, counts, (*COLORS, NOISE_COLOR), _NOISE)
-    cover(picture, counts, COLORS)
+    cover(picture, counts, (*look.clusters, look.noise), look, _NOISE)
+    cover(picture, counts, look.clusters, look)
     return finished(picture, pixels, spread=spread)
 
 
@@ -83,7 +88,7 @@ def count(
     return np.asarray(found.transpose(..., "kind").values)
 
 
-def cover(picture: npt.NDArray[np.uint8], counts: Array, colors: tuple[str, ...], first: int = 0) -> None:
+def cover(picture: npt.NDArray[np.uint8], counts: Array, colors: tuple[str, ...], look: Look, first: int = 0) -> None:
     """Paint pixels (n, 4) with points in the mean colour of their kinds, stronger where there are more.
 
     Parameters
@@ -94,11 +99,13 @@ def cover(picture: npt.NDArray[np.uint8], counts: Array, colors: tuple[str, ...]
         Points of each kind, n times.
     colors : tuple of str
         Of the kinds.
+    look : Look
+        What they are painted on.
     first : int, default 0
         Kinds before this one, and those without a colour, are left out.
     """
     by_pixel = np.ascontiguousarray(counts).reshape(len(picture), -1)
-    HOST.run(mix, len(picture), by_pixel, first, len(colors), _rgb(colors), _FAINT, picture)
+    HOST.run(mix, len(picture), by_pixel, first, len(colors), _rgb(colors), _rgb((look.paper,))[0], _FAINT, picture)
 
 
 def finished(picture: npt.NDArray[np.uint8], pixels: tuple[int, int], *, spread: bool = True) -> npt.NDArray[np.uint8]:

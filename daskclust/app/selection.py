@@ -1,4 +1,4 @@
-"""Points chosen in a view: by a box, by a lasso, or by their clusters."""
+"""Points chosen in a view: by a box, by a lasso, by their clusters, or by branches of a hierarchy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core import tree
+
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
+
+LINKAGE = "linkage"
+"""Name of the column by which branches are chosen."""
 
 
 class Range(NamedTuple):
@@ -54,6 +59,11 @@ class Box:
     y: tuple[float, float]
     within: Range | None = None
 
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that must be there."""
+        return self.axes if self.within is None else (*self.axes, self.within.name)
+
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
         parts = zip(self.axes, (self.x, self.y), strict=True)
@@ -86,6 +96,11 @@ class Lasso:
     axes: tuple[str, str]
     corners: tuple[tuple[float, float], ...]
     within: Range | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that must be there."""
+        return self.axes if self.within is None else (*self.axes, self.within.name)
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
@@ -120,11 +135,17 @@ class Clusters:
     ----------
     numbers : tuple of int
         Of the clusters.
+    by : Range or None
+        The column of their table, and its values, by which they were chosen.
     """
 
     numbers: tuple[int, ...]
-    axes: tuple[str, ...] = ()
-    within: None = None
+    by: Range | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that must be there."""
+        return ("label",)
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are in one of the clusters."""
@@ -134,11 +155,53 @@ class Clusters:
         return np.asarray(chosen[label])
 
     def lines(self, columns: Mapping[str, str]) -> list[str]:
+        """Return the Python lines that make ``inside``; those of `by` have the table as ``rows``."""
+        if self.by is None:
+            return [f"inside = np.isin({columns['label']}, {list(self.numbers)!r})"]
+        name, low, high = self.by
+        return [
+            f"column = rows[{name!r}].values",
+            f"inside = np.isin({columns['label']}, np.flatnonzero((column >= {low!r}) & (column <= {high!r})))",
+        ]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Points below some nodes of a hierarchy.
+
+    Parameters
+    ----------
+    nodes : tuple of int
+        Ids in the linkage.
+    """
+
+    nodes: tuple[int, ...]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Columns that must be there."""
+        return (LINKAGE,)
+
+    def mask(self, columns: Columns) -> Mask:
+        """Return which points are below one of the nodes."""
+        Z = columns[LINKAGE]
+        inside = np.zeros(len(Z) + 1, np.bool_)
+        for node in self.nodes:
+            inside[tree.members(Z, node)] = True
+        return inside
+
+    def lines(self, columns: Mapping[str, str]) -> list[str]:
         """Return the Python lines that make ``inside``."""
-        return [f"inside = np.isin({columns['label']}, {list(self.numbers)!r})"]
+        return [
+            "from daskclust.core import tree",
+            f"Z = {columns[LINKAGE]}",
+            "inside = np.zeros(len(Z) + 1, bool)",
+            f"for node in {list(self.nodes)!r}:",
+            "    inside[tree.members(Z, node)] = True",
+        ]
 
 
-Selection = Box | Lasso | Clusters
+Selection = Box | Lasso | Clusters | Branches
 
 
 def corners(xs: Sequence[float], ys: Sequence[float], most: int = 400) -> tuple[tuple[float, float], ...]:

@@ -18,9 +18,9 @@ import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.app.parameters import complete
-from daskclust.app.selection import Clusters, Selection
+from daskclust.app.selection import Clusters, Range, Selection
 from daskclust.app.slices import slices_of
-from daskclust.app.systems import Clue, Decision, System, names_for, point_columns, system_for
+from daskclust.app.systems import Ground, System, names_for, point_columns, system_for
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,14 @@ class Outcome:
         Points with ``label``.
     seconds : float
         How long it took.
-    decision : Decision or None
-        What the decision plot draws, of CLUE.
+    ground : Ground or None
+        What thresholds go through, if there is a view of it.
     """
 
     request: Request
     result: xr.Dataset
     seconds: float
-    decision: Decision | None = None
+    ground: Ground | None = None
 
     @cached_property
     def label(self) -> npt.NDArray[np.int64]:
@@ -83,7 +83,7 @@ class Origin(NamedTuple):
     """What was shown when points were chosen."""
 
     request: Request
-    decision: Decision | None
+    ground: Ground | None
 
 
 class State:
@@ -158,8 +158,8 @@ class State:
         """Return the clusters of a request; nothing of the state is changed."""
         began = time.perf_counter()
         result = request.system.run(request.values)
-        decision = request.system.decision(request.values) if isinstance(request.system, Clue) else None
-        return Outcome(request, result, time.perf_counter() - began, decision)
+        ground = request.system.ground(request.values)
+        return Outcome(request, result, time.perf_counter() - began, ground)
 
     def accept(self, outcome: Outcome) -> None:
         """Make an outcome the present one."""
@@ -179,11 +179,11 @@ class State:
     def select(self, selection: Selection | None) -> None:
         """Choose points, or none; they stay chosen when parameters change."""
         outcome = self.present
-        columns = dict(outcome.columns) | (outcome.decision.columns if outcome.decision else {})
+        columns = dict(outcome.columns) | (dict(outcome.ground.columns) if outcome.ground else {})
         self.mask = None if selection is None else selection.mask(columns)
         self.selection = selection
         self.version += 1
-        self.origin = Origin(outcome.request, outcome.decision)
+        self.origin = Origin(outcome.request, outcome.ground)
 
     @property
     def chosen_clusters(self) -> npt.NDArray[np.int64]:
@@ -198,6 +198,12 @@ class State:
         """Choose the points of clusters."""
         numbers = tuple(sorted({int(number) for number in numbers}))
         self.select(Clusters(numbers) if numbers else None)
+
+    def select_range(self, column: str, low: float, high: float) -> None:
+        """Choose the points of clusters whose value in a column of the table is within a range, ends included."""
+        values = self.present.table[column].values
+        numbers = np.flatnonzero((values >= low) & (values <= high))
+        self.select(Clusters(tuple(numbers.tolist()), Range(column, low, high)) if len(numbers) else None)
 
 
 def count_chosen(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:

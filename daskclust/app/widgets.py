@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import panel as pn
 
 from daskclust.app.parameters import Parameter
+from daskclust.plot._elements import COLORS
 
 _STEPS = 200  # of a slider
 
@@ -57,17 +59,22 @@ class Control:
             tooltips=False,
             width=260,
             margin=(0, 10, 6, 10),
-            bar_color="#332288",
+            bar_color=COLORS[0],
             css_classes=[f"slider-{parameter.name}"],
         )
         self._inner.param.watch(self._on_slide, "value")
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
-            f"<b>{parameter.name}</b>{unit}<br><span style='color:#666;font-size:11px'>{parameter.doc}</span>",
+            f"<b>{parameter.name}</b>{unit}<br><span style='opacity:0.7;font-size:11px'>{parameter.doc}</span>",
             width=165,
             margin=(0, 0, 0, 10),
         )
         self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(4, 0))
+
+    def offer(self, values: Mapping[str, Any]) -> None:
+        """Be seen, or not, as the other parameters are."""
+        when = self.parameter.when
+        self.panel.visible = when is None or values[when[0]] == when[1]
 
     def show(self, value: Any) -> None:
         """Show a value that was set elsewhere."""

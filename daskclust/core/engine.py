@@ -439,7 +439,7 @@ def _alone(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
-    return Chunk(_named(names, columns), first + np.arange(len(columns[0])), as_given=True)
+    return Chunk(_named(names, columns), first + device_of(columns[0]).count_up(len(columns[0])), as_given=True)
 
 
 def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
@@ -483,7 +483,8 @@ def _n_clusters(merged: Any) -> np.int64:
 
 def _cut(results: dict[str, Any], starts: Any) -> list[dict[str, Any]]:
     """Cut results at the borders of the input's chunks."""
-    ends = np.searchsorted(results["ids"], starts)
+    device = device_of(results["ids"])
+    ends = device.to_host(np.searchsorted(results["ids"], device.give(device.from_host(starts))))
     return [{name: values[a:b] for name, values in results.items()} for a, b in itertools.pairwise(ends)]
 
 

@@ -9,7 +9,9 @@ from ._clue import Clue
 from ._decision import DELTA, DENSITY, Decision
 from ._density import Dbscan, FriendsOfFriends
 from ._events import Events
+from ._ground import Ground
 from ._hca import Hca
+from ._hierarchy import Hierarchy
 
 __all__ = [
     "DELTA",
@@ -17,9 +19,10 @@ __all__ = [
     "SYSTEMS",
     "Clue",
     "Decision",
+    "Ground",
     "Hca",
+    "Hierarchy",
     "System",
-    "as_columns",
     "names_for",
     "point_columns",
     "system_for",

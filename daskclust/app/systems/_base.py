@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import Parameter
+from daskclust.app.systems._ground import Ground
 
 Values = Mapping[str, Any]
 
@@ -45,9 +46,29 @@ class System:
         """Return the data set with ``label`` and other results as variables along the points."""
         raise NotImplementedError
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result``, which is what `run` returns, from ``ds``."""
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
         raise NotImplementedError
+
+    def ground(self, values: Values) -> Ground | None:
+        """Return what thresholds go through, the same object as long as it need not change; None: nothing is drawn."""
+        return None
+
+    def ground_lines(self, values: Values, ground: Ground, name: str) -> list[str]:
+        """Return the Python lines that make a result with all that `ground` draws, and call it `name`."""
+        return self.lines(values, name)
+
+    def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
+        """Return the parameters that change when one is changed by the user: itself, and maybe others."""
+        return {name: value}
+
+    def is_given(self, name: str) -> bool:
+        """Return whether a variable is one of the data, and no result."""
+        return name in self.ds.variables
+
+    def expression(self, name: str, source: str) -> str:
+        """Return the Python expression for a variable; `source` is what the lines call the data set that has it."""
+        return f"{source}[{name!r}].values"
 
     def table(self, result: xr.Dataset) -> xr.Dataset:
         """Return a row for each cluster."""
@@ -55,9 +76,9 @@ class System:
 
         return cluster_table(result, weight=self.weight)
 
-    def table_lines(self) -> list[str]:
-        """Return the Python lines that make ``table`` from ``result``."""
-        return [f"table = properties.cluster_table(result, weight={self.weight!r})"]
+    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
+        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
+        return [f"{name} = properties.cluster_table({source}, weight={self.weight!r})"]
 
     @property
     def weight(self) -> str | None:

@@ -11,6 +11,7 @@ from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.systems._base import System, Values, coordinates, is_timepix, matrix, unit_of
 from daskclust.app.systems._decision import Decision
+from daskclust.app.systems._ground import Ground
 from daskclust.app.systems._scale import lengths
 
 
@@ -66,22 +67,23 @@ class Clue(System):
         thresholds = {name: values[name] for name in ("rhoc", "delta_c", "delta_o")}
         return ClustAccessor(self.ds).assign(fit.rethreshold(**thresholds))
 
-    def decision(self, values: Values) -> Decision:
+    def ground(self, values: Values) -> Decision:
         """Return what the decision plot draws, the same object as long as densities are."""
         fit = self._of(values["dc"], max(values["delta_c"], values["delta_o"]), values["kernel"])
         if self._decision is None or self._decision.density is not fit.density_:
             self._decision = Decision(fit.density_, fit.delta_, float(fit.delta_c))
         return self._decision
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result`` from ``ds``."""
-        given = ", ".join(f"{name}={values[name]!r}" for name in ("dc", "rhoc", "delta_c", "delta_o", "kernel"))
-        return [f"result = ds.clust.clue({given})"]
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
+        given = ", ".join(f"{each}={values[each]!r}" for each in ("dc", "rhoc", "delta_c", "delta_o", "kernel"))
+        return [f"{name} = ds.clust.clue({given})"]
 
-    def wide_lines(self, values: Values, reach: float) -> list[str]:
-        """Return the Python lines that make ``wide``, with the distances of the decision plot up to `reach`."""
-        given = f"dc={values['dc']!r}, rhoc={values['rhoc']!r}, delta_c={reach!r}, kernel={values['kernel']!r}"
-        return [f"wide = ds.clust.clue({given})"]
+    def ground_lines(self, values: Values, ground: Ground, name: str) -> list[str]:
+        """Return the Python lines that make a result with the distances of the decision plot, as far as these go."""
+        assert isinstance(ground, Decision)
+        given = f"dc={values['dc']!r}, rhoc={values['rhoc']!r}, delta_c={ground.reach!r}, kernel={values['kernel']!r}"
+        return [f"{name} = ds.clust.clue({given})"]
 
     def _of(self, dc: float, reach: float, kernel: str) -> Any:
         """Return a fit with these densities, in which nearest highers are known as far as `reach`."""

@@ -48,11 +48,12 @@ class Decision:
             DELTA: np.log10(np.maximum(delta, self.floors[1])),
         }
 
-    def expressions(self) -> dict[str, str]:
-        """Return Python expressions for `columns` of a result ``wide``."""
+    def expressions(self, source: str) -> dict[str, str]:
+        """Return Python expressions for `columns`, of a result with distances up to `reach`."""
+        density, delta = f'{source}["density"].values', f'{source}["delta"].values'
         return {
-            DENSITY: f'np.log10(np.maximum(wide["density"].values, {self.floors[0]!r}))',
-            DELTA: f'np.log10(np.maximum(np.minimum(wide["delta"].values, {self.level!r}), {self.floors[1]!r}))',
+            DENSITY: f"np.log10(np.maximum({density}, {self.floors[0]!r}))",
+            DELTA: f"np.log10(np.maximum(np.minimum({delta}, {self.level!r}), {self.floors[1]!r}))",
         }
 
 

@@ -43,9 +43,9 @@ class _Points(System):
 
         return halo_table(result)
 
-    def table_lines(self) -> list[str]:
-        """Return the Python lines that make ``table`` from ``result``."""
-        return ["table = properties.halo_table(result)"] if self._is_box else super().table_lines()
+    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
+        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
+        return [f"{name} = properties.halo_table({source})"] if self._is_box else super().table_lines(source, name)
 
     @property
     def weight(self) -> str | None:
@@ -73,9 +73,9 @@ class Dbscan(_Points):
         """Return the data set with labels and core points."""
         return ClustAccessor(self.ds).dbscan(values["eps"], min_samples=values["min_samples"])
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result`` from ``ds``."""
-        return [f"result = ds.clust.dbscan({values['eps']!r}, min_samples={values['min_samples']!r})"]
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
+        return [f"{name} = ds.clust.dbscan({values['eps']!r}, min_samples={values['min_samples']!r})"]
 
 
 class FriendsOfFriends(_Points):
@@ -111,7 +111,7 @@ class FriendsOfFriends(_Points):
             fof=groups.attrs["fof"].replace("min_members=2,", f"min_members={least},")
         )
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result`` from ``ds``."""
-        given = ", ".join(f"{name}={values[name]!r}" for name in (self._length, "min_members"))
-        return [f"result = ds.clust.fof({given})"]
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
+        given = ", ".join(f"{each}={values[each]!r}" for each in (self._length, "min_members"))
+        return [f"{name} = ds.clust.fof({given})"]

@@ -46,10 +46,10 @@ class Events(System):
             events=found.attrs["events"].replace("min_hits=1", f"min_hits={least}")
         )
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result`` from ``ds``."""
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
         names = ("dt_max", "variant", "connectivity", "min_hits")
-        return [f"result = ds.clust.events({', '.join(f'{name}={values[name]!r}' for name in names)})"]
+        return [f"{name} = ds.clust.events({', '.join(f'{each}={values[each]!r}' for each in names)})"]
 
     def table(self, result: xr.Dataset) -> xr.Dataset:
         """Return a row for each cluster."""
@@ -57,6 +57,6 @@ class Events(System):
 
         return cluster_table(result)
 
-    def table_lines(self) -> list[str]:
-        """Return the Python lines that make ``table`` from ``result``."""
-        return ["table = properties.cluster_table(result)"]
+    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
+        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
+        return [f"{name} = properties.cluster_table({source})"]

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from daskclust.app.parameters import Parameter
+from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.systems._base import System, Values, coordinates, is_timepix
+from daskclust.app.systems._hierarchy import Hierarchy
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided
+_RULES = ("thesis", "mahal", "mahal0", "euclid_mahal", "euclid")
+_HOW = ("threshold", "rule", "distance", "apriori")
+_NUMBER, _HEIGHT = "number", "height"
+_APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}
+"""What ``ds.clust.hca`` calls the choices."""
 
 
 class Hca(System):
@@ -23,71 +30,71 @@ class Hca(System):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        self._columns = as_columns(ds)
-        names = [str(name) for name in self._columns.data_vars] if "X" in ds.variables else coordinates(ds)
-        self._names = [name for name in names if name != "apriori"]
+        self._columns = _channels(ds)
+        self._names = [str(name) for name in self._columns.data_vars] if "X" in ds.variables else coordinates(ds)
+        self._kept: tuple[Any, Any] = (None, None)
+        self._hierarchy: Hierarchy | None = None
         n = len(self._columns[self._names[0]])
-        sources = ["none", "kmeans"]
-        if "apriori" in ds.variables:
-            sources.insert(0, "given")
-        source = sources[0] if sources[0] == "given" or n <= _MOST_AT_ONCE else "kmeans"
-        rules = ("thesis", "mahal", "mahal0", "euclid_mahal", "euclid")
-        self.parameters = (
-            Parameter("n_clusters", "whole", min(8, n), 1, min(50, n), doc="clusters of the cut"),
-            Parameter("min_size", "whole", max(1, n // 200), 1, max(2, n // 10), doc="smaller ones are noise"),
+        sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
+        source = "kmeans" if sources[0] == "none" and n > _MOST_AT_ONCE else sources[0]
+        how = (
             Parameter("threshold", "log", 0.02 if n > 200 else 0.5, 0.001, 1.0, doc="size of full shapes, as share"),
-            Parameter("rule", "choice", "thesis", choices=rules, doc="distances below the threshold"),
+            Parameter("rule", "choice", "thesis", choices=_RULES, doc="distances below the threshold"),
             Parameter("distance", "choice", "centroid", choices=("centroid", "full"), doc="from cluster to cluster"),
             Parameter("apriori", "choice", source, choices=tuple(sources), doc="clusters to begin with"),
         )
+        number, least = min(8, n), max(1, n // 200)
+        hierarchy = self.ground({each.name: each.default for each in how})
+        low, high = (rounded(factor * end) for factor, end in zip((0.9, 1.1), hierarchy.ends, strict=True))
+        height = rounded(hierarchy.height(number, least))
+        self.parameters = (
+            Parameter("cut", "choice", _NUMBER, choices=(_NUMBER, _HEIGHT), doc="by number of clusters, or height"),
+            Parameter("n_clusters", "whole", number, 1, min(50, n), doc="clusters of the cut", when=("cut", _NUMBER)),
+            Parameter("height", "log", height, low, high, doc="no merge in a cluster is higher", when=("cut", _HEIGHT)),
+            Parameter("min_size", "whole", least, 1, max(2, n // 10), doc="smaller ones are noise"),
+            *how,
+        )
         self.axes = (self._names[0], self._names[min(1, len(self._names) - 1)])
         self.side_axes = (self._names[2], self._names[3]) if len(self._names) > 3 else None
-        self._kept: tuple[Any, Any] = (None, None)
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
         """Return whether a data set has what the system needs."""
         if "X" in ds.variables and ds["X"].ndim == 2:
-            return ds["X"].shape[1] > 1 and ds["X"].shape[0] <= _MOST_CELLS
+            n, channels = _cells(ds).shape
+            return channels > 1 and n <= _MOST_CELLS
         plain = {"x", "y"} <= set(ds.variables) and not is_timepix(ds) and "layer" not in ds.variables
         return plain and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
 
-    def fit(self, values: Values) -> Any:
-        """Return the fitted estimator: its hierarchy is kept for other cuts."""
-        from daskclust.hca.estimator import MahalanobisHCA
-
-        how = {name: values[name] for name in ("threshold", "rule", "distance")}
-        key = (*how.values(), values["apriori"])
-        if self._kept[0] != key:
-            X = self.ds["X"].values if "X" in self.ds.variables else self._columns[self._names].to_array().values.T
-            apriori: Any = {"given": None, "none": None, "kmeans": "kmeans"}[values["apriori"]]
-            apriori = self.ds["apriori"].values if values["apriori"] == "given" else apriori
-            self._kept = (key, MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori))
-        return self._kept[1]
+    def ground(self, values: Values) -> Hierarchy:
+        """Return the hierarchy, the same object as long as other cuts are asked for."""
+        linkage = self._fit(values).linkage_
+        if self._hierarchy is None or self._hierarchy.linkage is not linkage:
+            self._hierarchy = Hierarchy(linkage)
+        return self._hierarchy
 
     def run(self, values: Values) -> xr.Dataset:
         """Return the cells with a variable for each channel, and labels."""
-        fit = self.fit(values)
-        label = fit.labels(n_clusters=values["n_clusters"], min_size=values["min_size"])
+        label = self._fit(values).labels(**_cut(values))
         dims = self._columns[self._names[0]].dims
         return self._columns.assign(label=(dims, label, {"long_name": "cluster number, noise -1", "units": "1"}))
 
-    def lines(self, values: Values) -> list[str]:
-        """Return the Python lines that make ``result`` from ``ds``."""
-        how = ", ".join(f"{name}={values[name]!r}" for name in ("threshold", "rule", "distance"))
-        given = {"given": "ds['apriori'].values", "none": "None", "kmeans": "'kmeans'"}[values["apriori"]]
-        cut = ", ".join(f"{name}={values[name]!r}" for name in ("n_clusters", "min_size"))
-        if "X" in self.ds.variables:
-            X = "ds['X'].values"
-            columns = "ds['X'].to_dataset('channel')" if "channel" in self.ds.coords else "None"
-        else:
-            X, columns = f"ds[{self._names!r}].to_array().values.T.copy()", "ds"
-        lines = [f"hca = MahalanobisHCA({how}).fit({X}, apriori={given})", f"labels = hca.labels({cut})"]
-        if columns == "None":
-            names = f"{{f'channel_{{k}}': (ds['X'].dims[0], column) for k, column in enumerate({X}.T)}}"
-            columns = f"xr.Dataset({names})"
-        dim = self._columns[self._names[0]].dims[0]
-        return [*lines, f"result = {columns}.assign(label=({dim!r}, labels))"]
+    def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
+        """Return what changes with a parameter: a cut of the other kind begins where the present one is."""
+        if name == "cut" and self._kept[0] == _key(values) and self._hierarchy is not None:
+            if value == _HEIGHT and values["cut"] == _NUMBER:
+                height = self._hierarchy.height(values["n_clusters"], values["min_size"])
+                return {name: value, "height": rounded(height, 4)}
+            if value == _NUMBER and values["cut"] == _HEIGHT:
+                found = int(self._kept[1].labels(**_cut(values)).max()) + 1
+                return {name: value, "n_clusters": max(1, found)}
+        return {name: value}
+
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
+        given = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]} | _cut(values)
+        arguments = ", ".join(f"{each}={value!r}" for each, value in given.items())
+        return [f"{name} = ds.clust.hca({arguments})"]
 
     def table(self, result: xr.Dataset) -> xr.Dataset:
         """Return a row for each cluster."""
@@ -95,22 +102,71 @@ class Hca(System):
 
         return cluster_table(result, weight=None, coords=self._names)
 
-    def table_lines(self) -> list[str]:
-        """Return the Python lines that make ``table`` from ``result``."""
-        return [f"table = properties.cluster_table(result, weight=None, coords={self._names!r})"]
+    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
+        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
+        cells, lines = source, []
+        if "X" in self.ds.variables:
+            channel = _channel(self.ds)
+            names = "" if channel in self.ds.coords else f".assign_coords({channel}={self._names!r})"
+            cells = "cells"
+            lines = [f'cells = {source}["X"]{names}.to_dataset({channel!r}).assign(label={source}["label"])']
+        return [*lines, f"{name} = properties.cluster_table({cells}, weight=None, coords={self._names!r})"]
+
+    def is_given(self, name: str) -> bool:
+        """Return whether a variable is one of the data, or a channel."""
+        return name in self._names or super().is_given(name)
+
+    def expression(self, name: str, source: str) -> str:
+        """Return the Python expression for a variable; `source` is what the lines call the result."""
+        if name not in self._names or "X" not in self.ds.variables:
+            return super().expression(name, source)
+        return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
+
+    def _fit(self, values: Values) -> Any:
+        """Return the fitted estimator: its hierarchy is kept for other cuts."""
+        from daskclust.hca.estimator import MahalanobisHCA
+
+        key = _key(values)
+        if self._kept[0] != key:
+            X = _cells(self.ds).values if "X" in self.ds.variables else self._columns[self._names].to_array().values.T
+            apriori: Any = _APRIORI[values["apriori"]]
+            apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
+            how = {name: values[name] for name in _HOW if name != "apriori"}
+            self._kept = (key, MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori))
+        return self._kept[1]
 
 
-def as_columns(ds: xr.Dataset) -> xr.Dataset:
-    """Return a data set with a variable for each channel of its X, or itself where it has none."""
+def _key(values: Values) -> tuple[Any, ...]:
+    return tuple(values[name] for name in _HOW)
+
+
+def _cut(values: Values) -> dict[str, Any]:
+    """Return the arguments of a cut."""
+    by = "n_clusters" if values["cut"] == _NUMBER else "height"
+    return {by: values[by], "min_size": values["min_size"]}
+
+
+def _channel(ds: xr.Dataset) -> str:
+    """Return the dimension of X that is not that of cells, as ``ds.clust.hca`` finds it."""
+    dims = ds["X"].dims
+    return str("channel" if dims[0] == "channel" else dims[1])
+
+
+def _cells(ds: xr.Dataset) -> xr.DataArray:
+    """Return X with cells along the first dimension."""
+    return ds["X"].transpose(..., _channel(ds))
+
+
+def _channels(ds: xr.Dataset) -> xr.Dataset:
+    """Return a data set with a variable for each channel of X, or itself where it has none."""
     if "X" not in ds.variables:
         return ds
-    X = ds["X"]
-    dim, channel = X.dims
+    X, channel = _cells(ds), _channel(ds)
+    if channel not in X.coords:
+        X = X.assign_coords({channel: [f"channel_{k + 1}" for k in range(X.sizes[channel])]})
+    names: npt.NDArray[Any] = X[channel].values
+    if len(np.unique(names)) < len(names):
+        raise ValueError(f"names of channels must differ, got {', '.join(map(str, names))}; rename some of them")
     unit = {"units": X.attrs["units"]} if "units" in X.attrs else {}
-    names = [str(name) for name in X[channel].values] if channel in X.coords else _numbered(X.shape[1])
-    columns = {name: (dim, X.values[:, k], unit) for k, name in enumerate(names)}
-    return xr.Dataset(columns, attrs=X.attrs)
-
-
-def _numbered(count: int) -> list[str]:
-    return [f"channel_{k}" for k in range(count)]
+    columns = X.reset_coords(drop=True).to_dataset(channel)
+    return columns.map(lambda column: column.assign_attrs(unit)).assign_attrs(X.attrs)

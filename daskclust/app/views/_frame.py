@@ -6,13 +6,14 @@ milliseconds, where a HoloViews DynamicMap takes a tenth of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import panel as pn
 
+from daskclust.app.look import Look
 from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
 from daskclust.plot._elements import hv
@@ -22,6 +23,12 @@ Array = npt.NDArray[Any]
 
 NOTHING = np.zeros((1, 1, 4), np.uint8)
 """A picture of nothing."""
+
+
+_PLAIN = """
+const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
+return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.toString()
+"""
 
 
 def span(values: Array, margin: float = 0.03) -> tuple[float, float]:
@@ -78,7 +85,9 @@ class Canvas:
         plot = hv.Store.renderers["bokeh"].get_plot(overlay)
         self.figure = plot.state
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
+        self._glyphs = [subplot.handles["glyph"] for subplot in plot.subplots.values()]
         self.figure.sizing_mode = None
+        self.figure.title.text = " "  # there is room for one from the beginning
         self.figure.output_backend = "canvas"  # there are few marks, and pixels of WebGL are copied each time
         if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
             self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
@@ -140,6 +149,30 @@ class Canvas:
         """Return the names of the columns of an element."""
         return list(self._sources[number].data)
 
+    def dress(self, look: Look) -> None:
+        """Draw what is around the data in other colours."""
+        figure = self.figure
+        figure.update(background_fill_color=look.paper, border_fill_color=look.page, outline_line_color=look.line)
+        figure.title.text_color = look.ink
+        for axis in (*figure.xaxis, *figure.yaxis):
+            axis.update(axis_label_text_color=look.ink, major_label_text_color=look.ink, axis_line_color=look.line)
+            axis.update(major_tick_line_color=look.line, minor_tick_line_color=look.line)
+
+    def color(self, number: int, **colors: Any) -> None:
+        """Give all marks of an element other colours."""
+        self._glyphs[number].update(**colors)
+
+    def palette(self, number: int, of: str, colors: Sequence[str]) -> None:
+        """Replace the colours of an element whose marks have colours by number; `of` is their fill or their line."""
+        getattr(self._glyphs[number], of).transform.palette = list(colors)
+
     def title(self, words: str) -> None:
         """Replace the title."""
-        self.figure.title.text = words
+        self.figure.title.text = words or " "
+
+    def plain_ticks(self) -> None:
+        """Write numbers on the axes in full, with an exponent where they are very large or small."""
+        from bokeh.models import CustomJSTickFormatter
+
+        for axis in (*self.figure.xaxis, *self.figure.yaxis):
+            axis.formatter = CustomJSTickFormatter(code=_PLAIN)

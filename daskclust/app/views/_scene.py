@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.app.look import Look
 from daskclust.app.selection import Selection
 from daskclust.app.state import Outcome
 
@@ -22,12 +23,13 @@ class Scene(NamedTuple):
     """Chosen points."""
     slice: int | None
     """The one layer, or stretch of time, that is shown."""
+    look: Look
 
 
 class View:
     """A part of the explorer.
 
-    `setting` and `show` are called in the thread of the widgets, `prepare` in any one.
+    `setting`, `follow`, `dress` and `show` are called in the thread of the widgets, `prepare` in any one.
     """
 
     panel: Any
@@ -36,6 +38,12 @@ class View:
     def setting(self) -> Hashable:
         """Return what the view itself lets the user choose."""
         return None
+
+    def follow(self, values: Mapping[str, Any]) -> None:
+        """Show parameters that were changed, before there are clusters of them."""
+
+    def dress(self, look: Look) -> None:
+        """Draw what is no data in other colours."""
 
     def prepare(self, scene: Scene, setting: Any) -> Any:
         """Return what `show` needs."""

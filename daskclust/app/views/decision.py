@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.systems._base import unit_of
 from daskclust.app.views._frame import Canvas, Ranges, image, span
 from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
+from daskclust.plot._decision import _KIND_STYLE as STYLES
+from daskclust.plot._decision import FOLLOWER, OUTLIER, SEED
 from daskclust.plot._elements import hv
 
-_FOLLOWER, _OUTLIER, _SEED = "#7FA6C9", "#8A8A8A", "#B2182B"  # as in daskclust.plot.decision
-_PALE = ("#E4E4E4",)
 _LINES = {
-    "rhoc": ("height", "#0072B2", "solid"),
-    "delta_c": ("width", "#0072B2", "dashed"),
-    "delta_o": ("width", "#D55E00", "dashed"),
+    "rhoc": Style("height", "#0072B2", "solid"),
+    "delta_c": Style("width", "#0072B2", "dashed"),
+    "delta_o": Style("width", "#D55E00", "dashed"),
 }
-"""Thresholds: along which way the line goes, its colour and its dash."""
 _MOST_STARS = 1_500
+_NOWHERE = -9.0  # the logarithm of what has none
 
 Array = npt.NDArray[Any]
 
@@ -56,79 +58,55 @@ class DecisionPlot(View):
         Called with the name and the value of a threshold whose line was dragged.
     """
 
+    words = "decision plot"
+
     def __init__(
-        self,
-        state: State,
-        size: tuple[int, int],
-        choose: Choose,
-        moved: Callable[[], None],
-        drag: Callable[[str, float], None],
+        self, state: State, size: tuple[int, int], choose: Choose, moved: Callable[[], None], drag: Drag
     ) -> None:
         outcome = state.present
-        assert outcome.decision is not None
-        self._size, self._drag = size, drag
-        columns = outcome.decision.columns
-        ranges = span(columns[DENSITY], 0.06), span(np.append(columns[DELTA], np.log10(outcome.decision.level)), 0.06)
+        decision = outcome.ground
+        assert isinstance(decision, Decision)
+        self._size = size
+        columns = decision.columns
+        ranges = span(columns[DENSITY], 0.06), span(np.append(columns[DELTA], np.log10(decision.level)), 0.06)
         units = [unit_of(outcome.result, name) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
         kdims = [hv.Dimension(DENSITY, label=labels[0]), hv.Dimension(DELTA, label=labels[1])]
         none = np.empty(0)
-        stars = hv.Points((none, none), kdims).opts(
-            marker="star", size=9, color=_SEED, line_color=_SEED, line_width=0.6, backend="bokeh"
-        )
+        stars = hv.Points((none, none), kdims).opts(marker="star", size=9, line_width=0.6, backend="bokeh")
         self._canvas = Canvas([image(kdims, ranges), stars], size, ranges)
         self._canvas.watch((DENSITY, DELTA), choose, moved)
-        self._lines = self._add_lines(state.values)
+        self._level = self._add_level()
+        places = {name: _place(state.values[name]) for name in _LINES}
+        self._lines = Thresholds(self._canvas, _LINES, places, lambda name, place: drag(name, rounded(10.0**place, 4)))
         self._counts: tuple[Any, Any] = (None, None)
         self.panel = self._canvas.panel
 
-    # ---------------------------------------------------------------------------------------------------------- lines
-    def _add_lines(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _add_level(self) -> Any:
+        """Return the line of points without a higher one; let axes have ticks of what is drawn in the logarithm."""
         from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
 
         figure = self._canvas.figure
-        for axis in (figure.xaxis[0], figure.yaxis[0]):  # what is drawn are logarithms
+        for axis in (figure.xaxis[0], figure.yaxis[0]):
             axis.formatter = CustomJSTickFormatter(code=_POWER)
-        self._level = Span(dimension="width", line_color="#555555", line_dash="dotted", line_width=1.5)
-        figure.add_layout(self._level)
-        lines = {}
-        for name, (dimension, color, dash) in _LINES.items():
-            line = Span(
-                location=float(np.log10(values[name])) if values[name] > 0 else -9.0,
-                dimension=dimension,
-                line_color=color,
-                line_dash=dash,
-                line_width=2.5,
-                hover_line_color=color,
-                hover_line_width=5.0,
-                editable=True,
-                name=name,
-            )
-            line.on_change("location", self._dragged(name))
-            figure.add_layout(line)
-            lines[name] = line
-        return lines
+            axis.ticker.num_minor_ticks = 0
+        level = Span(dimension="width", line_dash="dotted", line_width=1.5)
+        figure.add_layout(level)
+        return level
 
-    def _dragged(self, name: str) -> Callable[[str, Any, Any], None]:
-        """Return what bokeh calls as a line is dragged."""
+    def follow(self, values: Mapping[str, Any]) -> None:
+        """Move lines as sliders were moved."""
+        for name in _LINES:
+            self._lines.move(name, _place(values[name]))
 
-        def on_location(attr: str, old: Any, new: Any) -> None:
-            if not self._is_mine:
-                self._drag(name, rounded(10.0 ** float(new), 4))
-
-        return on_location
-
-    _is_mine = False
-
-    def move(self, name: str, value: float) -> None:
-        """Move the line of a threshold, after its slider."""
-        location = float(np.log10(value)) if value > 0 else -9.0
-        line = self._lines.get(name)
-        if line is not None and abs(float(line.location) - location) > 1e-9:
-            self._is_mine = True
-            line.location = location
-            self._is_mine = False
+    def dress(self, look: Look) -> None:
+        """Draw axes, lines and stars in other colours."""
+        self._canvas.dress(look)
+        self._lines.dress(look)
+        color = look.tone(STYLES[SEED][0])
+        self._canvas.color(1, fill_color=color, line_color=color)
+        self._level.line_color = look.line
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Ranges:
@@ -137,27 +115,30 @@ class DecisionPlot(View):
 
     def prepare(self, scene: Scene, setting: Ranges) -> _Data:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
-        decision = scene.outcome.decision
-        assert decision is not None
-        values = scene.outcome.request.values
+        decision, look = scene.outcome.ground, scene.look
+        assert isinstance(decision, Decision)
         counts = self._count(decision, None, setting)
         picture = np.zeros((counts.size, 4), np.uint8)
         if scene.mask is not None:
-            raster.cover(picture, counts[..., None], _PALE)
+            raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
-        x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(setting, self._size, strict=True))
-        dense = (x >= np.log10(values["rhoc"]))[None, :] if values["rhoc"] > 0 else np.ones((1, len(x)), np.bool_)
-        seed = dense & (y > np.log10(values["delta_c"]))[:, None]
-        outlier = ~dense & (y > np.log10(values["delta_o"]))[:, None]
-        for color, where in ((_FOLLOWER, ~seed & ~outlier), (_OUTLIER, outlier), (_SEED, seed)):
-            raster.cover(picture, np.where(where, counts, 0)[..., None], (color,))
-        mask = scene.outcome.result["is_seed"].values
-        mask = mask if scene.mask is None else mask & scene.mask
+        for kind, where in self._sides(scene.outcome.request.values, setting):
+            raster.cover(picture, np.where(where, counts, 0)[..., None], (look.tone(STYLES[kind][0]),), look)
+        is_seed = scene.outcome.result["is_seed"].values
+        mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
-        title = f"{int(np.count_nonzero(scene.outcome.result['is_seed'].values)):,} seeds"
+        title = f"{int(np.count_nonzero(is_seed)):,} seeds"
         columns = decision.columns
         stars = columns[DENSITY][seeds], columns[DELTA][seeds]
         return _Data(setting, raster.finished(picture, self._size), stars, title, float(np.log10(decision.level)))
+
+    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+        """Return which pixels are those of followers, outliers and seeds."""
+        x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(ranges, self._size, strict=True))
+        dense = (x >= _place(values["rhoc"]))[None, :]
+        seed = dense & (y > _place(values["delta_c"]))[:, None]
+        outlier = ~dense & (y > _place(values["delta_o"]))[:, None]
+        return [(FOLLOWER, ~seed & ~outlier), (OUTLIER, outlier), (SEED, seed)]
 
     def _count(self, decision: Decision, mask: npt.NDArray[np.bool_] | None, ranges: Ranges) -> Any:
         """Return the points of each pixel; those of all points are kept while lines are dragged."""
@@ -175,6 +156,11 @@ class DecisionPlot(View):
         self._canvas.fill(1, **{DENSITY: data.seeds[0], DELTA: data.seeds[1]})
         self._canvas.title(data.title)
         self._level.location = data.level
+
+
+def _place(value: float) -> float:
+    """Return where a threshold is on the axes."""
+    return float(np.log10(value)) if value > 0 else _NOWHERE
 
 
 _POWER = """

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import State, count_chosen
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._elements import COLORS, hv
+from daskclust.plot._elements import hv
 
 _BINS = 40
-_PLAIN = "return tick >= 1e5 || tick < 1e-3 ? tick.toExponential(0) : Number(tick.toPrecision(3))"
 
 Array = npt.NDArray[Any]
 
@@ -41,11 +41,13 @@ class Histogram(View):
     size : tuple of int
         Width and height in pixels.
     choose : callable
-        Called with the numbers of the clusters in a range, whose points are to be chosen.
+        Called with the column and the ends of a range: the points of the clusters in it are to be chosen.
     """
 
-    def __init__(self, state: State, column: str, size: tuple[int, int], choose: Callable[[Any], None]) -> None:
-        self._state, self.column, self._choose = state, column, choose
+    def __init__(
+        self, state: State, column: str, size: tuple[int, int], choose: Callable[[str, float, float], None]
+    ) -> None:
+        self.column, self._choose = column, choose
         table = state.present.table
         values = table[column].values
         finite = values[np.isfinite(values)]
@@ -56,21 +58,22 @@ class Histogram(View):
             hv.Histogram((np.array([1.0, 2.0]), np.array([0.0])), kdims=[kdim], vdims=[vdim]).opts(
                 fill_color=color, line_color="#FFFFFF", backend="bokeh"
             )
-            for color in (COLORS[1], COLORS[0])
+            for color in LIGHT.bars
         ]
         ranges = ((0.5, 100.0), (0.0, 1.0))
         self._canvas = Canvas(bars, size, ranges, logx=self._log)
-        if self._log:
-            self._plain_ticks()
+        self._ticks()
         self._canvas.watch(("value", "clusters"), self._on_choice)
         self.panel = self._canvas.panel
 
-    def _plain_ticks(self) -> None:
-        from bokeh.models import CustomJSTickFormatter, LogTicker
+    def _ticks(self) -> None:
+        from bokeh.models import BasicTicker, LogTicker
 
-        axis = self._canvas.figure.xaxis[0]
-        axis.ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0)
-        axis.formatter = CustomJSTickFormatter(code=_PLAIN)
+        figure = self._canvas.figure
+        if self._log:
+            figure.xaxis[0].ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0, desired_num_ticks=4)
+        figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)  # of whole numbers
+        self._canvas.plain_ticks()
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
@@ -81,8 +84,13 @@ class Histogram(View):
             low, high = min(xs), max(xs)
         else:
             return
-        values = self._state.present.table[self.column].values
-        self._choose(np.flatnonzero((values >= low) & (values <= high)))
+        self._choose(self.column, low, high)
+
+    def dress(self, look: Look) -> None:
+        """Draw axes and bars in other colours."""
+        self._canvas.dress(look)
+        for number, color in enumerate(look.bars):
+            self._canvas.color(number, fill_color=color, line_color=look.paper)
 
     def setting(self) -> str:
         """Return the column."""

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._elements import COLORS, NOISE_COLOR, hv
+from daskclust.plot._elements import COLORS, hv
 
 _MOST_MARKERS = 4_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
@@ -68,15 +69,17 @@ class Picture(View):
         kdims = [dimension(outcome.result[name], name) for name in axes]
         none = np.empty(0)
         marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
-            color="kind", cmap=[*COLORS, NOISE_COLOR], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity", size="width",
-            line_color=None, backend="bokeh",
+            color="kind", cmap=[*LIGHT.clusters, LIGHT.noise], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity",
+            size="width", line_color=None, backend="bokeh",
         )  # fmt: skip
         stars = hv.Points((none, none), kdims).opts(
             marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
         )
         self._canvas = Canvas([image(kdims, self._ranges), marks, stars], size, self._ranges)
+        self._canvas.plain_ticks()
         self._names = [kdim.name for kdim in kdims]
         self._seen: tuple[Any, Any] = (None, None)
+        self._colored: tuple[Outcome | None, npt.NDArray[np.int8]] = (None, np.empty(0, np.int8))
         self._canvas.watch(axes, choose, moved)
         self.panel = self._canvas.panel
 
@@ -88,25 +91,29 @@ class Picture(View):
                 low, high = span(times if number is None else times[self._slices.of_point == number])
                 ends.update(start=low, end=high)
 
+    def dress(self, look: Look) -> None:
+        """Draw axes and marks in other colours."""
+        self._canvas.dress(look)
+        self._canvas.palette(1, "fill_color", (*look.clusters, look.noise))
+
     def setting(self) -> Ranges:
         """Return what the axes show."""
         return self._canvas.ranges
 
     def prepare(self, scene: Scene, setting: Ranges) -> _Data:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, number = scene
+        outcome, mask, number, look = scene
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
-        label, chosen = outcome.label, mask
+        label, chosen, kind = outcome.label, mask, self._kinds(outcome)
         if there is not None:
-            label, chosen = label[there], None if mask is None else mask[there]
-        kind = raster.kinds(label)
+            label, kind, chosen = label[there], kind[there], None if mask is None else mask[there]
         none = np.empty(0)
         pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
         if len(label) > _MOST_MARKERS:
             setting, size = self._grid(x, y, setting)
-            pixels = raster.paint((x, y), kind, chosen, setting, size, spread=size == self._size)
+            pixels = raster.paint((x, y), kind, chosen, setting, size, look=look, spread=size == self._size)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
@@ -127,6 +134,12 @@ class Picture(View):
         self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **marks)
         self._canvas.fill(2, **dict(zip(self._names, data.seeds, strict=True)))
         self._canvas.title(data.title if self._titled else "")
+
+    def _kinds(self, outcome: Outcome) -> npt.NDArray[np.int8]:
+        """Return the number of each point's colour; they are kept while others are chosen, or axes change."""
+        if self._colored[0] is not outcome:
+            self._colored = (outcome, raster.kinds(outcome.label))
+        return self._colored[1]
 
     def _within(
         self, outcome: Outcome, ranges: Ranges, number: int | None

@@ -15,6 +15,13 @@ _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
 _ROWS = 9
 
 
+class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
+    """A table that takes no values from the page: in notebooks it sends back those it is given, late."""
+
+    def _process_data(self, data: Any) -> None:
+        pass
+
+
 class Table(View):
     """The clusters with chosen points, or all of them, the largest first.
 
@@ -29,7 +36,7 @@ class Table(View):
     def __init__(self, width: int, height: int, choose: Callable[[Any], None]) -> None:
         self._choose = choose
         self._is_mine = False
-        self.panel = pn.widgets.Tabulator(
+        self.panel = _ReadOnly(  # type: ignore[no-untyped-call]
             pd.DataFrame({"size": []}),
             pagination="remote",
             page_size=_ROWS,
@@ -60,15 +67,15 @@ class Table(View):
 
     def show(self, data: tuple[pd.DataFrame, dict[str, str]]) -> None:
         """Show it."""
-        from bokeh.models.widgets.tables import NumberFormatter
+        from bokeh.models.widgets.tables import NumberFormatter, ScientificFormatter
 
         frame, titles = data
         floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
         self._is_mine = True
         self.panel.selection = []
         if titles != self.panel.titles:
-            forms = {name: "0,0.[000]" if _is_plain(frame[name]) else "0.000e+0" for name in floats}
-            self.panel.formatters = {name: NumberFormatter(format=form) for name, form in forms.items()}
+            plain, powers = NumberFormatter(format="0,0.[000]"), ScientificFormatter(precision=4)
+            self.panel.formatters = {name: plain if _is_plain(frame[name]) else powers for name in floats}
             self.panel.titles = titles
         self.panel.value = frame
         self._is_mine = False

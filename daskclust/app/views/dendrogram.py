@@ -1,0 +1,156 @@
+"""The top of a hierarchy, with a cut that is dragged with the mouse; a box chooses the cells below branches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.app.look import Look
+from daskclust.app.parameters import rounded
+from daskclust.app.selection import Box, Branches, Lasso, Selection
+from daskclust.app.state import State
+from daskclust.app.systems import Hierarchy
+from daskclust.app.views._frame import Canvas
+from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.views._thresholds import Drag, Style, Thresholds
+from daskclust.core import tree
+from daskclust.core.labels import NOISE
+from daskclust.plot import _trees
+from daskclust.plot._elements import COLORS, hv
+
+_LEAVES = 30  # at least, where there are so many
+_MOST_LEAVES = 60
+_MOST_TICKS = 40  # leaves whose sizes can be read
+_LEVEL_TICKS = 8  # leaves whose sizes fit side by side
+_ENDS = ("x0", "y0", "x1", "y1")
+_KIND, _OPACITY = "kind", "opacity"
+_PALE = 0.25  # opacity of branches without chosen cells
+
+Array = npt.NDArray[Any]
+
+
+class _Data(NamedTuple):
+    lines: Array  # (lines, 4)
+    kind: Array
+    opacity: Array
+    leaves: npt.NDArray[np.int64]  # ids in the linkage, from left to right
+    sizes: list[str]
+    highest: float
+    level: float | None  # of a cut by number
+    title: str
+
+
+class Dendrogram(View):
+    """The last merges, in the colours of clusters, with a line for the height of the cut.
+
+    Parameters
+    ----------
+    state : State
+        With an outcome of HCA.
+    size : tuple of int
+        Width and height in pixels.
+    choose : callable
+        Called with what is selected.
+    moved : callable
+        Not called: the dendrogram is drawn whole.
+    drag : callable
+        Called with the name and the value of a threshold whose line was dragged.
+    """
+
+    words = "dendrogram"
+
+    def __init__(self, state: State, size: tuple[int, int], choose: Choose, moved: Any, drag: Drag) -> None:
+        self._choose = choose
+        self._leaves = np.empty(0, np.int64)
+        self._cut = state.values["cut"]
+        kdims = [hv.Dimension(name) for name in _ENDS]
+        lines = hv.Segments((*[np.empty(0)] * 6,), kdims, [_KIND, _OPACITY]).opts(
+            color=_KIND, cmap=[*COLORS, *COLORS[:2]], clim=(-0.5, len(COLORS) + 1.5), alpha=_OPACITY, line_width=1.8,
+            backend="bokeh",
+        )  # fmt: skip
+        ranges = ((-0.7, _LEAVES - 0.3), (0.0, 1.0))
+        self._canvas = Canvas([lines], size, ranges, xlabel="points of the cluster", ylabel="height")
+        self._canvas.figure.xgrid.visible = self._canvas.figure.ygrid.visible = False
+        self._canvas.watch(_ENDS[:2], self._on_choice)
+        self._lines = Thresholds(
+            self._canvas,
+            {"height": Style("width", "#D55E00", "solid")},
+            {"height": state.values["height"]},
+            lambda name, place: drag(name, rounded(max(place, 0.0), 4)),
+        )
+        self.panel = self._canvas.panel
+
+    def _on_choice(self, selection: Selection | None) -> None:
+        """Choose the cells of the leaves between the sides of a box or of a lasso."""
+        if isinstance(selection, Box):
+            low, high = selection.x
+        elif isinstance(selection, Lasso) and selection.corners:
+            xs = [corner[0] for corner in selection.corners]
+            low, high = min(xs), max(xs)
+        else:
+            return
+        places = np.arange(len(self._leaves))
+        self._choose(Branches(tuple(self._leaves[(places >= low) & (places <= high)].tolist())))
+
+    def follow(self, values: Mapping[str, Any]) -> None:
+        """Move the line as the slider was moved."""
+        self._cut = values["cut"]
+        if self._cut == "height":
+            self._lines.move("height", float(values["height"]), dash="solid")
+
+    def dress(self, look: Look) -> None:
+        """Draw axes and branches in other colours."""
+        self._canvas.dress(look)
+        self._canvas.palette(0, "line_color", (*look.clusters, look.noise, look.ink))
+        self._lines.dress(look)
+
+    def prepare(self, scene: Scene, setting: Any) -> _Data:
+        """Lay out the top of the hierarchy, with more leaves than there are clusters."""
+        outcome, values = scene.outcome, scene.outcome.request.values
+        assert isinstance(outcome.ground, Hierarchy)
+        Z = outcome.ground.linkage
+        wanted = min(max(_LEAVES, outcome.n_clusters + 5), _MOST_LEAVES)
+        top = tree.condense(Z, wanted, values["min_size"])
+        labels = tree.node_labels(Z, outcome.label)
+        x, y = _trees._places(top)
+        of_node = _trees._branches(top, x, y, np.arange(len(top.nodes)))
+        lines = np.array([line for some in of_node.values() for line in some] or np.empty((0, 4)))
+        nodes = top.nodes[np.repeat(np.array(list(of_node), np.int64), [len(some) for some in of_node.values()])]
+        leaves = top.nodes[tree.leaf_order(top.linkage)]
+        sizes = top.sizes[tree.leaf_order(top.linkage)]
+        by_number = values["cut"] == "number"
+        level = outcome.ground.height(outcome.n_clusters, values["min_size"]) if by_number else None
+        left_out = int(len(outcome.label) - sizes.sum())
+        title = f"{len(leaves):,} branches" + (f", {left_out:,} points left out" if left_out else "")
+        highest = max([0.0, *top.linkage[:, 2]]) or 1.0
+        is_chosen = True if scene.mask is None else tree.node_labels(Z, np.where(scene.mask, 0, NOISE))[nodes] >= 0
+        opacity = np.where(is_chosen, np.ones(len(lines)), _PALE)
+        return _Data(
+            lines, _kinds(labels[nodes]), opacity, leaves, [f"{size:,}" for size in sizes], highest, level, title
+        )
+
+    def show(self, data: _Data) -> None:
+        """Show it."""
+        self._leaves = data.leaves
+        columns = dict(zip(_ENDS, data.lines.T, strict=True))
+        self._canvas.fill(0, **columns, color=data.kind, alpha=data.opacity)
+        figure, count = self._canvas.figure, len(data.leaves)
+        figure.x_range.update(start=-0.7, end=count - 0.3)
+        figure.y_range.update(start=0.0, end=1.05 * data.highest)
+        axis = figure.xaxis[0]
+        ticks = list(range(count)) if count <= _MOST_TICKS else []
+        axis.ticker = ticks
+        axis.major_label_overrides = dict(zip(ticks, data.sizes, strict=False))
+        axis.major_label_orientation = 0.0 if count <= _LEVEL_TICKS else np.pi / 2
+        if data.level is not None and self._cut == "number":
+            self._lines.move("height", data.level, dash="dashed")
+        self._canvas.title(data.title)
+
+
+def _kinds(label: npt.NDArray[np.int64]) -> Array:
+    """Return the number of each line's colour: that of noise after those of clusters, then that of several."""
+    several = np.where(label == NOISE, len(COLORS), len(COLORS) + 1)
+    return np.where(label < 0, several, label % len(COLORS)).astype(np.float64)

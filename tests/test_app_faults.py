@@ -1,0 +1,141 @@
+"""What is odd or wrong: the explorer says it in words, and goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import daskclust.app
+from daskclust import datasets
+from daskclust.app.layout import Explorer
+from daskclust.app.selection import Box
+from daskclust.app.systems import SYSTEMS
+from daskclust.app.views.histogram import Histogram
+from daskclust.app.views.table import Table
+
+
+def points(n: int, **more: Any) -> xr.Dataset:
+    """Return points far from each other, on a grid."""
+    side = int(np.ceil(np.sqrt(n)))
+    x, y = np.divmod(np.arange(n), side)
+    return xr.Dataset({"x": ("hit", 10.0 * x), "y": ("hit", 10.0 * y), **more})
+
+
+def hits(n: int) -> xr.Dataset:
+    return datasets.timepix(max(n, 1), rng=0).isel(hit=slice(0, n))
+
+
+def view(explorer: Explorer, kind: type) -> Any:
+    return next(each for each in explorer._views if isinstance(each, kind))
+
+
+def told(explorer: Explorer) -> str:
+    return explorer._note.object if explorer._note.visible else ""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_very_few_points_are_shown(name: str, count: int, caplog: pytest.LogCaptureFixture) -> None:
+    ds = hits(count) if name == "events" else points(count)
+    explorer = daskclust.app.explore(ds, name)
+    assert not told(explorer)
+    explorer._on_choice(Box(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))
+    assert int(explorer.state.mask.sum()) == count
+    assert len(view(explorer, Table).panel.value) == explorer.state.present.n_clusters
+    assert not told(explorer)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("clue", {"rhoc": 100.0, "dc": 1.0, "delta_c": 1.0, "delta_o": 1.0}),
+        ("dbscan", {"eps": 1.0}),
+        ("fof", {"linking_length": 1.0}),
+        ("hca", {"cut": "height", "height": 0.001, "min_size": 5}),
+    ],
+)
+def test_all_noise(name: str, parameters: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    explorer = daskclust.app.explore(points(400), name, **parameters)
+    assert explorer.state.present.n_clusters == 0
+    assert "0 clusters" in explorer._head.object
+    assert "100.0% noise" in explorer._head.object
+    assert len(view(explorer, Table).panel.value) == 0
+    view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
+    assert explorer.state.mask is None
+    assert b"cluster" in explorer._file("csv").getvalue()
+    assert not told(explorer)
+    assert not caplog.records
+
+
+def test_every_point_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
+    explorer = daskclust.app.explore(points(100_000), "dbscan", eps=1.0, min_samples=1)
+    assert explorer.state.present.n_clusters == 100_000
+    assert len(view(explorer, Table).panel.value) == 100_000
+    view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
+    assert int(explorer.state.mask.sum()) == 100_000
+    explorer._on_python()
+    assert len(explorer._lines.value) < 2_000  # a range, not a hundred thousand numbers
+    assert not told(explorer)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "value", "words"),
+    [
+        ("clue", "dc", -1.0, "dc must be"),
+        ("clue", "rhoc", -2.0, "rhoc must be"),
+        ("clue", "delta_c", -1.0, "delta_c must be"),
+        ("dbscan", "eps", 0.0, "eps must be finite and positive"),
+        ("dbscan", "min_samples", 0, "min_samples"),
+        ("fof", "linking_length", -3.0, "linking_length"),
+        ("fof", "linking_length", float("nan"), "linking_length must be finite"),
+        ("hca", "n_clusters", 500, "at most 100 clusters"),
+        ("hca", "threshold", 2.0, "threshold must be"),
+        ("events", "dt_max", -5.0, "dt_max must"),
+    ],
+)
+def test_numbers_out_of_range(
+    name: str, parameter: str, value: Any, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    parameters = {"min_size": 1} if name == "hca" else {}
+    ds = hits(100) if name == "events" else points(100)
+    explorer = daskclust.app.explore(ds, name, **parameters)
+    before, good = explorer.state.present, explorer.state.values[parameter]
+    explorer._controls[parameter]._changed(parameter, value)
+    assert words in told(explorer)
+    assert explorer.state.present is before
+    assert "ms" in explorer._head.object
+    explorer._on_parameter(parameter, good)
+    assert not told(explorer)
+    assert explorer.state.present is before
+    assert not caplog.records  # no fault of ours
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_what_is_no_number_is_refused_at_once(name: str, bad: float) -> None:
+    ds = hits(50).astype(float) if name == "events" else points(50)
+    column = "toa" if name == "events" else "x"
+    values = ds[column].values.copy()
+    values[7] = bad
+    with pytest.raises(ValueError, match=r"(?i)nan|inf|finite"):
+        daskclust.app.serve(ds.assign({column: (ds[column].dims, values)}), name, show=False, start=False)
+
+
+def test_a_system_that_cannot_is_told_and_the_old_one_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = daskclust.app.explore(points(50), "clue")
+
+    def refuse(self: Any, ds: xr.Dataset) -> None:
+        raise ValueError("too few friends; take more")
+
+    monkeypatch.setattr(SYSTEMS["fof"], "__init__", refuse)
+    explorer._chooser.value = "fof"
+    assert told(explorer) == "too few friends; take more"
+    assert explorer._chooser.value == "clue"
+    explorer._on_parameter("rhoc", 1.0)
+    assert not told(explorer)
+    assert explorer.state.present.request.values["rhoc"] == 1.0
