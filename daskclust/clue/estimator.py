@@ -251,7 +251,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         dc = check_positive("dc", self.dc)
         delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
         delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
-        one = np.ndim(self.rhoc) == 0 and not isinstance(self.rhoc, str) and not hasattr(self.rhoc, "ndim")
+        is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
+        one = np.ndim(self.rhoc) == 0 and not is_column
         return CluePlan(
             dc,
             check_positive("rhoc", self.rhoc, zero=True) if one else None,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 
-def persist(collection: Any, report: Callable[[int, int], None]) -> Any:
+def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     """Compute a lazy collection on the workers, where its parts stay, and tell how far it is meanwhile.
 
     Parameters
@@ -15,7 +14,9 @@ def persist(collection: Any, report: Callable[[int, int], None]) -> Any:
     collection : dask collection or xarray.Dataset
         What is to be computed by the current client.
     report : function
-        Called some times a second with the number of parts done and of all.
+        Called with the number of tasks done, that of all, and the step that the last one belongs to, whenever the
+        scheduler learns of one: in a thread of the scheduler where that is in this process, so it must be quick. Of a
+        scheduler elsewhere, parts of the result are counted.
 
     Returns
     -------
@@ -27,15 +28,45 @@ def persist(collection: Any, report: Callable[[int, int], None]) -> Any:
     Exception
         What a task raised.
     """
-    from distributed import futures_of
+    from distributed import as_completed, default_client, futures_of
 
-    done = collection.persist()
-    futures = futures_of(done)
-    while pending := sum(not future.done() for future in futures):
-        report(len(futures) - pending, len(futures))
-        time.sleep(0.1)
-    report(len(futures), len(futures))
-    for future in futures:
-        if future.status == "error":
-            future.result()
+    scheduler = getattr(default_client().cluster, "scheduler", None)
+    steps = _steps(report)
+    if scheduler is not None:
+        scheduler.add_plugin(steps, name=steps.name)
+    try:
+        done = collection.persist()
+        futures = futures_of(done)
+        for number, future in enumerate(as_completed(futures), start=1):
+            if scheduler is None:
+                report(number, len(futures), "parts")
+            if future.status == "error":
+                future.result()
+    finally:
+        if scheduler is not None:
+            scheduler.remove_plugin(steps.name)
     return done
+
+
+def _steps(report: Callable[[int, int, str], None]) -> Any:
+    """Return a plugin of the scheduler that reports the tasks of what is submitted from now on."""
+    from distributed import SchedulerPlugin
+    from distributed.utils import key_split
+
+    class Steps(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
+        name = f"daskclust-steps-{id(report)}"
+        total = 0
+
+        def __init__(self) -> None:
+            self._done: set[Any] = set()
+
+        def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
+            self.total += len(tasks)
+
+        def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
+            if finish == "memory" and self.total:
+                self._done.add(key)
+                done = min(len(self._done), self.total)
+                report(done, self.total, key_split(key).rpartition("-")[2])
+
+    return Steps()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from daskclust.core.checks import check_whole
@@ -29,7 +31,8 @@ def start(
     """Return a client of a Dask cluster whose workers suit the kernels.
 
     A worker runs one task at a time and kernels run on one thread within it, so a worker for each core, or one for each
-    GPU, uses the machine without more threads than cores. Results do not depend on any of it.
+    GPU, uses the machine without more threads than cores. Results do not depend on any of it. Ctrl-C in a terminal is
+    for this process alone: workers that it started go on until it closes them.
 
     Parameters
     ----------
@@ -101,19 +104,34 @@ def start(
     return client
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that begin here never see Ctrl-C, which a terminal sends to all: this one ends them."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # were it started below, it would let them in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
     from dask.system import CPU_COUNT
     from distributed import Client
 
     count = CPU_COUNT if n_workers is None else n_workers
-    # a client that makes its own cluster closes it too
-    return Client(
-        n_workers=count if processes else 1,
-        threads_per_worker=1 if processes else count,
-        processes=processes,
-        dashboard_address=dashboard,
-        memory_limit=_bytes(memory_limit, count) if processes or memory_limit is not None else 0,
-    )
+    limit = _bytes(memory_limit, count) if processes or memory_limit is not None else 0
+    with _without_interrupts():
+        # a client that makes its own cluster closes it too
+        return Client(
+            n_workers=count if processes else 1,
+            threads_per_worker=1 if processes else count,
+            processes=processes,
+            dashboard_address=dashboard,
+            memory_limit=limit,
+        )
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
@@ -138,13 +156,11 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
     if importlib.util.find_spec("rmm") is not None:
         # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
         pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]}
-    cluster = LocalCUDACluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        memory_limit=_bytes(memory_limit, n_workers or count),
-        dashboard_address=dashboard,
-        **pool,
-    )
+    limit = _bytes(memory_limit, n_workers or count)
+    with _without_interrupts():
+        cluster = LocalCUDACluster(
+            n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
+        )
     try:
         return OwnCluster(cluster)  # type: ignore[no-untyped-call]
     except BaseException:
