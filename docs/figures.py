@@ -12,10 +12,9 @@ import numpy as np
 from matplotlib.colors import to_rgba
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933")
-NOISE = "#A0A0A0"
-INK = "#767676"
-RED = "#D55E00"
+from daskclust.plot._look import COLORS, INK, MARK, NOISE_COLOR
+
+NOISE, RED = NOISE_COLOR, MARK
 
 _RECORDS = Path(__file__).parent / "benchmarks"
 
