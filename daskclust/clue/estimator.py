@@ -13,8 +13,9 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
-from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
+from daskclust.core.lazy import balanced_partition
 from daskclust.core.partition import Chunk, Partition
 
 

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
-from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
+from daskclust.core.lazy import balanced_partition
 from daskclust.core.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 
