@@ -146,9 +146,9 @@ def _in_options(text: str, names: dict[str, str]) -> str:
         name, value = found.groups()
         if name not in names:
             return found[0]
-        return f"{names[name]} {_value(value)}" if value else f"{names[name]} "
+        return f"{names[name]} {_value(value)}" if value else names[name]
 
-    return re.sub(r" +([,;:.)]|$)", r"\1", re.sub("  +", " ", _KEYWORD.sub(option, text)))
+    return _KEYWORD.sub(option, text)
 
 
 def _value(text: str) -> str:

@@ -52,6 +52,8 @@ def check_reading(
         raise ValueError(f"--idle is for --follow, got --idle {idle:g} without it; leave it out, or add --follow")
     if idle is not None and not idle >= 0:
         raise ValueError(f"--idle must be 0 or more, got {idle:g}")
+    if trigger not in (None, 1, 2):
+        raise ValueError(f"--trigger must be 1 or 2, got {trigger}")
     if trigger is not None and not (follow or source.endswith(".tpx3")):
         raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times, got {source}; leave it out")
 

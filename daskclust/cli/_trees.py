@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
-_PIECE = 1 << 10  # merges that are printed at a time, fewer than fill a pipe
+_PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
 
 
 def summary_of(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:

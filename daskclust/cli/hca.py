@@ -87,7 +87,7 @@ def hca(
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
         typer.Option(
             metavar="NAME",
-            help="Of small clusters: thesis, that of gmhclust; or mahal, mahal0, euclid, euclid_mahal of the R package mhca.",
+            help="For small clusters: thesis (gmhclust); or mahal, mahal0, euclid, euclid_mahal of the R package mhca.",
             rich_help_panel=CLUSTERING,
         ),
     ] = "thesis",
