@@ -25,7 +25,21 @@ _USAGE: Any = next(
 )  # typer has no name for it
 
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
-_KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|)")
+_KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
+_PHRASES = (
+    (" as a mapping {name in the file: name of the variable}", " x=NAME,y=NAME"),
+    (", e.g. X[np.isfinite(X).all(axis=1)]", ""),
+)
+"""What is said in Python, and what that is on the command line."""
+_OF_FILES = (
+    (r"is empty \(0 bytes\)|has no data", "give a file with points; was it written to its end?"),
+    (
+        r"cannot be read as|is not a UTF-8|is damaged|signature",
+        "is it complete, and does its extension tell its format?",
+    ),
+    (r", line \d+", "correct that line, or leave it out"),
+)
+"""What to do where a message on a file does not say so."""
 _NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
 _SYSTEM = {
     errno.ENOENT: ("there is no {path}", "check the name; paths count from {here}"),
@@ -98,7 +112,8 @@ def trouble(error: BaseException, command: Any, commands: Sequence[str]) -> Trou
     what, hint = _in_options(what, names), _in_options(hint, names)
     if isinstance(error, FileNotFoundError) and not hint:
         hint = _near(what)
-    return Trouble(type(error).__name__, what, hint or _option_named(what, command) or manual)
+    hint = hint or _option_named(what, command) or next((do for mark, do in _OF_FILES if re.search(mark, what)), manual)
+    return Trouble(type(error).__name__, what, hint)
 
 
 def fault(error: BaseException) -> Trouble:
@@ -138,6 +153,8 @@ def _names_of(command: Any) -> dict[str, str]:
 
 def _in_options(text: str, names: dict[str, str]) -> str:
     """Return a message with options in the place of Python's parameters."""
+    for python, ours in _PHRASES:
+        text = text.replace(python, ours)
     begin = re.match(r"([a-z_]+)(?= (must|names|is) )", text)
     if begin and begin[1] in names:
         text = names[begin[1]] + text[begin.end() :]
@@ -156,7 +173,7 @@ def _value(text: str) -> str:
     if text.startswith("{"):
         pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
         return ",".join(f"{ours}={theirs.replace('its name', 'NAME')}" for theirs, ours in pairs) or "NAME=..."
-    return "NAME,NAME,..." if text.startswith("[") else text.strip("'")
+    return "NAME,NAME,..." if text.startswith("[") else "none" if text == "None" else text.strip("'")
 
 
 def _option_named(what: str, command: Any) -> str:
@@ -179,7 +196,7 @@ def _near(what: str) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}; paths count from {Path.cwd()}"
-    near = get_close_matches(path.name, sorted(os.listdir(folder)), 3)
+    near = get_close_matches(path.name, sorted(os.listdir(folder)), 2, 0.7)
     return (
         f"did you mean {' or '.join(str(folder / name) for name in near)}?"
         if near
@@ -214,7 +231,7 @@ def _of_usage(error: Any, command: Any, commands: Sequence[str], manual: str) ->
     elif parameter is not None:
         name = _names_of(command).get(parameter.name, parameter.name)
         what = f"{name} is missing" if kind == "MissingParameter" else _of_value(error, name)
-        hint = f"{name}: {_bare(getattr(parameter, 'help', ''))}"
+        hint = f"{name}: {_bare(getattr(parameter, 'help', ''))}".rstrip(".") + f"; {manual}"
     else:
         what, hint = text[:1].lower() + text[1:], manual
     return Trouble("UsageError", what, hint, error.exit_code)
@@ -226,7 +243,8 @@ def _of_value(error: Any, name: str) -> str:
     if checked is None:
         return f"{name}: {' '.join(error.message.split()).rstrip('.')}"
     first = checked()[0]
-    kind = _NUMBERS.get(first["type"]) or first["msg"].removeprefix("Input should be ").replace("'", "")
+    choices = first["msg"].partition(" is not one of ")[2].rstrip(".").replace("'", "")
+    kind = _NUMBERS.get(first["type"]) or (f"one of {choices}" if choices else first["msg"])
     return f"{name} must be {kind}, got {first['input']!r}"
 
 
