@@ -9,7 +9,7 @@ import typer
 
 from daskclust.cli import bench, clue, dbscan, events, explore, fof, hca, tools
 from daskclust.cli._manual import CLUSTER, LOOK, TOOLS, group_with_manual, with_manual
-from daskclust.cli._run import run
+from daskclust.cli._run import leave, run
 
 _MANUAL = """
 Exit codes
@@ -59,4 +59,4 @@ for command, panel in (
 def main() -> None:
     """Run the command line; errors are told in two lines, without a traceback."""
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")  # read when dask is imported, here and by workers
-    sys.exit(run(app, sys.argv[1:]))
+    leave(run(app, sys.argv[1:]))

@@ -25,6 +25,7 @@ _USAGE: Any = next(
 )  # typer has no name for it
 
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
+_VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it is cut"
 _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
 _PHRASES = (
     (" as a mapping {name in the file: name of the variable}", " x=NAME,y=NAME"),
@@ -37,6 +38,7 @@ _OF_FILES = (
         r"cannot be read as|is not a UTF-8|is damaged|signature",
         "is it complete, and does its extension tell its format?",
     ),
+    (r"no layout of", "is it complete, and a file of the format that its extension tells?"),
     (r", line \d+", "correct that line, or leave it out"),
 )
 """What to do where a message on a file does not say so."""
@@ -136,10 +138,17 @@ def _split(error: BaseException) -> tuple[str, str]:
     if isinstance(error, ImportError) and ": pip install" in text:
         what, _, hint = text.partition(": ")
         return what, hint
-    what, mark, hint = text.rpartition("; ")
-    if mark and hint.startswith("known: "):
-        hint = f"use one of {hint.removeprefix('known: ')}"
-    return (what, hint) if mark else (text, "")
+    marks = [found for found in re.finditer("; ", text) if _depth(text[: found.start()]) == 0]
+    marks = marks or list(re.finditer(rf"[:,] (?=({_VERBS}) )", text))
+    if not marks:
+        return text, ""
+    what, hint = text[: marks[-1].start()], text[marks[-1].end() :]
+    return what, f"use one of {hint.removeprefix('known: ')}" if hint.startswith("known: ") else hint
+
+
+def _depth(text: str) -> int:
+    """Return how many brackets are open behind a text."""
+    return text.count("(") - text.count(")")
 
 
 def _names_of(command: Any) -> dict[str, str]:
@@ -165,7 +174,9 @@ def _in_options(text: str, names: dict[str, str]) -> str:
             return found[0]
         return f"{names[name]} {_value(value)}" if value else names[name]
 
-    return _KEYWORD.sub(option, text)
+    long = [name for name in names if "_" in name]
+    text = _KEYWORD.sub(option, text)
+    return re.sub(rf"(?<![\w'-])({'|'.join(long)})(?![\w'])", lambda found: names[found[1]], text) if long else text
 
 
 def _value(text: str) -> str:

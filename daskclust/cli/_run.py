@@ -72,6 +72,17 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         return _tell(told or fault(error), as_json)
 
 
+def leave(status: int) -> NoReturn:
+    """End the program: after a signal as that signal does, so that a shell's loop over files ends, too."""
+    if status in _STOPPED:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        signal.signal(status - 128, signal.SIG_DFL)
+        os.kill(os.getpid(), status - 128)
+    sys.exit(status)
+
+
 def _call(program: Any, arguments: Sequence[str]) -> int:
     """Parse the arguments and call the command; typer's own way to do so handles signals and pipes otherwise."""
     try:
