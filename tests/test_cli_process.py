@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
     hits = datasets.hgcal_event(20, n_noise=1000, rng=0).drop_vars("truth")
     io.write_hits(hits, folder / "hits.parquet")
     io.write_hits(hits, folder / "hits.csv")
-    io.write_tpx3(datasets.timepix(2000, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
+    io.write_tpx3(datasets.timepix(20_000, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
     io.write_gmhc(datasets.cytometry(3000, 2, rng=0), folder / "data")
     return folder
 
@@ -111,7 +111,7 @@ def test_a_signal_leaves_no_output_and_no_process(folder, tmp_path, number, work
     assert out == ""
     assert in_two_lines(err) in ("error: interrupted (SIGINT)", "error: stopped (SIGTERM)")
     assert list(tmp_path.iterdir()) == []
-    gone, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
 
 
@@ -143,16 +143,17 @@ def test_a_readout_ends_at_an_interrupt_with_its_tables_and_at_sigterm_without(f
         assert ("error" in json.loads(out)) == (not left)
 
 
-# ------------------------------------------------------------------------------------------------------- pipes and disks
+# ------------------------------------------------------------------------------------------------------ pipes and disks
 def test_a_reader_that_has_enough(folder):
     process = start(folder, "hca", "data", "0.5", text=False)
     process.stdout.readline()
     process.stdout.close()
-    assert process.stderr.read() == b""
+    with process.stderr as err:
+        assert err.read() == b""
     assert process.wait() == 141
 
 
-@pytest.mark.parametrize("arguments", [("hca", "data", "0.5"), (*CLUE, "--json"), ("info",), ("clue", "--help")])
+@pytest.mark.parametrize("arguments", [("hca", "data", "0.5"), (*CLUE, "--json"), ("info",), ("-h",)])
 def test_a_full_disk_behind_standard_output(folder, arguments):
     with open("/dev/full", "w") as full:
         code, _, err = finish(start(folder, *arguments, stdout=full))
@@ -190,7 +191,7 @@ def full_disk(tmp_path):
         ((*CLUE, "-o"), "new.parquet"),
         ((*CLUE, "-o"), "new.h5"),
         (("dbscan", "hits.parquet", 2, "-o"), "new.zarr"),
-        (("events", "run.tpx3", "--dt-max", 200, "-o"), "new.parquet"),
+        (("events", "run.tpx3", "--dt-max", 200, "--hits"), "new.parquet"),
         (("hca", "data", "0.5", "-o"), "new.npy"),
     ],
 )
@@ -234,4 +235,4 @@ def test_quiet_shows_no_progress(folder):
 
 def test_progress_of_a_file_counts_hits(folder):
     _, shown = on_a_terminal(folder, "events", "run.tpx3", "--dt-max", 200, "--json")
-    assert re.search(r"[\d,]+/2,000 hits", shown)
+    assert re.search(r"[\d,]+/20,000 hits", shown)

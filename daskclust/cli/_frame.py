@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,9 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from daskclust.cli._work import Work
+
+
+_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
 class _Console(Console):
@@ -96,9 +101,10 @@ def naming(path: Path | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if path is None or error.errno is None or error.filename is not None:
+        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
+        if path is None or number is None or error.filename is not None:
             raise
-        raise type(error)(error.errno, os.strerror(error.errno), str(path)) from error
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def write_all(outputs: list[tuple[Path | None, Callable[[Path], None]]], work: Work) -> None:
