@@ -301,7 +301,7 @@ def test_on_a_gpu(hca, cells, folder, monkeypatch):
         (("data", 100, "-o", "a.csv", "--labels-out", "a.csv", "--n-clusters", 2), "are one file"),
         (("data", 100, "-o", "no/such/folder.csv"), "no folder"),
         (("cut", 100), "bytes, which no layout of gmhclust explains"),
-        (("nan.csv", 100, "-o", "tree.csv"), "X contains NaN: X[1, 1]"),
+        (("nan.csv", 100, "-o", "tree.csv"), "NaN in coordinate 1 of point 1, both counted from 0"),
     ],
 )
 def test_errors_are_told_in_a_line(hca, folder, tmp_path, monkeypatch, arguments, words):

@@ -236,3 +236,18 @@ def test_quiet_shows_no_progress(folder):
 def test_progress_of_a_file_counts_hits(folder):
     _, shown = on_a_terminal(folder, "events", "run.tpx3", "--dt-max", 200, "--json")
     assert re.search(r"[\d,]+/20,000 hits", shown)
+
+
+# ---------------------------------------------------------------------------------------------------------------- start
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["clue", "--help"], ["clu"]])
+def test_what_needs_no_data_imports_no_large_library(arguments):
+    names = ["numpy", "numba", "dask", "distributed", "xarray", "pandas", "sklearn", "holoviews", "panel"]
+    code = f"""
+import sys
+from daskclust.cli import _run, app
+_run.run(app, {arguments})
+sys.exit(str([name for name in {names} if name in sys.modules]))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "[]"

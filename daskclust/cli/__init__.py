@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -37,12 +38,15 @@ Examples
   $ daskclust --install-completion
 """
 
+_HELP = """Cluster large point data exactly: in memory, on Dask and on GPUs.
+
+The answer does not depend on chunks, workers, threads or the device. An output is there completely or not at all; a
+file that exists is replaced."""
+
 app = typer.Typer(
     cls=group_with_manual(_MANUAL),
     no_args_is_help=True,
-    help="Cluster large point data exactly: in memory, on Dask and on GPUs.\n\n"
-    "The answer does not depend on chunks, workers, threads or the device. "
-    "An output is there completely or not at all; a file that exists is replaced.",
+    help=_HELP,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -54,6 +58,17 @@ for command, panel in (
 ):  # fmt: skip
     manual = getattr(sys.modules[command.__module__], "MANUALS", {}).get(command.__name__, "")
     app.command(cls=with_manual(manual), rich_help_panel=panel)(command)
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
+) -> None:
+    if version:
+        from daskclust import __version__
+
+        print(f"daskclust {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:

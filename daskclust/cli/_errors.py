@@ -28,8 +28,9 @@ _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
 _VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it is cut"
 _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
 _PHRASES = (
-    (" as a mapping {name in the file: name of the variable}", " x=NAME,y=NAME"),
-    (", e.g. X[np.isfinite(X).all(axis=1)]", ""),
+    (r" as a mapping \{name in the file: name of the variable\}", " x=NAME,y=NAME"),
+    (r", e\.g\. X\[np\.isfinite\(X\)\.all\(axis=1\)\]", ""),
+    (r"X contains (\S+)( \(inf\))?: X\[(\d+), (\d+)\] = \S+", r"\1 in coordinate \4 of point \3, both counted from 0"),
 )
 """What is said in Python, and what that is on the command line."""
 _OF_FILES = (
@@ -163,7 +164,7 @@ def _names_of(command: Any) -> dict[str, str]:
 def _in_options(text: str, names: dict[str, str]) -> str:
     """Return a message with options in the place of Python's parameters."""
     for python, ours in _PHRASES:
-        text = text.replace(python, ours)
+        text = re.sub(python, ours, text)
     begin = re.match(r"([a-z_]+)(?= (must|names|is) )", text)
     if begin and begin[1] in names:
         text = names[begin[1]] + text[begin.end() :]
@@ -203,7 +204,7 @@ def _bare(text: str | None) -> str:
 
 def _near(what: str) -> str:
     """Return names like the one that a message ends with."""
-    path = Path(what.rpartition(": ")[2])
+    path = Path(re.sub(r"^(no such (file|folder): |there is no (file|folder) )", "", what))
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}; paths count from {Path.cwd()}"
@@ -221,7 +222,7 @@ def _of_system(error: OSError) -> Trouble:
     told = error.filename2 if isinstance(error.filename2, str) else error.filename
     path = _TEMPORARY.sub(r"\1", os.fsdecode(told)) if isinstance(told, str | bytes) else "the output"
     what, hint = _SYSTEM.get(error.errno or 0, (f"{path}: {text}" if told else text, "check the path and the disk"))
-    fields = {"path": path, "text": _one_line(error), "here": Path.cwd()}
+    fields = {"path": path, "text": f"{error.strerror or error}", "here": Path.cwd()}
     return Trouble(type(error).__name__, what.format(**fields), hint.format(**fields))
 
 
