@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +16,7 @@ def start(n_workers: int | None = None, *, processes: bool = True, dashboard: st
     """Return a client of a local cluster with one thread a worker.
 
     Kernels release the GIL and a task keeps one core busy, so a worker for each core uses the machine without more
-    threads than cores.
+    threads than cores. Ctrl-C in a terminal is for this process alone: workers go on.
 
     Parameters
     ----------
@@ -46,14 +48,28 @@ def start(n_workers: int | None = None, *, processes: bool = True, dashboard: st
     count = len(os.sched_getaffinity(0)) if n_workers is None else n_workers
     if count < 1:
         raise ValueError(f"n_workers must be at least 1, got {n_workers!r}")
-    # a client that makes its own cluster closes it too
-    return Client(
-        n_workers=count if processes else 1,
-        threads_per_worker=1 if processes else count,
-        processes=processes,
-        dashboard_address=dashboard,
-        memory_limit="auto" if processes else 0,
-    )
+    with _without_interrupts():
+        # a client that makes its own cluster closes it too
+        return Client(
+            n_workers=count if processes else 1,
+            threads_per_worker=1 if processes else count,
+            processes=processes,
+            dashboard_address=dashboard,
+            memory_limit="auto" if processes else 0,
+        )
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that begin here never see Ctrl-C, which a terminal sends to all: this one ends them."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # were it started below, it would let them in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
