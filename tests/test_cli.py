@@ -82,6 +82,13 @@ def test_info(command):
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
 
 
+def test_info_tells_what_to_install(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("daskclust.machine.importlib.util.find_spec", lambda name: None)
+    _, out, _ = command("info")
+    assert 'pip install "daskclust[gpu]"' in out
+
+
 def test_bench_prints_a_table(command, tmp_path):
     target = tmp_path / "bench.json"
     code, out, _ = command("bench", "clue", "--sizes", "2000", "--repeats", 1, "-o", target)

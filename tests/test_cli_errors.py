@@ -45,7 +45,7 @@ def made(tmp_path_factory):
         # the command line
         (("clu",), 2, "there is no command clu", "did you mean clue?"),
         (("clue", "hits.csv", "--dcc", 1), 2, "there is no option --dcc of daskclust clue", "did you mean --dc?"),
-        (("clue", "hits.csv"), 2, "--dc is missing", "--dc: Radius of the local density"),
+        (("clue", "hits.csv"), 2, "--dc is missing", "needed are IN, --dc, --rhoc; `daskclust clue --help`"),
         (("clue",), 2, "IN is missing", "`daskclust clue --help`"),
         (("clue", "hits.csv", "--dc"), 2, "option '--dc' requires an argument", "--help"),
         (("clue", "hits.csv", "--dc", "a", "--rhoc", 1), 2, "--dc must be a number, got 'a'", "--dc: Radius"),

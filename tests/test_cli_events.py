@@ -288,6 +288,8 @@ def test_the_real_run(run, tmp_path, shared_data):
     code, out, err = run(source, "--dt-max", 200, "-o", target, "--json")
     assert code == 0, err
     assert json.loads(out)["hits"] == 98548
+    assert err.startswith("note: ")
+    assert err.endswith("--disorder 1231.74 would cover them\n")  # in us, as the option
     assert_table(target, offline(open_tpx3(source))[0])
 
 

@@ -119,6 +119,12 @@ def trouble(error: BaseException, command: Any, commands: Sequence[str]) -> Trou
     return Trouble(type(error).__name__, what, hint)
 
 
+def note(text: str, command: Any) -> str:
+    """Return a remark of the package on the user's data, with the names of options."""
+    text = re.sub(r"\bdisorder=([\d.e+]+)", lambda found: f"--disorder {float(found[1]) / 1e3:.7g}", text)  # ns, us
+    return _in_options(" ".join(text.split()), _names_of(command))
+
+
 def fault(error: BaseException) -> Trouble:
     """Return how a fault of this program is told, after its traceback."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
@@ -231,6 +237,7 @@ def _of_usage(error: Any, command: Any, commands: Sequence[str], manual: str) ->
     """Return what is wrong with a command line."""
     kind, text = type(error).__name__, " ".join(error.format_message().split()).rstrip(".")
     parameter = getattr(error, "param", None)
+    needed = [each for each in (command.params if command else ()) if each.required]
     if kind == "NoSuchOption":
         known = [
             option for each in (command.params if command else ()) for option in (*each.opts, *each.secondary_opts)
@@ -241,9 +248,12 @@ def _of_usage(error: Any, command: Any, commands: Sequence[str], manual: str) ->
         word = text.split("'")[1]
         what, hint = f"there is no command {word}", _meant(word, commands) + "`daskclust --help` lists the commands"
     elif parameter is not None:
-        name = _names_of(command).get(parameter.name, parameter.name)
-        what = f"{name} is missing" if kind == "MissingParameter" else _of_value(error, name)
-        hint = f"{name}: {_bare(getattr(parameter, 'help', ''))}".rstrip(".") + f"; {manual}"
+        names = _names_of(command)
+        name = names.get(parameter.name, parameter.name)
+        what, more = f"{name} is missing", f"needed are {', '.join(names[each.name] for each in needed)}; "
+        if kind != "MissingParameter":
+            what, more = _of_value(error, name), ""
+        hint = f"{name}: {_bare(getattr(parameter, 'help', ''))}".rstrip(".") + f"; {more}{manual}"
     else:
         what, hint = text[:1].lower() + text[1:], manual
     return Trouble("UsageError", what, hint, error.exit_code)

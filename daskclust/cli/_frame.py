@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -43,13 +43,14 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console | None 
         (to or console).print(facts_table(title, summary))
 
 
-def facts_table(title: str, facts: dict[str, Any]) -> Table:
+def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:
     """Return a table of two columns: names, and numbers with commas."""
     table = Table(title=escape(title), show_header=False, title_justify="left", min_width=len(title))
     table.add_column(style="bold")
-    table.add_column(justify="right", overflow="fold")
+    table.add_column(justify=justify, overflow="fold")
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), f"{value:,}" if type(value) is int else escape(str(value)))
+        text = f"{value:,}" if type(value) is int else f"{value:,.6g}" if type(value) is float else str(value)
+        table.add_row(name.replace("_", " "), escape(text))
     return table
 
 

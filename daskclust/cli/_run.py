@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -14,7 +16,7 @@ from typing import Any, NoReturn
 import typer
 from rich.markup import escape
 
-from daskclust.cli._errors import Trouble, fault, trouble
+from daskclust.cli._errors import Trouble, fault, note, trouble
 from daskclust.cli._frame import emit, errors
 
 _NAME = "daskclust"
@@ -54,7 +56,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     called = next((program.commands[word] for word in arguments if word in program.commands), None)
     try:
-        with _terminating():
+        with _terminating(), _noting(called):
             status = _call(program, arguments)
             sys.stdout.flush()  # what cannot be written shows here, not at the very end
         return status
@@ -123,6 +125,27 @@ def _let_go_of_output() -> None:
     """Let the rest of the output vanish: it would fail again at the end of the program."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _noting(command: Any) -> Iterator[None]:
+    """Show warnings and what the package logs as notes on standard error, a line each."""
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(record.getMessage())
+
+    def tell(text: object, *_: Any, **__: Any) -> None:
+        errors.print(f"[bold yellow]note:[/] {escape(note(str(text), command))}", highlight=False, soft_wrap=True)
+
+    logger, handler = logging.getLogger(_NAME), Notes(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = tell  # type: ignore[assignment]
+            yield
+    finally:
+        logger.removeHandler(handler)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from daskclust.cli._frame import console, emit, facts_table, progress
@@ -122,4 +121,4 @@ def info(as_json: Json = False) -> None:
         emit(facts)
         return
     for section, entries in facts.items():
-        console.print(facts_table(section, {name: escape(str(value)) for name, value in entries.items()}))
+        console.print(facts_table(section, entries, justify="left"))
