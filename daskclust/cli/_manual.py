@@ -75,26 +75,29 @@ def parse(text: str) -> Manual:
     return Manual(sections, examples)
 
 
-class ManualCommand(TyperCommand):
+class _Manual:
+    """What a command and the program have in common."""
+
+    manual = ""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Let each paragraph of the help be one line, which the width of the terminal breaks."""
+        if options.get("help"):
+            options["help"] = re.sub(r"(?<!\n)\n(?!\n)", " ", options["help"])
+        super().__init__(*args, **options)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help and the manual."""
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+        _show(self.manual)
+
+
+class ManualCommand(_Manual, TyperCommand):
     """A command with a manual."""
 
-    manual = ""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help and the manual."""
-        super().format_help(ctx, formatter)
-        _show(self.manual)
-
-
-class ManualGroup(TyperGroup):
+class ManualGroup(_Manual, TyperGroup):
     """The program, with its manual."""
-
-    manual = ""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help and the manual."""
-        super().format_help(ctx, formatter)
-        _show(self.manual)
 
 
 def with_manual(manual: str) -> type[ManualCommand]:
