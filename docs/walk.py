@@ -2,8 +2,8 @@
 
     python docs/walk.py [FOLDER]
 
-Commands are those of the blocks marked bash, step by step; a step is a heading. A line after "# an error" must fail, with
-two lines on standard error. FOLDER is made, and is empty at the beginning; by default it is a temporary one.
+Commands are those of the blocks marked bash, step by step; a step is a heading. A line after "# an error" must fail,
+with two lines on standard error. FOLDER is made, and is empty at the beginning; by default it is a temporary one.
 """
 
 import os
