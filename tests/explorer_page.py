@@ -41,8 +41,10 @@ def chromium() -> Iterator[Any]:
         raise LookupError("no Chromium here: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(_ARGUMENTS))
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextmanager
@@ -56,8 +58,10 @@ def serving(path: Path, *arguments: str) -> Iterator[str]:
         if found is None:
             process.kill()
             raise AssertionError((line, process.communicate()))
-        yield found[0]
-        process.terminate()
+        try:
+            yield found[0]
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -74,12 +78,11 @@ def opened(browser: Any, address: str, scheme: str = "light", height: int = 1100
     tab.goto(address, timeout=1000 * _SECONDS)
     tab.locator(".counts").wait_for(timeout=1000 * _SECONDS)
     page = Page(tab)
-    if scheme == "dark":
-        page.until(lambda: tab.locator("button", has_text="Light page").count())
+    page.until(tab.locator(f".counts.{scheme}").count)
     page.at_rest()
     yield page
     context.close()
-    assert not faults
+    assert not faults, faults
     # nothing but this machine is asked for anything
     assert not [url for url in asked if not url.startswith(("http://localhost", "ws://localhost", "data:", "blob:"))]
 
@@ -104,9 +107,9 @@ class Page:
 
     def at_rest(self) -> None:
         """Wait until nothing is under way."""
-        self.until(lambda: "ms" in self.page.locator(".now").inner_text())
-        self.page.wait_for_timeout(300)
-        self.until(lambda: "ms" in self.page.locator(".now").inner_text())
+        for _ in range(2):
+            self.page.wait_for_timeout(200)  # what was done to the page is not told at once
+            self.until(self.page.locator(".rest").count)
 
     def counts(self) -> tuple[int, float]:
         """Return the number of clusters and the share of noise that are told."""

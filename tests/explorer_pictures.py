@@ -18,7 +18,8 @@ from PIL import Image
 
 from daskclust import datasets, io
 
-_COLORS = 128  # of a picture that is kept: it has few
+_COLORS = 192  # of a picture that is kept: it has few
+_ROUNDS = 4  # of looking for these
 _HEIGHT = 905
 
 
@@ -64,7 +65,7 @@ def main(target: Path, wanted: tuple[tuple[str, str], ...]) -> None:
                 if name == "clue":  # some points are chosen
                     page.drag(page.on(0, 0.35, 0.35), page.on(0, 0.7, 0.65))
                     page.at_rest()
-                seen = picture(page).quantize(_COLORS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+                seen = picture(page).quantize(_COLORS, kmeans=_ROUNDS, dither=Image.Dither.NONE)
                 seen.save(target / f"explore_{name}_{scheme}.png", optimize=True)
 
 

@@ -13,6 +13,7 @@ import pytest
 from explorer_page import Page, chromium, opened, serving
 
 from daskclust import datasets, io
+from daskclust.app.systems import SYSTEMS
 
 pytestmark = pytest.mark.browser
 
@@ -113,6 +114,7 @@ def test_a_box_a_lasso_and_none(page: Page) -> None:
     page.click("Clear selection")
     page.until(lambda: page.chosen() == 0)
     # rows of the table
+    page.at_rest()
     page.page.locator(".tabulator-row").nth(0).locator(".tabulator-cell").nth(1).click()
     size = page.until(page.chosen)
     assert size > 1
@@ -187,3 +189,20 @@ def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, cells: Path) -> None:
         exec(page.until(lambda: page.page.locator("textarea").input_value()), names)
         assert int(names["inside"].sum()) == inside
         assert names["table"].sizes["cluster"] == page.counts()[0]
+
+
+def test_another_system_and_other_axes(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "points.csv"
+    ds = datasets.seed_spreader(2_000, 2, rng=0)
+    ds.to_dataframe()[["x", "y"]].to_csv(path, index=False)
+    with serving(path, "--system", "clue") as address, opened(browser, address) as page:
+        for name in ("hca", "dbscan", "fof", "clue"):
+            page.page.locator("select").nth(0).select_option(label=SYSTEMS[name].title)
+            page.until(page.page.locator("b", has_text=SYSTEMS[name].title).count)
+            page.at_rest()
+            page.page.locator("select").nth(1).select_option("y")
+            page.at_rest()
+        wanted = io.read_hits(path, field="calorimeter").clust.clue(
+            **{name: page.value(name) for name in ("dc", "rhoc", "delta_c", "delta_o")}
+        )
+        assert page.counts() == counts(wanted)

@@ -27,7 +27,7 @@ from daskclust.app.views.table import Table
 from daskclust.plot._elements import COLORS
 
 DATA = {
-    "clue": lambda: datasets.calorimeter(3, 2000, rng=0),
+    "clue": lambda: datasets.calorimeter(3, 4000, rng=0),
     "fof": lambda: datasets.cosmology_box(6000, smallest=20, rng=0),
     "dbscan": lambda: datasets.cosmology_box(500, rng=0),
     "events": lambda: datasets.timepix(3000, rng=0),
@@ -53,7 +53,7 @@ def test_every_system_is_shown(name: str) -> None:
     assert sources(explorer, Histogram)[0]["top"].sum() == outcome.n_clusters
     pixels, marks, _ = sources(explorer, Picture)
     drawn = np.asarray(pixels["image"][0])
-    if len(outcome.label) > 4000:
+    if len(outcome.label) > 8000:
         assert np.count_nonzero(drawn) > 100
     else:
         assert not drawn.any()
@@ -117,11 +117,11 @@ def test_another_system_axes_and_layer() -> None:
     explorer._on_system("dbscan")
     assert explorer.state.present.request.system.name == "dbscan"
     assert list(explorer._controls) == ["eps", "min_samples"]
-    explorer._build(("y", "x"))
+    explorer._draw(("y", "x"))
     np.testing.assert_array_equal(np.sort(sources(explorer, Picture)[1]["y"]), np.sort(ds["y"].values))
     layered = daskclust.app.explore(DATA["clue"]())
     layered._on_slice(1)
-    assert len(sources(layered, Picture)[1]["x"]) == 2000
+    assert len(sources(layered, Picture)[1]["x"]) == 4000
 
 
 def test_what_does_not_do_is_told() -> None:

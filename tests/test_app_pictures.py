@@ -34,7 +34,8 @@ def browser() -> Iterator[Any]:
 
 def boxes(page: Page) -> list[tuple[str, dict[str, float]]]:
     """Return where parts of the page are that are seen."""
-    found = [(part, each.bounding_box()) for part in _PARTS for each in page.page.locator(part).all()]
+    seen = [(part, each) for part in _PARTS for each in page.page.locator(part).all() if each.is_visible()]
+    found = [(part, each.bounding_box()) for part, each in seen]
     return [(part, box) for part, box in found if box and box["width"] and box["height"]]
 
 
@@ -55,7 +56,7 @@ def test_light_and_dark(name: str, browser: Any, tmp_path: Path) -> None:
 def look_over(page: Page, scheme: str) -> None:
     """Check a page as it was opened."""
     parts = boxes(page)
-    assert len([part for part, _ in parts if part == ".bk-Figure"]) >= 4 - 1
+    assert len([part for part, _ in parts if part == ".bk-Figure"]) >= 2  # a picture, and a histogram
     for part, box in parts:
         assert box["x"] >= 0, part
         assert box["x"] + box["width"] <= 1400, part
@@ -70,4 +71,4 @@ def look_over(page: Page, scheme: str) -> None:
     # titles that tell the numbers are there, in every picture that has them
     titles = page.page.evaluate("Bokeh.documents[0]._all_models ? [...Bokeh.documents[0]._all_models.values()]"
                                 ".filter(m => m.type == 'Title').map(m => m.text) : []")  # fmt: skip
-    assert sum("clusters" in title for title in titles) >= 3
+    assert sum("clusters" in title for title in titles) >= 2

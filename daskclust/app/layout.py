@@ -7,9 +7,10 @@ import io
 import time
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import panel as pn
 from panel.viewable import Viewer
 
@@ -17,7 +18,7 @@ from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
 from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
-from daskclust.app.state import Request, State
+from daskclust.app.state import Outcome, Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.views.decision import DecisionPlot
@@ -32,6 +33,16 @@ _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
+
+
+class Chosen(NamedTuple):
+    """What is to be seen of clusters, whatever these are."""
+
+    mask: npt.NDArray[np.bool_] | None
+    version: int
+    """Of the mask."""
+    slice: int | None
+    look: Look
 
 
 class Explorer(Viewer):
@@ -59,23 +70,32 @@ class Explorer(Viewer):
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
         self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
         state.update()  # there is something to show from the beginning
-        self._axes = state.system.axes
-        self._dress(DARK if pn.config.theme == "dark" else LIGHT)
-        self._follow_browser()
+        self._build()
+        if _is_served():
+            self._follow_browser()
+        elif pn.config.theme == "dark":
+            self._dress(DARK)
 
     def __panel__(self) -> Any:
         return self._panel
 
     # ---------------------------------------------------------------------------------------------------------- layout
-    def _build(self, axes: tuple[str, str]) -> None:
-        """Make controls and views for the present system, and let them be filled."""
-        state, look = self.state, self._look
-        self._built, self._axes = state.system, axes
+    def _build(self) -> None:
+        """Make controls and views for the present system."""
+        state = self.state
+        self._built = state.system
         self._controls = {
             each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
         }
+        for control in self._controls.values():
+            control.offer(state.values)
         controls = [each.panel for each in self._controls.values()]
-        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
+        self._draw(state.system.axes)
+        self._side.objects = [*self._choices(state.system.axes), *controls, self._note, *self._buttons()]
+
+    def _draw(self, axes: tuple[str, str]) -> None:
+        """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
+        state, look = self.state, self._look
         picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
         kind = _OF_GROUND.get(type(state.present.ground))
         ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
@@ -86,22 +106,19 @@ class Explorer(Viewer):
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown = {}
-        for control in self._controls.values():
-            control.offer(state.values)
+        self._follow_slice()
         for view in self._views:
             view.dress(look)
-        self._follow_slice()
+            setting = view.setting()
+            view.show(view.prepare(self._scene(state.present, self._chosen()), setting))
+            self._shown[view] = self._key(view, state.present, self._chosen(), setting)
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
-        styles = "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items())
-        side = [panel for _, panel in tabs]
-        if len(side) > 1:
-            side = [pn.Tabs(*tabs, stylesheets=[f".bk-header {{ {styles} }}"])]
-        self._main.objects = [
-            pn.Column(picture.panel, pn.Column(table.panel, styles=look.widget_styles, margin=0)),
-            pn.Column(*side, *(each.panel for each in bars)),
-        ]
-        self._ask()
+        self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
+        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)]) if len(tabs) > 1 else None
+        side = [panel for _, panel in tabs] if self._tabs is None else [self._tabs]
+        self._main.objects = [pn.Column(picture.panel, self._rows), pn.Column(*side, *(each.panel for each in bars))]
+        self._say(kind="now rest")
 
     def _bar_columns(self) -> list[str]:
         table = self.state.present.table
@@ -119,7 +136,7 @@ class Explorer(Viewer):
             for word, axis in zip(("across", "up"), axes, strict=True)
         )
         for widget in (x, y):
-            widget.param.watch(lambda _: self._build((x.value, y.value)), "value")
+            widget.param.watch(lambda _: self._draw((x.value, y.value)), "value")
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             options = {"all": None} | {str(k): k for k in state.slices.numbers}
@@ -149,29 +166,37 @@ class Explorer(Viewer):
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
         )
-        other = LIGHT if self._look is DARK else DARK
-        paper = labelled(pn.widgets.Button, f"{other.name.capitalize()} page", width=_SIDE - 20)
-        paper.on_click(lambda _: self._dress(other))
+        paper = labelled(pn.widgets.Button, "Light or dark", width=_SIDE - 20)
+        paper.on_click(lambda _: self._dress(LIGHT if self._look is DARK else DARK))
         return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
         """Draw everything in other colours, if they are others."""
-        if look is self._look and self._views:
+        if look is self._look:
             return
         self._look = look
         self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
-        self._side.styles = look.widget_styles
-        self._build(self._axes)
+        self._side.styles = self._rows.styles = look.widget_styles
+        if self._tabs is not None:
+            self._tabs.stylesheets = [_header_style(look)]
+        for view in self._views:
+            view.dress(look)
+        self._ask()
 
     def _follow_browser(self) -> None:
-        """Be light or dark as the browser is; a notebook has colours of its own."""
+        """Be light or dark as the browser is: it tells when it has loaded the page, and when its user wants another."""
         info = pn.state.browser_info
-        if _is_served() and info is not None:
-            # the page tells it before it can take anything else
-            info.param.watch(
-                lambda event: pn.state.onload(lambda: self._dress(DARK if event.new else LIGHT)), "dark_mode"
-            )
+
+        def follow(*_: Any) -> None:
+            self._dress(DARK if info is not None and info.dark_mode else LIGHT)
+
+        def begin() -> None:
+            follow()
+            if info is not None:
+                info.param.watch(follow, "dark_mode")
+
+        pn.state.onload(begin)
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
@@ -256,11 +281,14 @@ class Explorer(Viewer):
         """Take down what is wanted; return the steps."""
         self._say("working …")
         self._has_failed = False
-        scene = (self.state.mask, self.state.version, self._slice, self._look)
         settings = {view: view.setting() for view in self._views}
-        return self._steps(self._system, self.state.request(), scene, settings)
+        return self._steps(self._system, self.state.request(), self._chosen(), settings)
 
-    def _steps(self, system: str, request: Request, scene: Any, settings: dict[View, Any]) -> Iterator[Show]:
+    def _chosen(self) -> Chosen:
+        """Return what is chosen to be seen of the clusters, whatever these are."""
+        return Chosen(self.state.mask, self.state.version, self._slice, self._look)
+
+    def _steps(self, system: str, request: Request, chosen: Chosen, settings: dict[View, Any]) -> Iterator[Show]:
         """Do what is wanted, step by step, and yield what shows it: pictures, the table, histograms."""
         if system != request.system.name:
             self.state.prepare(system)
@@ -271,14 +299,23 @@ class Explorer(Viewer):
             outcome = self.state.compute(request)
             yield functools.partial(self.state.accept, outcome)
         if outcome.request.system is not self._built:
-            yield functools.partial(self._build, outcome.request.system.axes)
+            outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
+            yield self._build
             return
-        mask, version, number, look = scene
         for view in self._views:  # the picture comes first
-            key = (outcome, version, number if view in self._pictures else None, look, settings[view])
+            key = self._key(view, outcome, chosen, settings[view])
             if self._shown.get(view) != key:
-                data = view.prepare(Scene(outcome, mask, number, look), settings[view])
+                data = view.prepare(self._scene(outcome, chosen), settings[view])
                 yield functools.partial(self._show, view, key, data)
+
+    def _scene(self, outcome: Outcome, chosen: Chosen) -> Scene:
+        """Return what views are to show."""
+        return Scene(outcome, chosen.mask, chosen.slice, chosen.look)
+
+    def _key(self, view: View, outcome: Outcome, chosen: Chosen, setting: Hashable) -> Hashable:
+        """Return what tells whether a view must be shown anew."""
+        number = chosen.slice if view in self._pictures else None
+        return outcome, chosen.version, number, chosen.look, setting
 
     def _take(self, system: str) -> None:
         self.state.choose(system)
@@ -302,9 +339,9 @@ class Explorer(Viewer):
         """Tell how things are when nothing more is wanted."""
         if not self._has_failed:
             self._note.visible = False
-        self._say()
+        self._say(kind="now rest")
 
-    def _say(self, now: str = "") -> None:
+    def _say(self, now: str = "", kind: str = "now") -> None:
         """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
         outcome = self.state.present
         n = len(outcome.label)
@@ -313,11 +350,17 @@ class Explorer(Viewer):
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or f"{1e3 * self._seconds:.0f} ms"
         title = SYSTEMS[self.state.system.name].title
+        look, told = self._look, " · ".join(words)
         self._head.object = (
-            f"<span style='font-size:18px;color:{self._look.title}'><b>{title}</b></span> &ensp;"
-            f"<span class='counts' style='font-size:14px;color:{self._look.ink}'>{' · '.join(words)}</span> &ensp;"
-            f"<span class='now' style='color:{self._look.line}'>{now}</span>"
+            f"<span style='font-size:18px;color:{look.title}'><b>{title}</b></span> &ensp;"
+            f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
+            f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
         )
+
+
+def _header_style(look: Look) -> str:
+    """Return the style sheet for the words of tabs."""
+    return ".bk-header { " + "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items()) + " }"
 
 
 def _is_served() -> bool:

@@ -15,7 +15,7 @@ from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
 from daskclust.plot._elements import COLORS, hv
 
-_MOST_MARKERS = 4_000  # more points than this within the axes are drawn as pixels
+_MOST_MARKERS = 8_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
 
 Array = npt.NDArray[Any]
