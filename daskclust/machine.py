@@ -32,6 +32,8 @@ _OPTIONAL = (
     "numba-cuda",
     "dask-cuda",
 )
+_GPU_PACKAGES = (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda"))
+_INSTALL = 'pip install "daskclust[gpu]" (CUDA 13) or "daskclust[gpu12]" (CUDA 12)'
 
 
 def describe() -> dict[str, dict[str, str]]:
@@ -72,26 +74,50 @@ def _processor() -> dict[str, str]:
     }
 
 
-def _gpu() -> dict[str, str]:
-    """Look for a driver, then for the packages, and say what to install."""
-    facts = {}
+def gpus() -> list[str]:
+    """Return name, memory and driver of each NVIDIA GPU that this process may use; none where there is no driver.
+
+    ``CUDA_VISIBLE_DEVICES`` is heeded.
+    """
+    query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
-        asked = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=True,
-        )
-        for k, line in enumerate(asked.stdout.strip().splitlines()):
-            facts[f"device {k}"] = line.strip()
+        asked = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        facts["driver"] = (
-            "none found: nvidia-smi does not run; a GPU needs NVIDIA's driver, 525 or newer (580 for CUDA 13)"
+        return []
+    found = [line.strip() for line in asked.stdout.strip().splitlines()]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return found
+    numbers = [name for name in visible.split(",") if name.strip()]
+    return [found[int(name)] if name.strip().isdigit() and int(name) < len(found) else name for name in numbers]
+
+
+def missing_for_cuda(dask: bool = True) -> list[str]:
+    """Return what keeps this process from using a GPU, each with its remedy; nothing where it can.
+
+    Parameters
+    ----------
+    dask : bool, default True
+        Whether workers are to be started on GPUs, too.
+    """
+    missing = []
+    if not gpus():
+        missing.append(
+            "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
+            "CUDA_VISIBLE_DEVICES, if set, must name it"
         )
-    for package, module in (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda")):
-        if importlib.util.find_spec(module) is None:
-            facts[package] = 'missing: pip install "daskclust[gpu]" (CUDA 13) or "daskclust[gpu12]" (CUDA 12)'
-        else:
-            facts[package] = "installed"
+    wanted = _GPU_PACKAGES if dask else _GPU_PACKAGES[:2]
+    absent = [package for package, module in wanted if importlib.util.find_spec(module) is None]
+    if absent:
+        missing.append(f"{' and '.join(absent)} missing: {_INSTALL}")
+    return missing
+
+
+def _gpu() -> dict[str, str]:
+    """Return the devices or what is missing, and each package's state."""
+    facts = {f"device {k}": name for k, name in enumerate(gpus())}
+    if not facts:
+        facts["driver"] = missing_for_cuda()[0]
+    for package, module in _GPU_PACKAGES:
+        facts[package] = f"missing: {_INSTALL}" if importlib.util.find_spec(module) is None else "installed"
     return facts

@@ -1,6 +1,14 @@
 """Sphinx: `sphinx-build -W docs docs/_build/html` builds these pages and runs every snippet in them."""
 
+import os
+from pathlib import Path
+
 import daskclust
+
+# kernels of the pages find figures.py, and what is in examples/
+_here = Path(__file__).parent
+_paths = [str(_here), str(_here / "examples"), os.environ.get("PYTHONPATH", "")]
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _paths))
 
 project = "daskclust"
 author = "daskclust developers"
@@ -9,8 +17,10 @@ release = daskclust.__version__
 version = ".".join(release.split(".")[:2])
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax"]
-exclude_patterns = ["_build", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "examples", "**.ipynb_checkpoints"]
 templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 default_role = "literal"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -34,5 +44,10 @@ suppress_warnings = ["mystnb.unknown_mime_type"]  # what a notebook shows beside
 html_theme = "pydata_sphinx_theme"
 html_title = f"daskclust {release}"
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
-html_sidebars = {"index": []}
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
+    "show_prev_next": False,
+}
+html_sidebars = {"index": [], "benchmarks": []}

@@ -54,13 +54,12 @@ def test_columns_wrap_and_rhoc_by_name(command, tmp_path):
     [
         (("clue", "nowhere.csv", "--dc", 1, "--rhoc", 2), "nowhere.csv"),
         (("clue", "hits.csv", "--dc", -1, "--rhoc", 2), "dc must be finite and positive, got -1"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "--kernel", "box"), "'box'"),
         (("clue", "hits.csv", "--dc", 1, "--rhoc", "nothing"), "nothing"),
         (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "--wrap", "phi"), "AXIS=PERIOD"),
         (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "-o", "no/such/folder.parquet"), "no folder"),
         (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "-o", "hits.xyz"), ".xyz"),
         (("clue", "broken.csv", "--dc", 1, "--rhoc", 2), "line 3"),
-        (("bench", "sorting"), "'sorting'"),
+        (("bench", "clue", "--sizes", "many"), "--sizes must be whole numbers from 1 on"),
     ],
 )
 def test_errors_are_told_in_a_line(command, tmp_path, monkeypatch, arguments, words):
@@ -81,6 +80,13 @@ def test_info(command):
     assert facts["versions"]["numpy"] == np.__version__
     assert int(facts["processor"]["cores"]) >= 1
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
+
+
+def test_info_tells_what_to_install(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("daskclust.machine.importlib.util.find_spec", lambda name: None)
+    _, out, _ = command("info")
+    assert 'pip install "daskclust[gpu]"' in out
 
 
 def test_bench_prints_a_table(command, tmp_path):

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 
@@ -15,6 +14,7 @@ import pytest
 import xarray as xr
 
 from daskclust import EventBuilder
+from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select
@@ -31,7 +31,7 @@ def run(command):
 @pytest.fixture
 def small_rounds(monkeypatch):
     """Let a small file take many rounds."""
-    monkeypatch.setattr(sys.modules["daskclust.cli.events"], "_ROUND", 700)  # the package's name is the function's
+    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
 
 
 @pytest.fixture(scope="module")
@@ -288,6 +288,8 @@ def test_the_real_run(run, tmp_path, shared_data):
     code, out, err = run(source, "--dt-max", 200, "-o", target, "--json")
     assert code == 0, err
     assert json.loads(out)["hits"] == 98548
+    assert err.startswith("note: ")
+    assert err.endswith("--disorder 1231.74 would cover them\n")  # in us, as the option
     assert_table(target, offline(open_tpx3(source))[0])
 
 
@@ -383,7 +385,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, tmp_path, monk
 
 def test_a_second_interrupt_raises():
     before = signal.getsignal(signal.SIGINT)
-    with sys.modules["daskclust.cli.events"]._stop_at_interrupt() as stop:
+    with stop_at_interrupt() as stop:
         assert not stop.is_set()
         signal.raise_signal(signal.SIGINT)
         assert stop.is_set()
@@ -425,21 +427,19 @@ DT = ("--dt-max", 200)
         (("text.parquet", *DT), "text.parquet"),
         (("broken.csv", *DT), "line 3"),
         (("few.csv", *DT), "toa"),
-        (("run.tpx3", "--dt-max", 0), "dt_max must be finite and positive, got 0.0"),
-        (("run.tpx3", "--dt-max", -2), "dt_max must be finite and positive, got -2.0"),
-        (("run.tpx3", "--dt-max", "nan"), "dt_max must be finite and positive, got nan"),
-        (("run.tpx3", "--dt-max", 0, "--workers", 2), "dt_max must be finite and positive, got 0.0"),
-        (("run.tpx3", *DT, "--variant", "both"), "got 'both'"),
-        (("run.tpx3", *DT, "--connectivity", 6), "connectivity must be 8 or 4 pixels, got 6"),
-        (("run.tpx3", *DT, "--min-hits", 0), "min_hits must be a whole number from 1 on, got 0"),
-        (("run.tpx3", *DT, "--layout", "row"), "'row'"),
+        (("run.tpx3", "--dt-max", 0), "--dt-max must be finite and positive, got 0.0"),
+        (("run.tpx3", "--dt-max", -2), "--dt-max must be finite and positive, got -2.0"),
+        (("run.tpx3", "--dt-max", "nan"), "--dt-max must be finite and positive, got nan"),
+        (("run.tpx3", "--dt-max", 0, "--workers", 2), "--dt-max must be finite and positive, got 0.0"),
+        (("run.tpx3", *DT, "--connectivity", 6), "--connectivity must be 8 or 4 pixels, got 6"),
+        (("run.tpx3", *DT, "--min-hits", 0), "--min-hits must be a whole number from 1 on, got 0"),
         (("run.tpx3", *DT, "--disorder", -1), "disorder must be"),
         (("run.tpx3", *DT, "--calibration", "small"), "shape (4, 256), expected (256, 256)"),
         (("run.tpx3", *DT, "--calibration", "none"), "no such folder: none"),
-        (("run.tpx3", *DT, "--where", "energy > 3"), "unknown energy; the table has size"),
+        (("run.tpx3", *DT, "--where", "energy > 3"), "unknown energy\nhint: the table has size"),
         (("run.tpx3", *DT, "--where", "size >"), "is no expression"),
         (("run.tpx3", *DT, "--where", "__import__('os')"), "__import__"),
-        (("run.tpx3", *DT, "--trigger", 3), "channel must be 1 or 2, got 3"),
+        (("run.tpx3", *DT, "--trigger", 3), "--trigger must be 1 or 2, got 3"),
         (("hits.csv", *DT, "--trigger", 1), "--trigger is for raw .tpx3 words"),
         (("tcp://127.0.0.1:1", *DT), "add --follow"),
         (("tcp://nowhere", *DT, "--follow"), "is no address"),
@@ -493,7 +493,7 @@ def test_the_input_is_not_replaced(run, tmp_path, delivered):
         assert str(source) in err
 
 
-@pytest.mark.parametrize(("option", "value"), [("--layout", "row"), ("--disorder", -1), ("--gap", -1)])
+@pytest.mark.parametrize(("option", "value"), [("--disorder", -1), ("--gap", -1)])
 def test_options_are_checked_for_every_format(run, tmp_path, delivered, option, value):
     source = tmp_path / "run.parquet"
     write_hits(delivered, source)

@@ -195,3 +195,10 @@ def test_data_frames_and_data_sets():
     by_name = CLUE(1.0, "extra", wrap={"y": 10.0}).fit(frame)
     assert_same_results(by_name, CLUE(1.0, ENERGY, wrap={1: 10.0}).fit(X, layer=LAYER, sample_weight=ENERGY))
     assert_same_results(by_name.rethreshold(rhoc=3.0), CLUE(1.0, 3.0, wrap={"y": 10.0}).fit(frame))
+
+
+@pytest.mark.parametrize("number", [np.float64(3.0), np.float32(3.0), np.int64(3)])
+def test_thresholds_that_are_numbers_of_numpy(number):
+    X = np.random.default_rng(0).uniform(0, 5, (60, 2))
+    assert_same_results(CLUE(1.0, number).fit(X), CLUE(1.0, 3.0).fit(X))
+    assert_same_results(CLUE(1.0, 5.0).fit(X).rethreshold(rhoc=number), CLUE(1.0, 3.0).fit(X))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,54 +188,3 @@ def test_empty_events() -> None:
 def test_wrong_arguments(make: Any, kwargs: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**kwargs)
-
-
-# fetch
-
-
-def test_fetch_from_a_mirror(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data))
-    for key in datasets.FILES:
-        path = datasets.fetch(key)
-        assert path == shared_data / key
-        assert datasets.fetch(path.name) == path
-        if key.startswith("clue/"):
-            assert read_hits(path).sizes["hit"] == int(path.stem.split("_")[1])
-    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data / "clue"))
-    assert datasets.fetch("clue/moons_1000.csv") == shared_data / "clue" / "moons_1000.csv"
-
-
-def test_fetch_checks_the_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "moons_1000.csv").write_text("1,2,3,4\n")
-    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
-    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected f5df4e71.*delete it"):
-        datasets.fetch("moons_1000.csv")
-
-
-def test_fetch_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match=r"unknown sample file 'mons'; known: clue/aniso_1000.csv, clue/circles"):
-        datasets.fetch("mons")
-    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', which is no folder; correct or unset it"):
-        datasets.fetch("moons_1000.csv")
-    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"pip install .* or put clue/moons_1000.csv into a folder"):
-        datasets.fetch("moons_1000.csv")
-
-
-def test_fetch_downloads_with_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-
-    def retrieve(url: str, known_hash: str, *, fname: str, path: Path) -> str:
-        calls.append((url, known_hash, fname, path))
-        return str(path / fname)
-
-    fake = ModuleType("pooch")
-    fake.__dict__.update(vars(SimpleNamespace(retrieve=retrieve, os_cache=lambda name: tmp_path / name)))
-    monkeypatch.setitem(sys.modules, "pooch", fake)
-    monkeypatch.delenv("DASKCLUST_DATA", raising=False)
-    assert datasets.fetch("clue/moons_1000.csv") == tmp_path / "daskclust" / "clue" / "moons_1000.csv"
-    ((url, known_hash, _, _),) = calls
-    assert url == "https://gitlab.cern.ch/kalos/clue/-/raw/master/data/input/moons_1000.csv"
-    assert known_hash == "sha256:" + datasets.FILES["clue/moons_1000.csv"].sha256

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +169,17 @@ def test_lazy_results_are_drawn(result: xr.Dataset) -> None:
 
 def test_missing_variables(result: xr.Dataset) -> None:
     with pytest.raises(ValueError, match="no variable 'is_seed'"):
-        plot.clusters(result.drop_vars("is_seed"))
+        plot.clusters(result.drop_vars("is_seed"), seeds=True)
     with pytest.raises(ValueError, match="no variable 'density'"):
         plot.decision(result.drop_vars("density"))
     with pytest.raises(ValueError, match="no variable 'layer'"):
         plot.clusters(result.drop_vars("layer"), layer=1)
+
+
+def test_results_without_seeds(result: xr.Dataset) -> None:
+    bare = result.drop_vars("is_seed")
+    assert list(glyphs(plot.clusters(bare))) == ["noise", "member"]
+    assert list(glyphs(plot.layers(bare)[1])) == ["noise", "member"]
 
 
 def test_layers(result: xr.Dataset) -> None:
@@ -246,7 +255,37 @@ def test_html_needs_no_network(result: xr.Dataset, tmp_path: Path) -> None:
         assert "Bokeh" in page
 
 
-def test_png_and_svg(result: xr.Dataset, tmp_path: Path) -> None:
+def objects(part: Any) -> Iterator[dict[str, Any]]:
+    """Return the models of a page of bokeh, where each is for the first time."""
+    if isinstance(part, dict) and part.get("type") == "object" and "attributes" in part:
+        yield part
+    for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from objects(each)
+
+
+def test_slider_shows_one_frame(result: xr.Dataset, tmp_path: Path) -> None:
+    file = tmp_path / "slider.html"
+    plot.save(plot.layers(result, slider=True), file)
+    found = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', file.read_text(), re.DOTALL)
+    assert found is not None
+    models = list(objects(json.loads(html.unescape(found.group(1)))))
+    (slider,) = (model["attributes"] for model in models if model["name"] == "Slider")
+    assert (slider["title"], slider["end"]) == ("layer 0", 2)
+    figures = [model["attributes"] for model in models if model["name"] == "Figure"]
+    assert [figure.get("visible", True) for figure in figures] == [True, False, False]
+    titles = [figure["title"]["attributes"]["text"] for figure in figures]
+    assert [title.split(":")[0] for title in titles] == ["layer 0", "layer 1", "layer 2"]
+
+
+def test_sliders_of_layouts_are_saved(result: xr.Dataset, tmp_path: Path) -> None:
+    both = plot.layers(result, slider=True) + plot.layers(result, slider=True, seeds=False)
+    plot.save(both, tmp_path / "both.html")
+    assert (tmp_path / "both.html").read_text().count("layer 2: ") == 2
+
+
+def test_png_svg_and_pdf(result: xr.Dataset, tmp_path: Path) -> None:
+    plot.save(plot.clusters(result), tmp_path / "clusters.pdf")
+    assert (tmp_path / "clusters.pdf").read_bytes().startswith(b"%PDF")
     plot.save(plot.clusters(result, links=True), tmp_path / "clusters.PNG", dpi=50)
     assert (tmp_path / "clusters.PNG").read_bytes().startswith(b"\x89PNG")
     plot.save(plot.layers(result, [0, 1]), tmp_path / "layers.svg")
@@ -257,8 +296,12 @@ def test_save_is_all_or_nothing(result: xr.Dataset, tmp_path: Path, monkeypatch:
     file = tmp_path / "picture.png"
     file.write_bytes(b"old")
     picture = plot.clusters(result)
-    with pytest.raises(ValueError, match=r"unknown extension '\.pdf'"):
-        plot.save(picture, tmp_path / "picture.pdf")
+    with pytest.raises(ValueError, match=r"unknown extension '\.jpg' .* known: \.html, \.png, \.svg, \.pdf"):
+        plot.save(picture, tmp_path / "picture.jpg")
+    with pytest.raises(ValueError, match=r"width=3 is for \.png"):
+        plot.save(picture, tmp_path / "picture.html", width=3)
+    with pytest.raises(ValueError, match="width must be finite and positive"):
+        plot.save(picture, file, width=-1.0)
     with pytest.raises(ValueError, match="slider"):
         plot.save(plot.layers(result, slider=True), file)
     with pytest.raises(OSError, match="nowhere"):

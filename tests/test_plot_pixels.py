@@ -313,19 +313,28 @@ def test_rates(hits: xr.Dataset, table: xr.Dataset) -> None:
     low, high = times["hits"].min(), times["hits"].max()
     for name, curve in curves.items():
         number = np.histogram(times[name], 13, range=(low, high))[0]
-        np.testing.assert_allclose(curve.dimension_values("rate"), number / ((high - low) / 13 * 1e-9))
+        ends = [0, *range(13), 12]  # the first and the last interval are drawn to their ends
+        np.testing.assert_allclose(curve.dimension_values("rate"), number[ends] / ((high - low) / 13 * 1e-3))
         middle = low + (np.arange(13) + 0.5) * (high - low) / 13
-        np.testing.assert_allclose(curve.dimension_values("time"), middle / 1e6)
+        np.testing.assert_allclose(curve.dimension_values("time"), np.array([low, *middle, high]) / 1e6)
     assert curves["hits"].kdims[0].pprint_label == "time (ms)"
-    assert curves["hits"].vdims[0].pprint_label == "rate (1/s)"
-    mean = np.mean(curves["hits"].dimension_values("rate"))
-    assert mean == pytest.approx(30_000 / (high - low) * 1e9)
+    assert curves["hits"].vdims[0].pprint_label == "rate (1/µs)"
+    mean = np.mean(curves["hits"].dimension_values("rate")[1:-1])
+    assert mean == pytest.approx(30_000 / (high - low) * 1e3)
+
+
+@pytest.mark.parametrize(("span", "unit", "expected"), [(1e9, "1/s", 100.0), (1e6, "1/ms", 100.0), (1e4, "1/µs", 10.0)])
+def test_rates_have_a_unit_that_suits(span: float, unit: str, expected: float) -> None:
+    ds = xr.Dataset({"toa": ("hit", np.linspace(0.0, span, 100), {"units": "ns"})})
+    curve = plot.rate(ds, bins=1).get(0)
+    assert curve.vdims[0].unit == unit
+    np.testing.assert_allclose(curve.dimension_values("rate"), expected)
 
 
 def test_intervals_without_hits_are_gaps_on_a_logarithmic_axis(tmp_path: Path) -> None:
     ds = xr.Dataset({"toa": ("hit", [0.0, 1.0, 100.0])})
     curve = plot.rate(ds, bins=4, logy=True).get(0)
-    np.testing.assert_array_equal(np.isnan(curve.dimension_values("rate")), [False, True, True, False])
+    np.testing.assert_array_equal(np.isnan(curve.dimension_values("rate")[1:-1]), [False, True, True, False])
     plot.save(plot.rate(ds, bins=4, logy=True), tmp_path / "gaps.png", dpi=40)
 
 

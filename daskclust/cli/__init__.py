@@ -1,37 +1,77 @@
-"""The command line: ``daskclust demo | clue | events | dbscan | fof | hca | explore | info | bench``."""
+"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | bench``."""
 
 from __future__ import annotations
 
+import os
 import sys
+from typing import Annotated
 
 import typer
-from rich.markup import escape
 
-from daskclust.cli._frame import errors
-from daskclust.cli.clue import clue
-from daskclust.cli.dbscan import dbscan, fof
-from daskclust.cli.events import events
-from daskclust.cli.explore import explore
-from daskclust.cli.hca import hca
-from daskclust.cli.tools import bench, demo, info
+from daskclust.cli import bench, clue, dbscan, events, explore, fof, hca, tools
+from daskclust.cli._manual import CLUSTER, LOOK, TOOLS, group_with_manual, with_manual
+from daskclust.cli._run import leave, run
 
-_USER_ERRORS = (ValueError, TypeError, OSError, ImportError)
+_MANUAL = """
+Exit codes
+  0         done
+  1         an error, told in two lines on standard error: what, and what to do
+  2         a command line that cannot be understood: an unknown command, option or choice, a missing value
+  130, 143  interrupted by Ctrl-C (SIGINT), stopped by SIGTERM
+  141       the reader of a pipe, such as head, has stopped reading
+
+Environment
+  NUMBA_NUM_THREADS    threads of kernels; all cores by default
+  NUMBA_CACHE_DIR      where compiled kernels are kept; beside the package by default
+  DASKCLUST_DATA       folder with public sample data, instead of a download
+  DASKCLUST_TRACEBACK  1: every error shows where in the program it happened
+  NO_COLOR, COLUMNS    no colours; width of help and tables
+
+Examples
+  # see that it works: an event is made, clustered and shown
+  $ daskclust demo
+  # cluster your own hits
+  $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  # all about one command
+  $ daskclust clue --help
+  # complete commands, options and choices with the Tab key
+  $ daskclust --install-completion
+"""
+
+_HELP = """Cluster large point data exactly: in memory, on Dask and on GPUs.
+
+The answer does not depend on chunks, workers, threads or the device. An output is there completely or not at all; a
+file that exists is replaced."""
 
 app = typer.Typer(
+    cls=group_with_manual(_MANUAL),
     no_args_is_help=True,
-    help="Exact clustering of large point data, in memory, on Dask and on GPUs.",
+    help=_HELP,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, clue, events, dbscan, fof, hca, explore, info, bench):
-    app.command()(command)
+for command, panel in (
+    (clue.clue, CLUSTER), (events.events, CLUSTER), (dbscan.dbscan, CLUSTER), (fof.fof, CLUSTER), (hca.hca, CLUSTER),
+    (explore.explore, LOOK), (tools.demo, LOOK),
+    (tools.info, TOOLS), (bench.bench, TOOLS),
+):  # fmt: skip
+    manual = getattr(sys.modules[command.__module__], "MANUALS", {}).get(command.__name__, "")
+    app.command(cls=with_manual(manual), rich_help_panel=panel)(command)
+
+
+@app.callback(invoke_without_command=True)
+def _program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
+) -> None:
+    if version:
+        from daskclust import __version__
+
+        print(f"daskclust {__version__}")
+        raise typer.Exit
 
 
 def main() -> None:
-    """Run the command line; an error of the user's is told in a line or two, without a traceback."""
-    try:
-        app()
-    except _USER_ERRORS as error:
-        text = escape(str(error) or type(error).__name__)
-        errors.print(f"[bold red]error:[/] {text}", highlight=False, soft_wrap=True)
-        sys.exit(1)
+    """Run the command line; errors are told in two lines, without a traceback."""
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")  # read when dask is imported, here and by workers
+    leave(run(app, sys.argv[1:]))

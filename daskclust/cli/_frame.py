@@ -2,103 +2,116 @@
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import os
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-console = Console()
-errors = Console(stderr=True)
+if TYPE_CHECKING:
+    from daskclust.cli._work import Work
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Refuse, before any work, to write where there is no folder."""
-    for path in paths:
-        if path is not None and not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
+_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
-def check_outputs(source: str | Path, outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
-    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
+class _Console(Console):
+    """A console that leaves it to the caller to say that nobody reads on."""
 
-    A suffix in brackets may be used, too, and is not told of.
-    """
-    given = {option: path for option, path in outputs.items() if path is not None}
-    check_writable(*given.values())
-    known = [suffix.strip("()") for suffix in suffixes]
-    told = [suffix for suffix in suffixes if not suffix.startswith("(")]
-    for option, path in given.items():
-        if path.suffix not in known:
-            raise ValueError(f"{option} must be a {' or '.join(told)} file, got {path}")
-        if path.resolve() == Path(source).resolve():
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 (called while rich handles BrokenPipeError)
 
 
-def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = console) -> None:
+console = _Console()
+errors = _Console(stderr=True)
+
+
+# -------------------------------------------------------------------------------------------------------------- summary
+def show(summary: dict[str, Any], as_json: bool, title: str, to: Console | None = None, *, quiet: bool = False) -> None:
+    """Show a summary as a table, or as JSON, or not at all."""
     if as_json:
-        print(json.dumps(summary))
-        return
+        emit(summary)
+    elif not quiet:
+        (to or console).print(facts_table(title, summary))
+
+
+def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:
+    """Return a table of two columns: names, and numbers with commas."""
     table = Table(title=escape(title), show_header=False, title_justify="left", min_width=len(title))
     table.add_column(style="bold")
-    table.add_column(justify="right")
-    for name, value in summary.items():
-        table.add_row(name.replace("_", " "), f"{value:,}" if type(value) is int else escape(str(value)))
-    to.print(table)
+    table.add_column(justify=justify, overflow="fold")
+    for name, value in facts.items():
+        text = f"{value:,}" if type(value) is int else f"{value:,.6g}" if type(value) is float else str(value)
+        table.add_row(name.replace("_", " "), escape(text))
+    return table
+
+
+def emit(document: Any) -> None:
+    """Print one JSON document; what JSON has no number for (NaN, infinity) is null."""
+    print(json.dumps(_plain(document), allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else _plain(value.item())
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
-class Work:
-    """Shows what goes on, once it takes over a second."""
-
-    def __init__(self, progress: Any, name: str) -> None:
-        self._bar = progress
-        self._task = progress.add_task(name, total=None)
-
-    def compute(self, dataset: Any) -> Any:
-        """Compute a lazy Dataset on the workers, where its arrays stay, and return it."""
-        from daskclust.workers import persist
-
-        return persist(dataset, lambda done, total: self._bar.update(self._task, completed=done, total=total))
-
-    def tell(self, words: str) -> None:
-        """Show how far it is."""
-        self._bar.update(self._task, description=words)
-
-
 @contextmanager
 def progress(name: str, *, quiet: bool = False) -> Iterator[Work]:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )  # fmt: skip
+    """Show on standard error what goes on; nothing where that is no terminal."""
+    from daskclust.cli._work import bar
 
-    columns = (
-        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=errors, transient=True, disable=quiet or not errors.is_terminal) as progress:
-        yield Work(progress, name)
+    with bar(name, errors, quiet=quiet) as work:
+        yield work
 
 
 @contextmanager
-def cluster(workers: int) -> Iterator[Any]:
+def cluster(workers: int, work: Work | None = None) -> Iterator[Any]:
     """Run on a local cluster, or, without workers, on none."""
+    if workers < 0:
+        raise ValueError(f"--workers must be 0 or more, got {workers}; 0 clusters in this process, on all cores")
     if workers == 0:
         yield None
         return
     from daskclust.workers import start
 
+    if work is not None:
+        work.begin(f"starting {workers} worker{'s' * (workers > 1)}")
     with start(workers) as client:
         yield client
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+@contextmanager
+def naming(path: Path | None) -> Iterator[None]:
+    """Let errors of the disk name the file that is written: the system does not."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
+        if path is None or number is None or error.filename is not None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def write_all(outputs: list[tuple[Path | None, Callable[[Path], None]]], work: Work) -> None:
+    """Write those files of a command that are asked for, one after the other."""
+    for path, write in outputs:
+        if path is not None:
+            work.write(path)
+            with naming(path):
+                write(path)

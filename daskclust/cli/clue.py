@@ -4,44 +4,158 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import check_writable, cluster, progress, show
+from daskclust.cli._frame import cluster, progress, show, write_all
+from daskclust.cli._options import (
+    CLUSTERING,
+    OUTPUT,
+    READING,
+    RUNNING,
+    Chunks,
+    Columns,
+    Json,
+    Quiet,
+    Units,
+    Workers,
+    check_outputs,
+    columns_of,
+    names,
+    units_of,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz")
+
+MANUALS = {
+    "clue": """
+Reads
+  IN                            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
+  x, y                          position, cm; also pos_x, hit_x; --coordinates takes others
+  layer                         optional, whole number: hits of two layers are never neighbours
+  energy                        optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
+  any other                     is kept, and written again
+
+Writes
+  -o                            the hits in their order, all columns of IN, and:
+  label                         number of the cluster, from 0; noise -1
+  density                       energy within dc of the hit, GeV
+  delta                         distance to the nearest hit of higher density, cm; inf where there is none
+  nearest_higher                row of that hit, from 0; none -1
+  is_seed                       whether the hit is the seed of a cluster
+  --table                       a row for each cluster: size, energy (GeV), x, y, z with _rms, _min, _max, and
+                                rms (cm), layer, seed (its row in -o) with x_seed, y_seed, z_seed (cm), cluster
+                                (the label)
+
+Keys of --json
+  hits, clusters, noise         numbers of hits, clusters, hits in none
+  seconds                       time in all, s
+  output, table                 files that were written
+
+Examples
+  # hits of a file, with their clusters
+  $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  # a table of clusters, seeds 2 cm apart
+  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
+  # your own names of columns, millimetres
+  $ daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
+  # in eta and phi, which wraps around
+  $ daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
+  # on four Dask workers, for a script
+  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
+""",
+}
 
 
 def clue(
-    path: Annotated[Path, typer.Argument(metavar="IN", help="Hits: CSV, Parquet, ROOT, .npy or .npz.")],
-    dc: Annotated[float, typer.Option(help="Radius of the local density, in the unit of the coordinates.")],
-    rhoc: Annotated[str, typer.Option(help="Density of seeds: a number, or the name of a column with one a hit.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Hits with results: .parquet, .csv or .npz.")
+    path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
+    dc: Annotated[
+        float,
+        typer.Option(help="Radius of the local density, in the unit of the coordinates.", rich_help_panel=CLUSTERING),
+    ],
+    rhoc: Annotated[
+        str,
+        typer.Option(
+            help="Least density of a seed, in the unit of energy: a number, or the name of a column with one a hit.",
+            rich_help_panel=CLUSTERING,
+        ),
+    ],
+    delta_c: Annotated[
+        float | None,
+        typer.Option(
+            help="Least distance of a seed from higher density, unit of the coordinates.  \\[default: dc]",
+            rich_help_panel=CLUSTERING,
+        ),
     ] = None,
-    delta_c: Annotated[float | None, typer.Option(help="Separation of seeds.  \\[default: dc]")] = None,
-    delta_o: Annotated[float | None, typer.Option(help="Separation of outliers.  \\[default: delta-c]")] = None,
-    kernel: Annotated[str, typer.Option(help="flat, gaussian or exponential.")] = "flat",
-    neighbor_weight: Annotated[float, typer.Option(help="Factor for neighbours: 1 in the paper, 0.5 in CMSSW.")] = 1.0,
-    coordinates: Annotated[str | None, typer.Option(help="Columns, e.g. x,y or eta,phi.  \\[default: x,y]")] = None,
+    delta_o: Annotated[
+        float | None,
+        typer.Option(
+            help="Least distance of an outlier from higher density, unit of the coordinates.  \\[default: delta-c]",
+            rich_help_panel=CLUSTERING,
+        ),
+    ] = None,
+    kernel: Annotated[
+        Literal["flat", "gaussian", "exponential"],
+        typer.Option(
+            metavar="NAME",
+            help="flat, gaussian or exponential: how a neighbour's weight falls with distance.",
+            rich_help_panel=CLUSTERING,
+        ),
+    ] = "flat",
+    neighbor_weight: Annotated[
+        float,
+        typer.Option(
+            help="Factor for neighbours in the flat kernel: 1 in the paper, 0.5 in CMSSW.", rich_help_panel=CLUSTERING
+        ),
+    ] = 1.0,
     wrap: Annotated[
-        list[str] | None, typer.Option(help="Period of an axis, e.g. phi=6.283185307; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=PERIOD",
+            help="Period of an axis, e.g. phi=6.283185307; may be repeated.  \\[default: all are open]",
+            rich_help_panel=CLUSTERING,
+        ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names of the columns of a file without a header.")] = None,
-    table: Annotated[Path | None, typer.Option(help="Also write a table with a row for each cluster.")] = None,
-    workers: Annotated[int, typer.Option(help="Dask workers; 0: in memory, on all cores.")] = 0,
-    chunks: Annotated[int, typer.Option(help="Hits a chunk, with --workers.")] = 1_000_000,
-    partition: Annotated[str, typer.Option(help="How chunks are divided: auto, layers, space or chunks.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    coordinates: Annotated[
+        str | None,
+        typer.Option(help="Columns of the axes, e.g. eta,phi; 1 to 4.  \\[default: x,y]", rich_help_panel=READING),
+    ] = None,
+    columns: Columns = None,
+    units: Units = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Hits with results: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
+    ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(help="A row for each cluster: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
+    ] = None,
+    workers: Workers = 0,
+    chunks: Chunks = 1_000_000,
+    partition: Annotated[
+        Literal["auto", "layers", "space", "chunks"],
+        typer.Option(
+            metavar="NAME",
+            help="auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.",
+            rich_help_panel=RUNNING,
+        ),
+    ] = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
 
-    Points of different layers are never neighbours; energies are the weights. Columns: x, y, and layer, energy where
-    there are any. The answer is the same with any number of workers and chunks.
+    Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
     from daskclust.accessor import ClustAccessor
     from daskclust.io import read_hits, write_hits
 
     began = time.perf_counter()
+    check_outputs(path, {"-o": output, "--table": table}, _WRITABLE)
     parameters: dict[str, Any] = {
         "dc": dc,
         "rhoc": _number_or_name(rhoc),
@@ -49,24 +163,29 @@ def clue(
         "delta_o": delta_o,
         "kernel": kernel,
         "neighbor_weight": neighbor_weight,
-        "coordinates": _names(coordinates),
+        "coordinates": names(coordinates),
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    check_writable(output, table)
-    with cluster(workers), progress(f"clustering {path.name}", quiet=as_json) as work:
-        hits = read_hits(path, columns=_names(columns), chunks=chunks if workers else None)
+    reading = {"columns": columns_of(columns), "units": units_of(units), "chunks": chunks if workers else None}
+    with progress(f"clustering {path.name}", quiet=quiet) as work, cluster(workers, work):
+        work.read(path)
+        hits = read_hits(path, **reading)
+        work.begin(f"clustering {hits.sizes['hit']:,} hits")
         result = ClustAccessor(hits).clue(**parameters)
         if workers:
-            result = work.compute(result)
+            result = work.compute(result, f"clustering {path.name}", (hits.sizes["hit"], "hits"))
         summary = _summary(result)
-        for target, data in ((output, result), (table, None)):
-            if target is not None:
-                write_hits(_table_of(result, summary) if data is None else data, target)
+        write_all(
+            [
+                (output, lambda target: write_hits(result, target)),
+                (table, lambda target: write_hits(_table_of(result, summary["clusters"]), target)),
+            ],
+            work,
+        )
     summary["seconds"] = round(time.perf_counter() - began, 3)
-    if output is not None:
-        summary["output"] = str(output)
-    show(summary, as_json, f"CLUE: {path}")
+    summary |= {name: str(file) for name, file in (("output", output), ("table", table)) if file is not None}
+    show(summary, as_json, f"CLUE: {path}", quiet=quiet)
 
 
 def _number_or_name(text: str) -> float | str:
@@ -74,10 +193,6 @@ def _number_or_name(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",")]
 
 
 def _period(text: str) -> tuple[str, float]:
@@ -88,14 +203,14 @@ def _period(text: str) -> tuple[str, float]:
         raise ValueError(f"--wrap must be AXIS=PERIOD, e.g. phi=6.283185307, got {text!r}") from None
 
 
-def _table_of(result: Any, summary: dict[str, Any]) -> Any:
+def _table_of(result: xr.Dataset, clusters: int) -> xr.Dataset:
     from daskclust.properties import cluster_table
 
-    table = cluster_table(result, weight="energy" if "energy" in result else None, n_clusters=summary["clusters"])
+    table = cluster_table(result, weight="energy" if "energy" in result else None, n_clusters=clusters)
     return table.compute().drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
 
 
-def _summary(result: Any) -> dict[str, Any]:
+def _summary(result: xr.Dataset) -> dict[str, Any]:
     """Count hits, clusters and noise of a result in memory or on workers."""
     label = result["label"]
     return {

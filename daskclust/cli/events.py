@@ -2,250 +2,239 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import check_outputs, cluster, progress, show
+from daskclust.cli._frame import cluster, naming, progress, show, write_all
+from daskclust.cli._options import (
+    CLUSTERING,
+    OUTPUT,
+    READING,
+    Columns,
+    Json,
+    Quiet,
+    Units,
+    Workers,
+    check_outputs,
+    columns_of,
+    units_of,
+)
+from daskclust.cli._pixels import check_reading, energies, open_hits, running_readout, stop_at_interrupt, windows
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.events.estimator import EventBuilder
+    from daskclust.cli._work import Work
     from daskclust.events.stream import EventStream
 
-    Prepare = Callable[[xr.Dataset], xr.Dataset] | None
-
-_ROUND = 1 << 20  # hits that are clustered at once
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
-    "n_late", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated", "n_special",
+    "n_late",
+    "n_unknown",
+    "n_count_fb",
+    "n_chunks_cut",
+    "n_bytes_skipped",
+    "n_bytes_truncated",
+    "n_special",
     "n_lost_data_intervals",
-)  # fmt: skip
+)
 """Counts of a file that tell of what is no hit, or not where it should be."""
+_READOUT = "Raw words and readouts"
+
+MANUALS = {
+    "events": """
+Reads
+  IN                            .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also
+                                tcp://host:port
+  x, y                          column and row of the pixel, whole numbers from 0; also col, row
+  toa                           time of arrival, ns, in any order; also t, timestamp; --units toa=us converts
+  tot                           optional, time over threshold, ns (not ticks: --units tot=25 ns)
+  chip                          optional, whole number: chips do not touch, unless --layout quad
+  energy                        optional, keV; --calibration makes it from tot
+
+Writes
+  -o                            a row for each cluster, in the order of time:
+  cluster, size                 number from 0, and number of hits
+  tot, tot_max                  sum and largest, ns; energy (keV) where hits have it
+  x, y, x_plain, y_plain        centre, by tot (energy) and by hits alone, pixel
+  length, width, angle          of the ellipse, pixel and rad
+  toa, toa_last, tof            first and last time; time since the trigger with --trigger; ns
+  x_min .. y_max, chip          bounding box, pixel; chip where hits have it
+  seed, x_seed, y_seed          row in --hits of the hit with most tot, and its pixel
+  --hits                        the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster,
+                                noise -1
+
+Keys of --json
+  hits, hits_out                hits that came, and that went into the tables
+  clusters, clusters_kept       their number; those for which --where holds
+  noise_hits                    hits of clusters below --min-hits, where there are any
+  late_hits, split_clusters     of a readout, with more disorder than --disorder, where there are any
+  n_late, n_unknown, ...        words of a file that are no hits, or bytes that are lost, where there are any
+  seconds, hits_per_second      time in all, s; hits by it
+  output, hits_output           files that were written
+
+Examples
+  # a table of clusters of a raw file
+  $ daskclust events run.tpx3 --dt-max 200 -o clusters.parquet
+  # large clusters and their hits
+  $ daskclust events run.tpx3 --dt-max 200 --where "size > 3" -o c.parquet --hits h.parquet
+  # energies in keV, times of flight
+  $ daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 -o c.parquet
+  # a readout while it runs, until a minute without data
+  $ daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 -o c.parquet
+  # your own file, times in us
+  $ daskclust events my.csv --columns x=col,y=row,toa=time --units toa=us --dt-max 200 -o c.parquet
+""",
+}
 
 
 def events(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="IN",
-            help="Hits: .tpx3, .t3pa, Parquet, CSV, HDF5, NumPy, ROOT; with --follow also tcp://host:port.",
-        ),
+    source: Annotated[str, typer.Argument(metavar="IN", help="Hits of a pixel detector: see Reads.")],
+    dt_max: Annotated[
+        float,
+        typer.Option(help="Largest difference of times of touching hits, ns.", rich_help_panel=CLUSTERING),
     ],
-    dt_max: Annotated[float, typer.Option(help="Largest difference of times between touching hits, in ns.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Table of clusters: .parquet.")] = None,
-    hits: Annotated[Path | None, typer.Option(help="Also write the hits, with their labels: .parquet.")] = None,
+    variant: Annotated[
+        Literal["local", "global", "static"],
+        typer.Option(
+            metavar="NAME",
+            help="local, global or static: dt-max is to the touching hit, the cluster's last hit, or its first.",
+            rich_help_panel=CLUSTERING,
+        ),
+    ] = "local",
+    connectivity: Annotated[
+        int,
+        typer.Option(help="Pixels touch at corners too (8) or at sides only (4).", rich_help_panel=CLUSTERING),
+    ] = 8,
+    min_hits: Annotated[
+        int, typer.Option(help="Hits of a cluster at least; fewer are noise.", rich_help_panel=CLUSTERING)
+    ] = 1,
     where: Annotated[
-        str | None, typer.Option(help='Keep clusters for which this holds, e.g. "size > 3 and tot > 200".')
-    ] = None,
-    variant: Annotated[str, typer.Option(help="local, global or static: the definitions (iii) a, b, c.")] = "local",
-    connectivity: Annotated[int, typer.Option(help="Pixels touch at corners too (8) or at sides only (4).")] = 8,
-    min_hits: Annotated[int, typer.Option(help="Hits of a cluster at least.")] = 1,
-    layout: Annotated[
         str | None,
-        typer.Option(help="chips: apart; quad: side by side.  \\[default: the file's, or chips]"),
+        typer.Option(
+            help=r'Keep clusters for which this holds, e.g. "size > 3 and tot > 200".  \[default: all]',
+            rich_help_panel=CLUSTERING,
+        ),
     ] = None,
-    gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.")] = 0,
-    disorder: Annotated[float, typer.Option(help="How much earlier than one before it a hit may come, in us.")] = 600.0,
+    columns: Columns = None,
+    units: Units = None,
+    layout: Annotated[
+        Literal["chips", "quad"] | None,
+        typer.Option(help=r"Chips apart, or side by side.  \[default: the file's, or chips]", rich_help_panel=READING),
+    ] = None,
     calibration: Annotated[
-        Path | None, typer.Option(help="Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.")
+        Path | None,
+        typer.Option(
+            help="Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.", rich_help_panel=READING
+        ),
     ] = None,
-    tot_unit: Annotated[str, typer.Option(help="Unit of ToT in the calibration: ns or tick (25 ns).")] = "ns",
-    trigger: Annotated[int | None, typer.Option(help="TDC channel (1, 2): gives times of flight (raw words).")] = None,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on as the file grows, or read from tcp://.")] = False,
-    idle: Annotated[float | None, typer.Option(help="With --follow: seconds without data after which it ends.")] = None,
-    workers: Annotated[int, typer.Option(help="Dask workers; 0: window after window, on all cores.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    tot_unit: Annotated[
+        Literal["ns", "tick"],
+        typer.Option(help="Unit of tot in the calibration; a tick is 25 ns.", rich_help_panel=READING),
+    ] = "ns",
+    gap: Annotated[int, typer.Option(help="Pixels between the chips of a quad.", rich_help_panel=_READOUT)] = 0,
+    disorder: Annotated[
+        float,
+        typer.Option(help="How much earlier than one before it a hit may come, us.", rich_help_panel=_READOUT),
+    ] = 600.0,
+    trigger: Annotated[
+        int | None,
+        typer.Option(help="TDC channel, 1 or 2: gives times of flight, ns.", rich_help_panel=_READOUT),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            help="Go on as the file grows, or read from tcp://; Ctrl-C ends it, with tables complete.",
+            rich_help_panel=_READOUT,
+        ),
+    ] = False,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            help=r"End --follow after so many seconds without data.  \[default: never]", rich_help_panel=_READOUT
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Table of clusters: .parquet.", rich_help_panel=OUTPUT),
+    ] = None,
+    hits: Annotated[Path | None, typer.Option(help="Hits with their labels: .parquet.", rich_help_panel=OUTPUT)] = None,
+    workers: Workers = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
 
-    Hits are clustered and written window by window, with the answer of all at once. Memory is bounded for raw files and
-    running readouts, and for Parquet and HDF5 files in the order of time. Other formats are read at once, and files
-    that are not in the order of time are sorted in memory.
+    Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
+    bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
     from daskclust.events.estimator import EventBuilder
 
     began = time.perf_counter()
     check_outputs(source, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
     reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
-    _check_reading(source, reading, follow, idle, trigger, workers)
+    naming_of = {"columns": columns_of(columns), "units": units_of(units)}
+    check_reading(source, reading, naming_of, follow, idle, trigger, workers)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
-    prepare = None if calibration is None else _energies(calibration, tot_unit)
-    with progress(f"clustering {source}", quiet=as_json) as work:
+    prepare = None if calibration is None else energies(calibration, tot_unit)
+    name = source if source.startswith("tcp://") else Path(source).name
+    with progress(f"reading {name}", quiet=quiet) as work, cluster(workers, work):
         if follow:
-            with _stop_at_interrupt() as stop:
-                stream = _readout(source, builder, reading, idle, stop, trigger, prepare)
-                summary = _write(stream, output, hits, where, work)
+            with stop_at_interrupt() as stop:
+                stream = running_readout(source, builder, reading, idle, stop, trigger, prepare)
+                work.begin(f"following {name}", unit="hits")
+                summary = _write(stream, name, output, hits, where, work)
             summary |= _lost({**stream.reader.counts, "n_late": 0})  # late_hits tells those
-        elif workers:
-            with cluster(workers):
-                data = _open(source, reading, trigger)
-                result = (data if prepare is None else prepare(data)).clust.events(**builder.get_params())
-                summary = _on_workers(work.compute(result), output, hits, where) | _lost(data.attrs)
         else:
-            data = _open(source, reading, trigger)
-            summary = _write(_windows(data, builder, prepare), output, hits, where, work) | _lost(data.attrs)
+            work.read(Path(source))
+            data = open_hits(source, reading, naming_of, trigger)
+            n = data.sizes["hit"]
+            if workers:
+                lazy = (data if prepare is None else prepare(data)).clust.events(**builder.get_params())
+                result = work.compute(lazy, f"clustering {name}", (n, "hits"))
+                summary = _on_workers(result, output, hits, where, work)
+            else:
+                work.begin(f"clustering {name}", n, "hits")
+                summary = _write(windows(data, builder, prepare), name, output, hits, where, work)
+            summary |= _lost(data.attrs)
     summary["seconds"] = round(time.perf_counter() - began, 3)
     summary["hits_per_second"] = round(summary["hits"] / max(summary["seconds"], 1e-3))
-    for name, path in (("output", output), ("hits_output", hits)):
-        if path is not None:
-            summary[name] = str(path)
-    show(summary, as_json, f"Events: {source}")
+    summary |= {key: str(file) for key, file in (("output", output), ("hits_output", hits)) if file is not None}
+    show(summary, as_json, f"Events: {source}", quiet=quiet)
 
 
-def _check_reading(
-    source: str, reading: dict[str, Any], follow: bool, idle: float | None, trigger: int | None, workers: int
-) -> None:
-    if reading["layout"] not in (None, "chips", "quad"):
-        raise ValueError(f"--layout must be chips or quad, got {reading['layout']!r}")
-    if reading["layout"] == "quad" and source.endswith(".t3pa"):
-        raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
-    for option in ("gap", "disorder"):
-        if not reading[option] >= 0:
-            raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
-    if reading["gap"] and not (source.endswith(".tpx3") or follow):
-        raise ValueError(f"--gap is for raw .tpx3 words; {source} has coordinates of its own")
-    if source.startswith("tcp://") and not follow:
-        raise ValueError(f"{source} is a running readout; add --follow")
-    if follow and not source.startswith("tcp://") and not source.endswith(".tpx3"):
-        raise ValueError(f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}")
-    if follow and workers:
-        raise ValueError("--follow clusters in this process; leave --workers out")
-    if idle is not None and not follow:
-        raise ValueError(f"--idle is for --follow, got --idle {idle:g} without it; leave it out, or add --follow")
-    if idle is not None and not idle >= 0:
-        raise ValueError(f"--idle must be 0 or more, got {idle:g}")
-    if trigger is not None and not (follow or source.endswith(".tpx3")):
-        raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times; got {source}")
-
-
-def _open(source: str, reading: dict[str, Any], trigger: int | None) -> xr.Dataset:
-    """Return the hits of a file, lazy where the format allows it."""
-    from daskclust import io
-
-    if source.endswith(".tpx3"):
-        data = io.open_tpx3(source, chunks=_ROUND, **{**reading, "layout": reading["layout"] or "chips"})
-        if trigger is not None:
-            triggers = io.open_tpx3_triggers(source)
-            data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
-        return data
-    if source.endswith(".t3pa"):
-        return io.open_t3pa(source, chunks=_ROUND)
-    return _in_time(io.read_hits(source, field="timepix", layout=reading["layout"], chunks=_ROUND))
-
-
-@contextmanager
-def _stop_at_interrupt() -> Iterator[threading.Event]:
-    """Let Ctrl-C set an event, so that what has come is clustered and written; once more, and it interrupts."""
-    stop = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # signals are not for this thread
-        return
-
-    def end(*_: Any) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield stop
-    finally:
-        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-
-
-def _readout(
-    source: str,
-    builder: EventBuilder,
-    reading: dict[str, Any],
-    idle: float | None,
-    stop: threading.Event,
-    trigger: int | None,
-    prepare: Prepare,
-) -> EventStream:
-    """Return the stream of a running readout, or of a file that grows."""
-    from daskclust.events.stream import EventStream
-    from daskclust.io import readout
-
-    gap: int = reading["gap"]
-    layout: Any = reading["layout"] or "chips"
-    items = (readout.receive if source.startswith("tcp://") else readout.follow)(source, idle=idle, stop=stop.is_set)
-
-    def prepared(hits: xr.Dataset) -> xr.Dataset:
-        return hits if prepare is None else prepare(hits.assign_attrs(layout=layout, gap=gap))
-
-    return EventStream(
-        items,
-        builder,
-        disorder=reading["disorder"],
-        buffer=_ROUND,
-        chip=layout != "quad",
-        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger),
-        prepare=prepared,
-    )
-
-
-def _windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventStream:
-    """Return the stream of a file's hits, a window of the file a round."""
-    from daskclust.events.stream import EventStream
-
-    def windows() -> Iterator[xr.Dataset]:
-        start = 0
-        for length in data.chunks.get("hit", (data.sizes["hit"],)):
-            part = data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
-            yield part if prepare is None else prepare(part)
-            start += length
-
-    return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")
-
-
-def _energies(calibration: Path, tot_unit: Any) -> Callable[[xr.Dataset], xr.Dataset]:
-    """Return what gives hits energies; those that have none (masked pixels, say) add nothing to their cluster's."""
-    from daskclust.io import calibrate, read_calibration
-
-    given = read_calibration(calibration)
-
-    def prepare(hits: xr.Dataset) -> xr.Dataset:
-        energy = calibrate(hits, given, tot_unit=tot_unit)["energy"]
-        return hits.assign(energy=energy.where(energy > 0, 0))
-
-    return prepare
-
-
-def _in_time(data: xr.Dataset) -> xr.Dataset:
-    """Return hits in the order of time: as they are, or, where they are not, sorted in memory."""
-    toa = data["toa"].data
-    if (toa[1:] >= toa[:-1]).all():
-        return data
-    return data.compute().sortby("toa").chunk({"hit": _ROUND})
-
-
-def _write(stream: EventStream, output: Path | None, hits: Path | None, where: str | None, work: Any) -> dict[str, Any]:
+def _write(
+    stream: EventStream, name: str, output: Path | None, hits: Path | None, where: str | None, work: Work
+) -> dict[str, Any]:
     """Write what a stream puts out; return the summary."""
     from daskclust.io import ParquetSink
     from daskclust.properties import select, select_hits
 
     kept = 0
     with ExitStack() as files:
-        sinks = [None if path is None else files.enter_context(ParquetSink(path)) for path in (output, hits)]
+        sinks: list[ParquetSink | None] = []
+        for path in (output, hits):
+            files.enter_context(naming(path))
+            sinks.append(None if path is None else files.enter_context(ParquetSink(path)))
 
         def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> int:
             if where is not None:
                 clusters = select(clusters, where)
                 its_hits = None if its_hits is None else select_hits(its_hits, clusters)
-            for sink, rows in zip(sinks, (clusters, its_hits), strict=True):
+            for path, sink, rows in zip((output, hits), sinks, (clusters, its_hits), strict=True):
                 if sink is not None and rows is not None:
-                    sink.write(rows)
+                    with naming(path):
+                        sink.write(rows)
             return clusters.sizes["cluster"]
 
         batches = ((table, None) for table in stream) if hits is None else stream.batches()
@@ -255,7 +244,7 @@ def _write(stream: EventStream, output: Path | None, hits: Path | None, where: s
                 if len(under_way) == _UNDER_WAY:
                     kept += under_way.popleft().result()
                 under_way.append(writer.submit(put, *batch))
-                work.tell(f"{stream.counters.hits_out:,} hits, {stream.counters.clusters:,} clusters")
+                work.at(stream.counters.hits_out, f"clustering {name}: {stream.counters.clusters:,} clusters")
             kept += sum(written.result() for written in under_way)
     counters = asdict(stream.counters)
     summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
@@ -268,7 +257,9 @@ def _lost(counts: Mapping[str, Any]) -> dict[str, int]:
     return {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
 
 
-def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None) -> dict[str, Any]:
+def _on_workers(
+    result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None, work: Work
+) -> dict[str, Any]:
     """Write the result of a Dask cluster; return the summary."""
     from daskclust.io import write_hits
     from daskclust.properties import cluster_table, select, select_hits
@@ -281,8 +272,5 @@ def _on_workers(result: xr.Dataset, output: Path | None, hits: Path | None, wher
         table = select(table, where)
         result = select_hits(result, table)
         summary["clusters_kept"] = table.sizes["cluster"]
-    if output is not None:
-        write_hits(table, output)
-    if hits is not None:
-        write_hits(result, hits)
+    write_all([(output, lambda path: write_hits(table, path)), (hits, lambda path: write_hits(result, path))], work)
     return summary

@@ -13,8 +13,9 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
-from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
+from daskclust.core.lazy import balanced_partition
 from daskclust.core.partition import Chunk, Partition
 
 
@@ -223,7 +224,18 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return other
 
     def persist(self) -> CLUE:
-        """Compute densities and nearest highers of dask input now and keep them on the workers; returns itself."""
+        """Compute densities and nearest highers of dask input now and keep them on the workers.
+
+        Returns
+        -------
+        CLUE
+            Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
         check_is_fitted(self, "density_")
         if self._lazy is not None:
             plan = self._plan(self._axes)
@@ -240,7 +252,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         dc = check_positive("dc", self.dc)
         delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
         delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
-        one = np.ndim(self.rhoc) == 0 and not isinstance(self.rhoc, str) and not hasattr(self.rhoc, "ndim")
+        is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
+        one = np.ndim(self.rhoc) == 0 and not is_column
         return CluePlan(
             dc,
             check_positive("rhoc", self.rhoc, zero=True) if one else None,

@@ -118,7 +118,7 @@ class CluePlan:
         kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
         rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
-        owned = device.empty(0, np.bool_) if chunk.owned is None else device.from_host(chunk.owned)
+        owned = device.empty(0, np.bool_) if chunk.owned is None else device.argument(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
         device.run(kernels.find_root, n, parent)
@@ -127,7 +127,7 @@ class CluePlan:
             return trees, None
         if chunk.owned is None:
             none = np.empty(0, np.int64)
-            roots = chunk.ids[device.to_host(is_seed)]
+            roots = device.to_host(chunk.ids[device.give(is_seed)])
             return trees, Frontier(roots, none.reshape(0, 2), none, self._own_groups(device, chunk))
         return self._links(device, trees, owned)
 
@@ -140,13 +140,13 @@ class CluePlan:
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
         device.run(kernels.mark_border, n, order, X, owned, low, high, self.period, reach, is_border)
 
-        place_id = chunk.ids[device.to_host(order)[:n]]
-        exits = np.flatnonzero(device.to_host(kind) == kernels.EXIT)
-        border = np.flatnonzero(device.to_host(is_border))
-        followed, roots = device.to_host(nearest)[exits], device.to_host(root)[border]
-        edges = np.stack([np.concatenate([exits, border]), np.concatenate([followed, roots])], axis=1)
-        seeds = chunk.ids[device.to_host(is_seed)]
-        return trees._replace(exits=exits), Frontier(seeds, place_id[edges], place_id[exits], np.empty(0, np.int64))
+        place_id = chunk.ids[device.give(order)[:n]]
+        exits = np.flatnonzero(device.give(kind) == kernels.EXIT)
+        border = np.flatnonzero(device.give(is_border))
+        ends = np.concatenate([exits, border]), np.concatenate([device.give(nearest)[exits], device.give(root)[border]])
+        edges = np.stack([device.to_host(place_id[end]) for end in ends], axis=1)
+        seeds = device.to_host(chunk.ids[device.give(is_seed)])
+        return trees._replace(exits=exits), Frontier(seeds, edges, edges[: len(exits), 0], np.empty(0, np.int64))
 
     def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> NDArray[np.int64]:
         """Return the groups of a chunk that is to hold them whole."""
@@ -181,8 +181,8 @@ class CluePlan:
         exit_number = device.scratch("exit number", n if len(exits) else 0, np.int64)
         if len(exits) and merged is not None:
             answers = device.from_host(merged.answers)
-            device.run(kernels.scatter, len(exits), device.from_host(exits), answers, exit_number)
-        ids = device.from_host(np.empty(0, np.int64) if chunk.ids is None else chunk.ids)
+            device.run(kernels.scatter, len(exits), device.argument(exits), answers, exit_number)
+        ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
         outputs = (labels, density, separation, nearest_higher)
         device.run(
             kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), kind, root, seeds, numbers, exit_number,

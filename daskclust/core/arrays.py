@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.jit import SIMULATED, Kernel, TeamKernel, kernel
+from daskclust.core.jit import Kernel, TeamKernel, kernel
 
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
 
@@ -53,6 +53,10 @@ class Host:
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
         return np.full(shape, value, dtype)
 
+    def count_up(self, n: int) -> Any:
+        """Return 0, 1, ... as int64, of the class of array that the user works with."""
+        return np.arange(n)
+
     def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
         """Return an array for intermediate results, kept for the thread's next call under the same name."""
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
@@ -89,7 +93,7 @@ class Host:
         return array.astype(dtype, copy=False)
 
     def take(self, array: Any, rows: Any) -> Any:
-        """Return the rows that the host array `rows` names, by number or by True."""
+        """Return the rows that `rows` names, an array of the host or of this device, by number or by True."""
         return array[rows]
 
     def take_at(self, array: Any, places: Any) -> Any:
@@ -105,7 +109,7 @@ class Host:
         return np.argsort(values, kind="stable")
 
     def give(self, array: Any) -> Any:
-        """Return a result in the class of array that the user works with."""
+        """Return an array in the class that the user works with, and that NumPy's functions take."""
         return array
 
 
@@ -119,16 +123,19 @@ class Cuda:
         self._kept: dict[str, Any] = {}
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        if self._gives_cupy:  # cupy's memory pool makes this cheap
+            return self.argument(cupy_module().empty(shape, dtype))
         from numba import cuda
 
-        if self._gives_cupy:  # cupy's memory pool makes this cheap
-            return cuda.as_cuda_array(cupy_module().empty(shape, dtype), sync=False)
         return cuda.device_array(shape, np.dtype(dtype))
 
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
         array = self.empty(shape, dtype)
         self.run(fill, shape, array, np.dtype(dtype).type(value))
         return array
+
+    def count_up(self, n: int) -> Any:
+        return cupy_module().arange(n)
 
     def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
         kept = self._kept.get(name)
@@ -150,6 +157,8 @@ class Cuda:
         running_sum(self, values, sums)
 
     def to_host(self, array: Any) -> Any:
+        if isinstance(array, np.ndarray) and not is_cuda(array):
+            return array
         if not hasattr(array, "copy_to_host"):
             return array.get()
         stream = current_stream()
@@ -167,7 +176,8 @@ class Cuda:
     def argument(self, array: Any) -> Any:
         from numba import cuda
 
-        return array if SIMULATED else cuda.as_cuda_array(array, sync=False)
+        is_foreign = hasattr(array, "__cuda_array_interface__")  # which arrays of numba's simulator do not have
+        return cuda.as_cuda_array(array, sync=False) if is_foreign else array
 
     def cast(self, array: Any, dtype: Any) -> Any:
         if self._gives_cupy:

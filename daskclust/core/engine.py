@@ -1,4 +1,4 @@
-"""Run a plan: on one chunk in memory, or lazily on dask. Every dask call of the package's core is here.
+"""Run a plan: on one chunk in memory, or lazily on dask.
 
 A system is a plan, an object with four steps. On dask the first two run once for each chunk on a worker, `merge` runs
 once, on the small frontiers of all chunks, and `finish` on a worker again, with its chunk's slice of the merge table:
@@ -13,67 +13,34 @@ Where chunks follow each other, a plan may have a fifth, `carry`: what a chunk h
 from __future__ import annotations
 
 import itertools
-import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from daskclust.core.arrays import device_of
+from daskclust.core.contract import Plan, WholePlan
+from daskclust.core.graph import Tasks
 from daskclust.core.inputs import on_device_of
-from daskclust.core.jit import one_thread
-from daskclust.core.partition import Chunk, Partition, balanced_cuts
-
-
-class WholePlan(Protocol):
-    """What a clustering system is to the engine if its results are about the data set as a whole, such as a hierarchy.
-
-    Arrays may live on the host or on a CUDA device.
-    """
-
-    @property
-    def name(self) -> str:
-        """Return what dask's dashboard calls its steps."""
-
-    @property
-    def carry(self) -> Callable[[Any, Any], Any] | None:
-        """Return, on a worker, what the next chunk must know, from a chunk's measures and what was carried to it.
-
-        None where chunks do not follow each other.
-        """
-
-    def measure(self, chunk: Chunk) -> Any:
-        """Compute, on a worker, what does not depend on other chunks."""
-
-    def local(self, measures: Any, before: Any = None) -> tuple[Any, Any]:
-        """Return, on a worker, the chunk's own result and its frontier: edges and summaries, never points.
-
-        `before` is what was carried to the chunk: None to the first, and where the plan has no `carry`.
-        """
-
-    def merge(self, frontiers: list[Any]) -> Any:
-        """Return the results, from the frontiers of all chunks."""
-
-
-class Plan(WholePlan, Protocol):
-    """What a clustering system is to the engine if its results are values for each point."""
-
-    def merge(self, frontiers: list[Any]) -> list[Any]:
-        """Return, from the frontiers of all chunks, the slice of the merge table for each."""
-
-    def owned_ids(self, local: Any) -> Any:
-        """Return the ids of the points that `finish` gives results for, ascending."""
-
-    def finish(self, local: Any, merged: Any) -> dict[str, Any]:
-        """Return, on a worker, the result arrays for the points the chunk owns, in the order of the data set.
-
-        `merged` is None where one chunk holds all points.
-        """
+from daskclust.core.partition import Chunk, Partition
 
 
 def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of `plan` for arrays, one row a point."""
+    """Return the results of a plan for points in memory, which are one chunk.
+
+    Parameters
+    ----------
+    plan : Plan
+        The system.
+    columns : dict of arrays
+        One or more of shape (n,) or (n, d), numpy or cupy, a row for each point.
+
+    Returns
+    -------
+    dict of arrays
+        What `Plan.finish` gives.
+    """
     local, _ = plan.local(plan.measure(Chunk(columns)))
     return plan.finish(local, None)
 
@@ -110,7 +77,7 @@ class Lazy:
         self._moved = partition is not None
         self._measures: list[Any] | None = None
         names, blocks = list(columns), [_blocks(array) for array in columns.values()]
-        tasks = _Tasks([column[0] for column in blocks], columns, partition)
+        tasks = Tasks([column[0] for column in blocks], columns, partition)
         pieces = [[block.key for block in piece] for piece in zip(*blocks, strict=True)]
         firsts = [int(start) for start in self._starts[:-1]]
         given = list(zip(pieces, firsts, strict=True))
@@ -123,23 +90,50 @@ class Lazy:
         self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
 
     def measures(self, plan: WholePlan) -> list[Any]:
-        """Return the delayed measures of each chunk."""
+        """Return what `measure` gives for each chunk.
+
+        Parameters
+        ----------
+        plan : WholePlan
+            The system. Measures are made once: a later plan gets those of the first one.
+
+        Returns
+        -------
+        list of Delayed
+            One for each chunk.
+        """
         if self._measures is None:
-            tasks = _Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
+            tasks = Tasks(self._chunks[:1], plan, [chunk.key for chunk in self._chunks])
             name = f"{plan.name}-measure"
             self._measures = tasks.delayed([tasks.add(name, plan.measure, chunk.key) for chunk in self._chunks])
         return self._measures
 
     def persist(self, plan: Plan) -> None:
-        """Compute the measures now and keep them on the workers, for runs with other thresholds."""
+        """Compute the measures now and keep them on the workers, for runs with other thresholds.
+
+        Parameters
+        ----------
+        plan : Plan
+            The system.
+        """
         import dask
 
         self._measures = list(dask.persist(*self.measures(plan)))
 
     def run(self, plan: Plan, dtypes: dict[str, Any]) -> dict[str, Any]:
-        """Return results as dask arrays with the order and the chunks of the input, and the scalar ``n_clusters``.
+        """Return results as dask arrays.
 
-        `dtypes` names the results that the plan gives and their dtypes.
+        Parameters
+        ----------
+        plan : Plan
+            The system.
+        dtypes : dict of str to dtype
+            Names of the results that `Plan.finish` gives, and their dtypes.
+
+        Returns
+        -------
+        dict of dask arrays
+            The results, shape (n,), with the order and the chunks of the input, and the scalar ``n_clusters``.
         """
         import dask.array as da
 
@@ -162,20 +156,31 @@ class Lazy:
         return arrays
 
     def gather(self, plan: WholePlan) -> Any:
-        """Return, delayed, what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
+        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole.
+
+        Parameters
+        ----------
+        plan : WholePlan
+            The system.
+
+        Returns
+        -------
+        Delayed
+            What ``plan.merge`` returns.
+        """
         tasks, _, merged = self._merged(plan)
         return tasks.delayed([merged])[0]
 
-    def _merged(self, plan: WholePlan) -> tuple[_Tasks, list[Any], Any]:
+    def _merged(self, plan: WholePlan) -> tuple[Tasks, list[Any], Any]:
         """Return the steps up to `merge`: all of them, those that give local results, and `merge` itself."""
         measures = self.measures(plan)
-        tasks = _Tasks(measures, plan, [measure.key for measure in measures])
+        tasks = Tasks(measures, plan, [measure.key for measure in measures])
         carried = self._carried(tasks, plan, [measure.key for measure in measures])
         locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
         frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
         return tasks, locals_, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
 
-    def _carried(self, tasks: _Tasks, plan: WholePlan, measures: list[Any]) -> list[tuple[Any, ...]]:
+    def _carried(self, tasks: Tasks, plan: WholePlan, measures: list[Any]) -> list[tuple[Any, ...]]:
         """Return each chunk's measures, and what the chunks before it carry to it."""
         if plan.carry is None:
             return [(measure,) for measure in measures]
@@ -184,7 +189,7 @@ class Lazy:
             carried.append(tasks.add(f"{plan.name}-carry", plan.carry, measure, carried[-1]))
         return list(zip(measures, carried, strict=True))
 
-    def _in_order(self, tasks: _Tasks, parts: list[Any], name: str) -> list[Any]:
+    def _in_order(self, tasks: Tasks, parts: list[Any], name: str) -> list[Any]:
         """Return the results for each input chunk, put together from those of all chunks of the partition."""
         cuts = [tasks.add(f"{name}-cut", _cut, part, self._starts) for part in parts]
         gathered = []
@@ -194,137 +199,9 @@ class Lazy:
         return gathered
 
 
-def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
-    """Return ``function(result)``, an array, as a dask array of one chunk; `result` is delayed or a dask array."""
-    import dask
-    import dask.array as da
-
-    if not isinstance(result, da.Array):
-        return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
-    # not delayed: dask would optimise the array's graph on its own, and share no step of it with other results
-    axes = tuple(range(len(shape)))
-    given = tuple(range(len(shape), len(shape) + result.ndim))
-    sizes = dict(zip(axes, shape, strict=True))
-    meta = np.empty((0,) * len(shape), dtype)
-    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, dtype=dtype, meta=meta)
-
-
-def beside_points(array: Any, X: Any) -> Any:
-    """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
-    import dask.array as da
-
-    meta = X._meta.ravel()[:0].astype(array.dtype)
-    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, dtype=array.dtype, meta=meta)
-
-
-def map_points(function: Callable[..., Any], X: Any, *args: Any) -> Any:
-    """Return ``function(block, *args)``, an int64 for each point, for the blocks of a dask array (n, d)."""
-    import dask.array as da
-
-    meta = X._meta.ravel()[:0].astype(np.int64)
-    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=np.int64, meta=meta)
-
-
-def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
-    """Return ``function(block, *args)``, int64 of the same shape on the host, for the blocks of a dask array (n, k)."""
-    import dask.array as da
-
-    return da.map_blocks(function, labels, *args, dtype=np.int64, meta=np.empty((0, 0), np.int64))
-
-
-def count_values(column: Any) -> tuple[Any, Any]:
-    """Return the values of a dask array (n,) of integers, ascending, and how often each is there.
-
-    This computes: one pass over the column.
-    """
-    import dask
-
-    counts = dask.compute(*[dask.delayed(_counted)(block) for block in column.to_delayed().ravel()])
-    values, number = np.unique(np.concatenate([value for value, _ in counts]), return_inverse=True)
-    times = np.zeros(len(values), np.int64)
-    np.add.at(times, number, np.concatenate([count for _, count in counts]))
-    return values, times
-
-
-class _Tasks:
-    """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow."""
-
-    def __init__(self, sources: list[Any], *content: Any) -> None:
-        from dask.base import tokenize
-
-        self._sources = sources
-        self._token = tokenize(*content)
-        self._tasks: dict[tuple[str, int], Any] = {}
-        self._counts: dict[str, int] = {}
-
-    def add(self, name: str, function: Callable[..., Any], *args: Any) -> tuple[str, int]:
-        """Add a step and return its key; arguments that are keys, and keys in lists, stand for their results.
-
-        The dashboard groups steps by their names.
-        """
-        number = self._counts[name] = self._counts.get(name, -1) + 1
-        key = (f"daskclust-{name}-{self._token}", number)
-        self._tasks[key] = (_alone, function, *args)
-        return key
-
-    def delayed(self, keys: list[tuple[str, int]]) -> list[Any]:
-        """Return the steps with these keys as `dask.delayed` objects of one graph."""
-        from dask.delayed import Delayed
-        from dask.highlevelgraph import HighLevelGraph
-
-        layer = f"daskclust-{self._token}-{len(self._tasks)}"
-        graph = HighLevelGraph.from_collections(layer, dict(self._tasks), dependencies=self._sources)
-        return [Delayed(key, graph, layer=layer) for key in keys]
-
-
-def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: float) -> Partition | None:
-    """Return blocks of space for a dask array (n, d), about `count` with as many points each.
-
-    This computes: one pass over X takes a sample of each of its chunks.
-    """
-    import dask.array as da
-
-    if count == 1:
-        return None
-    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
-    # cluster that still knows of the one warns of two tasks of one name
-    chunks = ((np.nan,) * X.numblocks[0], X.chunks[1])
-    meta = np.empty((0, X.shape[1]), X.dtype)
-    sample = da.map_blocks(_sample, X, chunks=chunks, dtype=X.dtype, meta=meta, token="daskclust-sample").compute()
-    blocks = [1] * min(X.shape[1], 3)
-    extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
-    while math.prod(blocks) < count:
-        widest = int(np.argmax([length / parts for length, parts in zip(extent, blocks, strict=True)]))
-        blocks[widest] += 1
-    cuts = balanced_cuts(sample[np.isfinite(sample).all(axis=1)], tuple(blocks), period)
-    return Partition(cuts=cuts, period=period, halo=halo)
-
-
 # ---------------------------------------------------------------------------------------------------------- on a worker
-def _sample(block: Any) -> Any:
-    """Return up to 8192 points, evenly spaced, on the host."""
-    points = block[:: max(1, len(block) // 8192)]
-    device = device_of(points)
-    return np.asarray(device.to_host(device.argument(points)))
-
-
-def _like_block(values: Any, like: Any) -> Any:
-    return on_device_of(like, values)
-
-
-def _counted(values: Any) -> tuple[Any, Any]:
-    found: tuple[Any, Any] = np.unique(values, return_counts=True)
-    return found
-
-
-def _alone(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a step with its kernels on one thread: there is a task on every other."""
-    with one_thread():
-        return function(*args)
-
-
 def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
-    return Chunk(_named(names, columns), first + np.arange(len(columns[0])), as_given=True)
+    return Chunk(_named(names, columns), first + device_of(columns[0]).count_up(len(columns[0])), as_given=True)
 
 
 def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
@@ -368,7 +245,8 @@ def _n_clusters(merged: Any) -> np.int64:
 
 def _cut(results: dict[str, Any], starts: Any) -> list[dict[str, Any]]:
     """Cut results at the borders of the input's chunks."""
-    ends = np.searchsorted(results["ids"], starts)
+    device = device_of(results["ids"])
+    ends = device.to_host(np.searchsorted(results["ids"], device.give(device.from_host(starts))))
     return [{name: values[a:b] for name, values in results.items()} for a, b in itertools.pairwise(ends)]
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_LOOKS, _PAUSE = 10, 0.05  # s
 
 
 @contextmanager
@@ -43,5 +46,15 @@ def replacing_folder(target: Path) -> Iterator[Path]:
                 os.replace(old, target)
             raise
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder for good: after a failure, other tasks of its writer go on for a while and make it anew."""
+    absent = 0
+    while folder.exists() or 0 < absent < _LOOKS:
+        absent = 0 if folder.exists() else absent
+        shutil.rmtree(folder, ignore_errors=True)
+        absent += 1
+        time.sleep(_PAUSE)

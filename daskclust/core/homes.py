@@ -8,6 +8,7 @@ import numpy as np
 
 from daskclust.core.cells import within_period
 from daskclust.core.jit import kernel
+from daskclust.core.ops import times
 
 MARGIN = 2.0**-50  # halos are a little wider than said, in units of the coordinate: it may be rounded
 
@@ -38,7 +39,7 @@ def find_home(i, X, levels, period, reach, home, is_near):
         is_ring = period[axis] > 0.0 and last > 0
         low = planes[block, at - 1] if at > 0 else (0.0 if is_ring else -np.inf)
         high = planes[block, at] if at < last else (period[axis] if is_ring else np.inf)
-        margin = reach + MARGIN * abs(x)
+        margin = reach + times(MARGIN, abs(x))
         near = near or x - low <= margin or high - x <= margin
         block = first[block] + at
     home[i] = block

@@ -231,17 +231,51 @@ def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:
 
 
 def body(function: Callable[..., Any]) -> Body:
-    """Mark a function that kernels and other bodies call on any target."""
+    """Mark a function that kernels and other bodies call on any target.
+
+    Parameters
+    ----------
+    function : function
+        What is compiled, as it is, for the CPU and for CUDA; in the simulator it stays Python.
+
+    Returns
+    -------
+    Body
+        Callable as the function within kernels.
+    """
     return Body(function)
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:
-    """Mark ``function(i, *args)`` as the body of a kernel: it fills arrays, and allocates and raises nothing."""
+    """Mark ``function(i, *args)`` as the body of a kernel: it fills arrays, and allocates and raises nothing.
+
+    Parameters
+    ----------
+    function : function
+        Called for each index `i`, in any order and on any number of threads.
+
+    Returns
+    -------
+    Kernel
+        ``kernel.run(n, *args)`` runs it on the CPU, ``kernel.launch(n, *args)`` on the current CUDA device.
+    """
     return Kernel(function)
 
 
 def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
-    """Mark ``function(i, m, row, *args)`` as the body of a kernel over points that share a row (see `Kernel`)."""
+    """Mark ``function(i, m, row, *args)`` as the body of a kernel over points that share a row.
+
+    Parameters
+    ----------
+    function : function
+        Called for points `i` to `i + m - 1`, whose entries in `row`, its first array, are equal: a SIMD vector of them
+        on the CPU, one on CUDA.
+
+    Returns
+    -------
+    LaneKernel
+        Run and launched as a `kernel`.
+    """
     return LaneKernel(function)
 
 

@@ -16,6 +16,11 @@ def same_partition(a: ArrayLike, b: ArrayLike) -> bool:
     a, b : array_like of int, shape (n,)
         Labels; negative ones are noise.
 
+    Returns
+    -------
+    bool
+        False also for arrays of different shapes.
+
     Examples
     --------
     >>> same_partition([0, 0, 1, -1], [5, 5, 2, -1])

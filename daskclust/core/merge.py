@@ -17,19 +17,41 @@ Ids = NDArray[np.int64]
 
 
 class Frontier(NamedTuple):
-    """What one chunk sends up."""
+    """What one chunk sends up.
 
-    roots: Ids  # (k,) ascending ids that stand for its clusters
-    edges: Ids  # (m, 2) pairs of ids that belong together
-    asked: Ids  # (q,) ids whose cluster the chunk needs to know
-    groups: Ids  # (g,) groups that no other chunk may have a part of
+    Attributes
+    ----------
+    roots : numpy.ndarray of int64, shape (k,)
+        Ids that stand for its clusters, ascending.
+    edges : numpy.ndarray of int64, shape (m, 2)
+        Pairs of ids that belong together.
+    asked : numpy.ndarray of int64, shape (q,)
+        Ids whose cluster the chunk needs to know.
+    groups : numpy.ndarray of int64, shape (g,)
+        Groups that no other chunk may have a part of.
+    """
+
+    roots: Ids
+    edges: Ids
+    asked: Ids
+    groups: Ids
 
 
 class Slice(NamedTuple):
-    """A chunk's part of the merge table."""
+    """A chunk's part of the merge table.
 
-    numbers: Ids  # (k,) cluster number of each of its roots
-    answers: Ids  # (q,) cluster number of each id it asked for, `NOISE` where there is none
+    Attributes
+    ----------
+    numbers : numpy.ndarray of int64, shape (k,)
+        Cluster number of each of its roots, or sets; -1 for a set that is too small.
+    answers : numpy.ndarray of int64, shape (q,)
+        Cluster number of each id it asked for, -1 where there is none.
+    n_clusters : int
+        Number of clusters of all chunks.
+    """
+
+    numbers: Ids
+    answers: Ids
     n_clusters: int
 
 
@@ -50,6 +72,21 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
     """Return the number of each root, by ascending id, and of the root that each asked id is connected to.
 
     Each connected component holds one root, or none: then it is noise.
+
+    Parameters
+    ----------
+    frontiers : list of Frontier
+        Those of all chunks.
+
+    Returns
+    -------
+    list of Slice
+        One for each chunk.
+
+    Raises
+    ------
+    ValueError
+        For chunks that share a group though each should hold all of it.
     """
     _check_groups(frontiers)
     roots = np.sort(np.concatenate([f.roots for f in frontiers]))
@@ -67,18 +104,42 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
 
 
 class Fragments(NamedTuple):
-    """What one chunk sends up of sets whose elements other chunks may have as well."""
+    """What one chunk sends up of sets whose elements other chunks may have as well.
 
-    firsts: Ids  # (k,) the smallest id of each set, as far as the chunk knows
-    sizes: Ids  # (k,) number of its elements that the chunk owns
-    members: Ids  # (q,) ids of elements that other chunks may have as well
-    member_of: Ids  # (q,) the set of each of them
+    Attributes
+    ----------
+    firsts : numpy.ndarray of int64, shape (k,)
+        The smallest id of each set, as far as the chunk knows.
+    sizes : numpy.ndarray of int64, shape (k,)
+        Number of its elements that the chunk owns.
+    members : numpy.ndarray of int64, shape (q,)
+        Ids of elements that other chunks may have as well.
+    member_of : numpy.ndarray of int64, shape (q,)
+        The set of each of them.
+    """
+
+    firsts: Ids
+    sizes: Ids
+    members: Ids
+    member_of: Ids
 
 
 def merge_fragments(fragments: list[Fragments], least: int) -> list[Slice]:
     """Return the number of each set: those that share a member are one.
 
-    Clusters are numbered by their smallest id; those with fewer than `least` elements are noise.
+    Clusters are numbered by their smallest id.
+
+    Parameters
+    ----------
+    fragments : list of Fragments
+        Those of all chunks.
+    least : int
+        Clusters of fewer elements are noise.
+
+    Returns
+    -------
+    list of Slice
+        One for each chunk.
     """
     counts = [len(f.firsts) for f in fragments]
     begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -143,26 +204,64 @@ class Passage(NamedTuple):
     """What one chunk of a sequence sends up: how many sets it has for itself, and those that others may have part of.
 
     Sets are in the order of their first elements, over all chunks.
+
+    Attributes
+    ----------
+    n_private : int
+        Number of sets that are its own and large enough.
+    shared : numpy.ndarray of int64, shape (k,)
+        Id of the first own element of each shared set.
+    private_before : numpy.ndarray of int64, shape (k,)
+        How many of the private sets come before each.
+    sizes : numpy.ndarray of int64, shape (k,)
+        Number of own elements of each.
+    edges : numpy.ndarray of int64, shape (m, 2)
+        Ids of shared sets, here or in chunks before, that are one.
     """
 
-    n_private: int  # sets that are its own and large enough
-    shared: Ids  # (k,) id of the first own element of each shared set
-    private_before: Ids  # (k,) how many of `n_private` come before each
-    sizes: Ids  # (k,) own elements of each
-    edges: Ids  # (m, 2) ids of shared sets, here or in chunks before, that are one
+    n_private: int
+    shared: Ids
+    private_before: Ids
+    sizes: Ids
+    edges: Ids
 
 
 class PassageSlice(NamedTuple):
-    """A chunk's part of the merged numbering."""
+    """A chunk's part of the merged numbering.
 
-    first: int  # number of the first set that begins here
-    numbers: Ids  # (k,) number of each shared set, `NOISE` for what is too small
-    is_counted: NDArray[np.bool_]  # (k,) whether a shared set begins here, and so counts among those numbered here
+    Attributes
+    ----------
+    first : int
+        Number of the first set that begins here.
+    numbers : numpy.ndarray of int64, shape (k,)
+        Number of each shared set, -1 for what is too small.
+    is_counted : numpy.ndarray of bool, shape (k,)
+        Whether a shared set begins here, and so counts among those numbered here.
+    n_clusters : int
+        Number of clusters of all chunks.
+    """
+
+    first: int
+    numbers: Ids
+    is_counted: NDArray[np.bool_]
     n_clusters: int
 
 
 def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
-    """Return each chunk's numbers of sets, which go by their first elements; sets of fewer than `least` are noise."""
+    """Return each chunk's numbers of sets, which go by their first elements.
+
+    Parameters
+    ----------
+    passages : list of Passage
+        Those of all chunks, in their order.
+    least : int
+        Sets of fewer elements are noise.
+
+    Returns
+    -------
+    list of PassageSlice
+        One for each chunk.
+    """
     shared = np.concatenate([p.shared for p in passages])
     edges = np.concatenate([p.edges for p in passages])
     chunk = np.repeat(np.arange(len(passages)), [len(p.shared) for p in passages])

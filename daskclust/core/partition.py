@@ -13,19 +13,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import device_of
+from daskclust.core.arrays import Cuda, Host, device_of
 from daskclust.core.cells import wrap_positions
 from daskclust.core.homes import MARGIN, Level, find_home
 
 
 class Chunk(NamedTuple):
-    """Points of one chunk in the order of the data set."""
+    """Points of one chunk in the order of the data set.
 
-    columns: dict[str, Any]  # arrays with a row for each point: X, and what else the system needs
-    ids: Any = None  # (n,) int64: where each point stands in the data set; None where this is all of it
-    owned: Any = None  # (n,) bool: False for halo points; None where there is no halo
-    region: tuple[tuple[float, float], ...] = ()  # extent of the block along each cut axis, infinite where it is open
-    as_given: bool = False  # the user's own chunk, said to hold all points of its groups
+    Attributes
+    ----------
+    columns : dict of arrays
+        Arrays with a row for each point: ``X``, and what else the system needs.
+    ids : array of int64, shape (n,), or None
+        Where each point stands in the data set, on the device of the columns; None where this is all of it.
+    owned : array of bool, shape (n,), or None
+        False for points of the halo; None where there is none.
+    region : tuple of (float, float)
+        Extent of the block along each cut axis, infinite where it is open.
+    as_given : bool
+        Whether it is the user's own chunk, said to hold all points of its groups.
+    """
+
+    columns: dict[str, Any]
+    ids: Any = None
+    owned: Any = None
+    region: tuple[tuple[float, float], ...] = ()
+    as_given: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,9 +86,28 @@ class Partition:
         return self.groups * self.n_blocks
 
     def for_points(self, period: tuple[float, ...], least: float, why: str, halo: float) -> Partition:
-        """Return the partition with a halo of at least `halo`, for points with axes of these periods.
+        """Return the partition with a halo that is wide enough for the points.
 
-        `least` is the halo that a user must give, `why` says what it is: `halo` is larger by what rounding needs.
+        Parameters
+        ----------
+        period : tuple of float
+            Period of each axis of the points, 0 where it is open.
+        least : float
+            Halo that a user must have given.
+        why : str
+            What that is, for the message.
+        halo : float
+            `least`, and what rounding needs beyond it.
+
+        Returns
+        -------
+        Partition
+            With a halo of at least `halo`; itself where no axis is cut.
+
+        Raises
+        ------
+        ValueError
+            For a halo below `least`, and for axes or periods that are not those of the points.
         """
         cut = len(self.cuts)
         if not cut:
@@ -89,7 +122,18 @@ class Partition:
         return replace(self, halo=max(self.halo, halo))
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
-        """Return the extent of a chunk's block along each axis: [low, high), infinite where no block lies beyond."""
+        """Return the extent of a chunk's block.
+
+        Parameters
+        ----------
+        chunk : int
+            Its number.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Low and high along each cut axis, the high one not included; infinite where no block lies beyond.
+        """
         block = chunk % self.n_blocks
         extents: list[tuple[float, float]] = []
         for axis in reversed(range(len(self.cuts))):
@@ -102,20 +146,34 @@ class Partition:
         return tuple(reversed(extents))
 
     def split(self, columns: dict[str, Any], first_id: int, positions: str = "X", group: Any = None) -> list[Chunk]:
-        """Return the part of every chunk in the given points, whose ids count up from `first_id`.
+        """Return the part of every chunk in the given points.
 
-        `positions` names the column (n, d) or (n,) that the planes cut.
+        Parameters
+        ----------
+        columns : dict of arrays
+            Arrays with a row for each point.
+        first_id : int
+            Id of the first point; the others' count up from it.
+        positions : str, default "X"
+            Name of the column, of shape (n, d) or (n,), that the planes cut.
+        group : array of int, shape (n,), optional
+            Group of each point, where the partition goes by groups.
+
+        Returns
+        -------
+        list of Chunk
+            One for each chunk of the partition, with the points that it owns and those of its halo.
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
         device, n = device_of(X), len(X)
-        block, copied, copy_block = self._blocks_of(device.to_host(X)) if self.cuts else _all_in_one(n)
+        block, copied, copy_block = self._blocks_of(device, X) if self.cuts else _all_in_one(device, n)
         if self.groups > 1:
-            number = device.to_host(group).astype(np.int64) % self.groups * self.n_blocks
+            number = device.cast(group, np.int64) % self.groups * self.n_blocks
             block, copy_block = block + number, copy_block + number[copied]
         chunks = []
-        by_block, ends = _sorted_by(block, len(self))
-        copies, copy_ends = _sorted_by(copy_block, len(self))
+        by_block, ends = _sorted_by(device, block, len(self))
+        copies, copy_ends = _sorted_by(device, copy_block, len(self))
         for number in range(len(self)):
             own = by_block[ends[number] : ends[number + 1]]
             halo = copied[copies[copy_ends[number] : copy_ends[number + 1]]]
@@ -126,52 +184,58 @@ class Partition:
             chunks.append(Chunk(part, first_id + rows, owned, self.region(number)))
         return chunks
 
-    def _blocks_of(self, X: Any) -> tuple[Any, Any, Any]:
+    def _blocks_of(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
         """Return the block of each point, and of each copy for a halo the point and the block."""
-        at, cut = X[:, : len(self.cuts)], len(self.cuts)
-        home, is_near = np.empty(len(X), np.int64), np.empty(len(X), np.bool_)
-        find_home.run(len(X), at, self._levels, self.period[:cut], self.halo, home, is_near)
-        near = np.flatnonzero(is_near)
+        cut, period = len(self.cuts), self.period[: len(self.cuts)]
+        levels = tuple(Level(*map(device.from_host, level)) for level in self._levels)
+        home, is_near = device.empty(len(X), np.int64), device.empty(len(X), np.bool_)
+        device.run(find_home, len(X), device.argument(X[:, :cut]), levels, period, self.halo, home, is_near)
+        home, near = device.give(home), np.flatnonzero(device.give(is_near))
         # a coordinate that is no number goes to any one chunk, which says so
-        positions = wrap_positions(np.where(np.isfinite(at[near]), at[near], 0), self.period[:cut])
-        rows, block = np.arange(len(near)), np.zeros(len(near), np.int64)
-        for axis in range(cut):
-            rows, block = self._spread(axis, positions, rows, block)
+        at = X[near, :cut]
+        positions = wrap_positions(np.where(np.isfinite(at), at, 0), period)
+        rows, block = device.count_up(len(near)), 0 * near
+        for axis, level in enumerate(levels):
+            rows, block = self._spread(device, axis, Level(*map(device.give, level)), positions, rows, block)
         is_copy = block != home[near[rows]]
         return home, near[rows[is_copy]], block[is_copy]
 
-    def _spread(self, axis: int, positions: Any, rows: Any, block: Any) -> tuple[Any, Any]:
+    def _spread(
+        self, device: Host | Cuda, axis: int, level: Level, positions: Any, rows: Any, block: Any
+    ) -> tuple[Any, Any]:
         """Give each (point, block) pair one for every block along `axis` that holds the point or has it in its halo."""
-        _, counts, first = self._levels[axis]
         x = positions[rows, axis].astype(np.float64)
         reach = self.halo + MARGIN * np.abs(x)
-        low, high = self._block_at(axis, x - reach, block), self._block_at(axis, x + reach, block)
-        times = np.minimum(high - low + 1, counts[block])  # around a short period a block may be met twice
-        offset = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-        here = (np.repeat(low, times) + offset) % np.repeat(counts[block], times)
-        return np.repeat(rows, times), np.repeat(first[block], times) + here
-
-    def _block_at(self, axis: int, x: NDArray[np.float64], block: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of the block at `x` within those of its row; it goes on counting beyond a period."""
-        planes, counts, _ = self._levels[axis]
-        cycle = self.period[axis]
-        turns = np.floor(x / cycle).astype(np.int64) if cycle else np.zeros(len(x), np.int64)
-        x = x - turns * cycle
-        at: NDArray[np.int64] = turns * counts[block]
-        for plane in planes.T:
-            at = at + (x >= plane[block])
-        return at
+        low, high = (_block_at(level, self.period[axis], place, block) for place in (x - reach, x + reach))
+        # around a short period a block may be met twice
+        times = np.minimum(high - low + 1, level.counts[block])
+        end = np.cumsum(times)
+        pair = device.count_up(int(end[-1]) if len(end) else 0)
+        of = np.searchsorted(end, pair, side="right")  # as numpy.repeat, which CuPy has for one number only
+        here = (low[of] + pair - (end - times)[of]) % level.counts[block[of]]
+        return rows[of], level.first[block[of]] + here
 
 
-def _all_in_one(n: int) -> tuple[Any, Any, Any]:
-    nothing = np.empty(0, np.int64)
-    return np.zeros(n, np.int64), nothing, nothing
+def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
+    """Return the number of the block at `x` within those of its row; it goes on counting beyond a period."""
+    turns = np.floor(x / period).astype(np.int64) if period else 0 * block
+    x = x - turns * period
+    at = turns * level.counts[block]
+    for plane in level.planes.T:
+        at = at + (x >= plane[block])
+    return at
 
 
-def _sorted_by(block: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the places of `block` sorted by its values, equal ones as they come, and where each value begins."""
+def _all_in_one(device: Host | Cuda, n: int) -> tuple[Any, Any, Any]:
+    nothing = device.count_up(0)
+    return 0 * device.count_up(n), nothing, nothing
+
+
+def _sorted_by(device: Host | Cuda, block: Any, count: int) -> tuple[Any, NDArray[np.int64]]:
+    """Return the places of `block` sorted by its values, equal ones as they come; on the host, where each begins."""
     small = block.astype(np.uint16 if count < 1 << 16 else np.int64)  # NumPy sorts short numbers by counting
-    return np.argsort(small, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
+    ends = np.cumsum(device.to_host(np.bincount(block, minlength=count)))
+    return np.argsort(small, kind="stable"), np.concatenate([[0], ends])
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
@@ -184,6 +248,20 @@ def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[f
 
     The first axis is cut into ``blocks[0]`` parts, each of them across the second axis into ``blocks[1]``, and so on;
     into fewer where points are equal.
+
+    Parameters
+    ----------
+    sample : numpy.ndarray, shape (m, d)
+        Points, or some of them.
+    blocks : tuple of int
+        Number of parts along each axis.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+
+    Returns
+    -------
+    tuple
+        Planes for `Partition`.
     """
     parts = [wrap_positions(sample, period).astype(np.float64)]
     cuts: list[Any] = []

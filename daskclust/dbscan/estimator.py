@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.arrays import is_dask
 from daskclust.core.checks import check_points, check_positive, check_whole
-from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, split_points
+from daskclust.core.lazy import balanced_partition
 from daskclust.core.partition import Partition
 from daskclust.dbscan.plan import FINEST, DbscanPlan
 

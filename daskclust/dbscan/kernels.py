@@ -327,3 +327,9 @@ def mark_shared(i, positions, order, owned, low, high, reach, is_shared):
         x = np.float64(positions[k, i])
         near = near or x - low[k] <= reach or high[k] - x <= reach
     is_shared[i] = near
+
+
+@kernel
+def lower_to_set(i, others, number, labels):
+    """Lower the label of a point, ``others[i, 0]``, to the number of a further set, ``others[i, 1]``."""
+    atomic_min(labels, others[i, 0], number[others[i, 1]])

@@ -28,13 +28,12 @@ _MOST_AXES = 3  # that cells serve
 
 
 class Sets(NamedTuple):
-    """What a chunk knows before the merge."""
+    """What a chunk knows before the merge, on the device of its points."""
 
-    like: Any  # an array of the class and device of the results
     ids: Any  # (n,) ids of its own points
-    set_of: NDArray[np.int32]  # (n,) the set of each, -1 for none
-    is_core: NDArray[np.bool_]
-    others: NDArray[np.int64]  # (m, 2) own points that further sets are within eps of, and those sets
+    set_of: Any  # (n,) int32 the set of each, -1 for none
+    is_core: Any  # (n,) bool
+    others: Any  # (m, 2) int64 own points that further sets are within eps of, and those sets
 
 
 @dataclass(frozen=True)
@@ -92,8 +91,8 @@ class DbscanPlan:
         X = chunk.columns["X"]
         device = device_of(X)
         if len(X) == 0:
-            nothing = np.empty(0, np.int64)
-            none = Sets(X, chunk.ids, np.empty(0, np.int32), np.empty(0, np.bool_), nothing.reshape(0, 2))
+            empty, nothing = device.count_up(0), np.empty(0, np.int64)
+            none = Sets(empty, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing)
         search = self._search(device, chunk)
         if not self.links_alone:
@@ -124,11 +123,13 @@ class DbscanPlan:
         return self._finish(local, merged.numbers)
 
     def _finish(self, sets: Sets, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        device = device_of(sets.like)
-        labels = np.append(numbers, -1)[sets.set_of]
-        np.minimum.at(labels, sets.others[:, 0], numbers[sets.others[:, 1]])
-        results = {"labels": labels, "is_core": sets.is_core & (labels >= 0)}
-        return {name: device.give(device.from_host(values)) for name, values in results.items()}
+        device = device_of(sets.ids)
+        number = device.from_host(np.append(numbers, -1))
+        labels = device.give(number)[sets.set_of]
+        device.run(
+            kernels.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels)
+        )
+        return {"labels": labels, "is_core": sets.is_core & (labels >= 0)}
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _search(self, device: Host | Cuda, chunk: Chunk) -> BlockSearch | TreeSearch:
@@ -136,7 +137,7 @@ class DbscanPlan:
         X = device.argument(chunk.columns["X"])
         check_count(len(X))
         low, high, bad = survey(device, X)
-        ids = np.arange(len(X)) if chunk.ids is None else chunk.ids
+        ids = range(len(X)) if chunk.ids is None else chunk.ids
         if bad < len(X):
             raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
         if self.weighted:
@@ -193,43 +194,43 @@ class DbscanPlan:
         Sets that no other chunk has a part of and that are too small are dropped here.
         """
         n, cells = len(chunk.ids), search.n_cells
-        owned = np.ones(n, np.bool_) if chunk.owned is None else chunk.owned
-        on_device = device.from_host(owned)
-        first, size = (device.to_host(each) for each in self._count(device, search, parent, on_device))
-        order = device.to_host(search.order)[:n]
+        owned = device.give(device.full(n, True, np.bool_)) if chunk.owned is None else chunk.owned
+        first, size = map(device.give, self._count(device, search, parent, device.argument(owned)))
+        order = device.give(search.order)[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
-        is_shared = is_core & self._is_shared(device, chunk, search, on_device)
+        is_shared = is_core & self._is_shared(device, chunk, search, owned)
 
-        is_used, goes_on = np.zeros(cells + 1, np.bool_), np.zeros(cells + 1, np.bool_)  # the last for no set
+        # the last is for no set
+        is_used, goes_on = (device.give(device.full(cells + 1, False, np.bool_)) for _ in range(2))
         is_used[root[owned[order]]] = True
         is_used[others[:, 1]] = True
         goes_on[root[is_shared]] = True
         used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.least)))
-        number = np.full(cells + 1, -1, np.int32)
-        number[used] = np.arange(len(used), dtype=np.int32)
+        number = device.give(device.full(cells + 1, -1, np.int32))
+        number[used] = device.count_up(len(used))
 
-        set_of, core = np.empty(n, np.int32), np.empty(n, np.bool_)
+        set_of, core = np.empty_like(root), np.empty_like(is_core)
         set_of[order], core[order] = number[root], is_core
         place = np.cumsum(owned) - 1  # among the own points
         others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
         shared = np.flatnonzero(is_shared & (number[root] >= 0))
-        sets = Sets(chunk.columns["X"][:0], chunk.ids[owned], set_of[owned], core[owned], others)
-        members = chunk.ids[order[shared]], number[root[shared]].astype(np.int64)
-        return sets, Fragments(chunk.ids[first[used]], size[used].astype(np.int64), *members)
+        sets = Sets(chunk.ids[owned], set_of[owned], core[owned], others)
+        up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
+        return sets, Fragments(*[device.to_host(values).astype(np.int64) for values in up])
 
     def _roots(
-        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, is_own: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.int32], NDArray[np.int64]]:
+        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, is_own: Any
+    ) -> tuple[Any, Any, Any]:
         """Return which sorted points are core points, the root of each point's set, and further sets of border points.
 
-        A root is the number of a cell, or that of all cells for none. The last is (m, 2): own points that are within
-        eps of several sets, and the roots of all but the first of these.
+        A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
+        within eps of several sets, and the roots of all but the first of these.
         """
         label = device.full(len(is_own), kernels.NONE, np.int32)
         device.run(kernels.label_core, search.n_cells, search.start, search.stop, parent, label)
-        root = device.to_host(label).copy()
+        root = device.give(label)
         is_core = root != kernels.NONE
-        others = np.empty((0, 2), np.int64)
+        others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
             first, *further = self._near_roots(device, search, parent, len(root))
             root = np.where(is_core, root, first)
@@ -238,29 +239,25 @@ class DbscanPlan:
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
 
-    def _near_roots(
-        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, n: int
-    ) -> list[NDArray[np.int32]]:
+    def _near_roots(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, n: int) -> list[Any]:
         """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
         above = device.full(n, -1, np.int32)
-        found: list[NDArray[np.int32]] = []
+        found: list[Any] = []
         while not found or (found[-1] != kernels.NONE).any():
             label = device.full(n, kernels.NONE, np.int32)
             search.label_border(parent, above, label)
-            found.append(device.to_host(label))
+            found.append(device.give(label))
             above = label  # NONE where there is none: no root is larger
         return found
 
     def _is_shared(self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, owned: Any) -> Any:
         """Return which sorted points other chunks may have as well."""
-        n = len(chunk.ids)
-        if not chunk.region:
-            return np.zeros(n, np.bool_)
-        is_shared = device.empty(n, np.bool_)
-        low, high = _faces(chunk)
-        args = search.positions, search.order, owned, low, high, self.eps * WIDER, is_shared
-        device.run(kernels.mark_shared, n, *args)
-        return device.to_host(is_shared)
+        is_shared = device.full(len(chunk.ids), False, np.bool_)
+        if chunk.region:
+            low, high = _faces(chunk)
+            args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
+            device.run(kernels.mark_shared, len(chunk.ids), *args)
+        return device.give(is_shared)
 
 
 def _faces(chunk: Chunk) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
-from daskclust.core.engine import Lazy, balanced_partition, run_in_memory
+from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
+from daskclust.core.lazy import balanced_partition
 from daskclust.core.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 
@@ -62,7 +63,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     References
     ----------
     .. [1] T. Čelko, F. Mráz, B. Bergmann, P. Mánek, Parallel CPU- and GPU-based connected component algorithms for
-       event building for hybrid pixel detectors, 2025.
+       event building for hybrid pixel detectors, 2025, https://doi.org/10.48550/arXiv.2412.11809
 
     Examples
     --------

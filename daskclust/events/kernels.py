@@ -389,3 +389,9 @@ def survey_hit(i, hits, facts):
         facts[DESCENTS] = 1
     if hits.toa[i] - hits.toa[i] != 0:
         facts[BAD] = 1
+
+
+@kernel
+def find_first(i, labels, firsts):
+    """Lower the first hit of hit i's cluster to i."""
+    atomic_min(firsts, labels[i], i)

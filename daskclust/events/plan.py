@@ -21,10 +21,24 @@ from daskclust.core.merge import Passage, PassageSlice, merge_passages
 from daskclust.core.partition import Chunk
 from daskclust.core.unionfind import flatten, start
 from daskclust.events import kernels, numbering
+from daskclust.events.borders import (
+    NO_IDS,
+    NOTHING,
+    Ids,
+    Open,
+    Sorted,
+    distinct_pairs,
+    first_hits,
+    ids_in_time,
+    ids_on_host,
+    on_host,
+    one_after_the_other,
+    part_of,
+    place_of,
+    time_of,
+)
 from daskclust.events.kernels import Hits, Matrix
 from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
-
-Ids = NDArray[np.int64]
 
 RULES: dict[str, Body] = {
     "local": kernels.near_hit,
@@ -33,38 +47,14 @@ RULES: dict[str, Body] = {
 }
 
 
-class Sorted(NamedTuple):
-    """Hits of a chunk in the order of time, and their clusters where these do not depend on other chunks."""
-
-    chunk: Chunk
-    order: Any  # (n,) place of each sorted hit in the chunk; None where the chunk is sorted
-    hits: Hits
-    labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk; None for a rule that needs a chain
-    n_clusters: int
-    firsts: Any = None  # (n_clusters,) first hit of each, on the host; None in memory
-
-
-class Open(NamedTuple):
-    """Hits that later chunks may touch, in the order of time, on the host."""
-
-    hits: Hits
-    root: Ids  # (k,) id of the first hit of each one's cluster, as far as the chunks before know it
-    latest: float  # time of the latest hit of all chunks before
-
-
 class Clusters(NamedTuple):
-    """A chunk's clusters, to be numbered; its hits are not needed any more."""
+    """A chunk's clusters, to be numbered, on the device of its hits, which are not needed any more."""
 
     ids: Any  # (n,) where each hit stands in the data set
-    like: Any  # an empty array of the chunk's class
     order: Any
     labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk
-    is_kept: NDArray[np.bool_]  # (c,) whether a cluster that is not shared has enough hits
-    shared: Ids  # (k,) clusters that other chunks may have hits of
-
-
-_NO_IDS = np.empty(0, np.int64)
-NOTHING = Open(Hits(_NO_IDS, _NO_IDS, _NO_IDS, np.empty(0)), _NO_IDS, -np.inf)
+    is_kept: Any  # (c,) whether a cluster that is not shared has enough hits
+    shared: Any  # (k,) clusters that other chunks may have hits of
 
 
 @dataclass(frozen=True)
@@ -108,24 +98,25 @@ class EventPlan:
         count = self._cluster(device, hits, facts, labels)
         if chunk.ids is None:
             return Sorted(chunk, order, hits, labels, self._drop_small(device, labels, count))
-        return Sorted(chunk, order, hits, labels, count, _firsts(device.to_host(labels)))
+        return Sorted(chunk, order, hits, labels, count, first_hits(device, labels, count))
 
     def carry(self, measures: Sorted, before: Open | None) -> Open:
         """Return the open hits after a chunk, from those before it."""
         before = before or NOTHING
-        hits = _on_host(measures)
-        if len(hits.toa) == 0:
+        if len(measures.hits.toa) == 0:
             return before
-        self._check_sequence(measures, hits, before)
+        self._check_sequence(measures, before)
+        latest = time_of(measures, -1)
         if self.variant != "local":
-            joined, roots, ids = self._replay(before, hits, _sorted_ids(measures))
+            joined, roots, ids = self._replay(before, on_host(measures), ids_on_host(measures))
             still = self._is_open(joined, roots)
-            return Open(_part(joined, still), ids[roots[still]], float(hits.toa[-1]))
-        labels = device_of(measures.chunk.columns["toa"]).to_host(measures.labels)
-        since, late = self._recent(before.hits.toa, hits.toa[-1]), self._recent(hits.toa, hits.toa[-1])
-        root = _sorted_ids(measures)[measures.firsts[labels[late]]]
-        both = _join(_part(before.hits, since), _part(hits, late))
-        return Open(both, np.concatenate([before.root[since], root]), float(hits.toa[-1]))
+            return Open(part_of(joined, still), ids[roots[still]], latest)
+        device = device_of(measures.chunk.columns["toa"])
+        late = slice(place_of(measures, np.nextafter(latest - self.dt_max, -np.inf)), None)
+        root = ids_in_time(measures)[measures.firsts[device.give(measures.labels)[late]]]
+        since = slice(int(np.searchsorted(before.hits.toa, np.nextafter(latest - self.dt_max, -np.inf))), None)
+        both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
+        return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
 
     def local(self, measures: Sorted, before: Open | None = None) -> tuple[Any, Passage | None]:
         """Return the chunk's clusters and its frontier: edges to clusters of chunks before it, and the open ones."""
@@ -133,28 +124,37 @@ class EventPlan:
             return measures, None
         before = before or NOTHING
         device = device_of(measures.chunk.columns["toa"])
-        hits, like = _on_host(measures), device.give(device.empty(0, np.float64))
-        ids = _sorted_ids(measures)
-        if len(hits.toa) == 0:
-            none = np.empty(0, np.int64)
-            return Clusters(measures.chunk.ids, like, None, none, none > 0, none), NO_PASSAGE
-        self._check_sequence(measures, hits, before)
+        if len(measures.hits.toa) == 0:
+            none = device.count_up(0)
+            return Clusters(measures.chunk.ids, None, none, none > 0, none), NO_PASSAGE
+        self._check_sequence(measures, before)
         if self.variant == "local":
-            labels, firsts = device.to_host(measures.labels), measures.firsts
-            open_now = np.unique(labels[self._recent(hits.toa, hits.toa[-1])])
-            edges = self._edges(before, hits, ids, labels, firsts)
+            labels, firsts = device.give(measures.labels), measures.firsts
+            late = place_of(measures, np.nextafter(time_of(measures, -1) - self.dt_max, -np.inf))
+            open_now, edges = np.unique(labels[late:]), self._edges(measures, before)
         else:
-            labels, firsts, open_now, edges = self._split_replay(before, hits, ids)
-        sizes = np.ones(len(firsts), np.int64)  # all that matters where every size is large enough
+            replayed = self._split_replay(before, on_host(measures), ids_on_host(measures))
+            labels, firsts, open_now = (device.give(device.from_host(part)) for part in replayed[:3])
+            edges = replayed[3]
+        return self._clusters(device, measures, labels, firsts, open_now, edges)
+
+    def _clusters(
+        self, device: Host | Cuda, measures: Sorted, labels: Any, firsts: Any, open_now: Any, edges: Ids
+    ) -> tuple[Clusters, Passage]:
+        """Return the chunk's clusters, and of those that are shared what goes up."""
+        first_ids = ids_in_time(measures)[firsts]
+        sizes = 1 + 0 * firsts  # all that matters where every size is large enough
         if self.min_hits > 1:
             sizes = np.bincount(labels, minlength=len(firsts))
-        linked = np.flatnonzero(np.isin(ids[firsts], edges)) if len(edges) else open_now[:0]
-        shared = np.union1d(open_now, linked)
-        is_kept = sizes >= self.min_hits
-        is_kept[shared] = False
-        kept_before = np.cumsum(is_kept)[shared]
-        passage = Passage(int(is_kept.sum()), ids[firsts[shared]], kept_before, sizes[shared], edges)
-        return Clusters(measures.chunk.ids, like, measures.order, labels, is_kept, shared), passage
+        is_shared = firsts < 0
+        is_shared[open_now] = True
+        if len(edges):
+            is_shared |= np.isin(first_ids, device.give(device.from_host(edges)))
+        shared = np.flatnonzero(is_shared)
+        is_kept = (sizes >= self.min_hits) & ~is_shared
+        ids, before, their_sizes = map(device.to_host, (first_ids[shared], np.cumsum(is_kept)[shared], sizes[shared]))
+        passage = Passage(int(is_kept.sum()), ids, before, their_sizes, edges)
+        return Clusters(measures.chunk.ids, measures.order, labels, is_kept, shared), passage
 
     def merge(self, frontiers: list[Passage]) -> list[PassageSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
@@ -170,11 +170,12 @@ class EventPlan:
             device = device_of(local.chunk.columns["toa"])
             labels = numbering.in_given_order(device, local.labels, local.order)
             return {"labels": device.give(labels), "n_clusters": local.n_clusters}
-        device, contributes = device_of(local.like), local.is_kept.copy()
-        contributes[local.shared] = merged.is_counted
+        device, contributes = device_of(local.ids), local.is_kept.copy()
+        numbers, is_counted = (device.give(device.from_host(values)) for values in (merged.numbers, merged.is_counted))
+        contributes[local.shared] = is_counted
         table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
-        table[local.shared] = merged.numbers
-        labels = device.from_host(table[local.labels])
+        table[local.shared] = numbers
+        labels = device.argument(table[local.labels])
         return {"labels": device.give(numbering.in_given_order(device, labels, local.order))}
 
     # ------------------------------------------------------------------------------------------------------- its steps
@@ -274,10 +275,11 @@ class EventPlan:
         return int(device.to_host(large[count - 1 : count])[0])
 
     # ----------------------------------------------------------------------------------------------- borders of chunks
-    def _check_sequence(self, measures: Sorted, hits: Hits, before: Open) -> None:
-        if hits.toa[0] < before.latest:
+    def _check_sequence(self, measures: Sorted, before: Open) -> None:
+        earliest = time_of(measures, 0)
+        if earliest < before.latest:
             raise ValueError(
-                f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at toa {hits.toa[0]}, earlier than "
+                f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at toa {earliest}, earlier than "
                 f'{before.latest} in a chunk before it; partition="windows" divides the hits anew by time'
             )
 
@@ -292,23 +294,20 @@ class EventPlan:
         flatten.run(n, parent)
         return parent
 
-    def _edges(self, before: Open, hits: Hits, ids: Ids, labels: Any, firsts: Ids) -> Ids:
+    def _edges(self, measures: Sorted, before: Open) -> Ids:
         """Return pairs of roots of clusters that the chunk's first hits join, local rule."""
         if len(before.hits.toa) == 0:
-            return np.empty((0, 2), np.int64)
-        early = np.searchsorted(hits.toa, np.nextafter(before.latest + self.dt_max, np.inf), side="right")
-        both = _join(before.hits, _part(hits, slice(early)))
-        known = np.concatenate([before.root, ids[firsts[labels[:early]]]])
-        return _pairs(known, self._in_order(both))
+            return NO_IDS.reshape(0, 2)
+        device = device_of(measures.chunk.columns["toa"])
+        early = slice(place_of(measures, np.nextafter(before.latest + self.dt_max, np.inf), "right"))
+        root = ids_in_time(measures)[measures.firsts[device.give(measures.labels)[early]]]
+        both = one_after_the_other(before.hits, on_host(measures, early))
+        return distinct_pairs(np.concatenate([before.root, device.to_host(root)]), self._in_order(both))
 
     def _replay(self, before: Open, hits: Hits, ids: Ids) -> tuple[Hits, NDArray[np.int32], Ids]:
         """Cluster the open hits and a chunk's together; return all, the first of each one's cluster, and roots' ids."""
-        both = _join(before.hits, hits)
+        both = one_after_the_other(before.hits, hits)
         return both, self._in_order(both), np.concatenate([before.root, ids])
-
-    def _recent(self, toa: Any, latest: float) -> slice:
-        """Return the hits that are at most dt_max before `latest`, and perhaps a few more, which do no harm."""
-        return slice(int(np.searchsorted(toa, np.nextafter(latest - self.dt_max, -np.inf))), None)
 
     def _is_open(self, hits: Hits, roots: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return whether each hit is of a cluster that a hit to come may join."""
@@ -329,10 +328,10 @@ class EventPlan:
         open_now = np.unique(labels[self._is_open(joined, roots)[carried:]])
         from_before = own_root < carried
         edges = np.stack([ids[firsts[from_before]], known[own_root[from_before]]], axis=1)
-        return labels, firsts, open_now, np.concatenate([edges, _pairs(known[:carried], roots[:carried])])
+        return labels, firsts, open_now, np.concatenate([edges, distinct_pairs(known[:carried], roots[:carried])])
 
 
-NO_PASSAGE = Passage(0, _NO_IDS, _NO_IDS, _NO_IDS, _NO_IDS.reshape(0, 2))
+NO_PASSAGE = Passage(0, NO_IDS, NO_IDS, NO_IDS, NO_IDS.reshape(0, 2))
 
 
 # ---------------------------------------------------------------------------------------------------- a chunk's columns
@@ -357,39 +356,3 @@ def _whole(chunk: Chunk, name: str) -> Any:
         number = row if chunk.ids is None else int(chunk.ids[row])
         raise ValueError(f"{name} must be whole numbers (pixels), got {name}[{number}] = {host[row]}")
     return on_device_of(values, host.astype(np.int32))
-
-
-# ----------------------------------------------------------------------------------------------- open hits, on the host
-def _on_host(measures: Sorted) -> Hits:
-    device = device_of(measures.chunk.columns["toa"])
-    return Hits(*[device.to_host(values) for values in measures.hits])
-
-
-def _sorted_ids(measures: Sorted) -> Ids:
-    """Return the global ids of a chunk's hits in the order of time."""
-    ids = np.asarray(measures.chunk.ids)
-    if measures.order is None:
-        return ids
-    return np.asarray(ids[device_of(measures.chunk.columns["toa"]).to_host(measures.order)])
-
-
-def _firsts(labels: Ids) -> Ids:
-    """Return the first hit of each cluster; clusters are numbered by it."""
-    return np.flatnonzero(np.diff(np.maximum.accumulate(labels), prepend=-1))
-
-
-def _part(hits: Hits, places: Any) -> Hits:
-    return Hits(*[values[places] if len(values) else values for values in hits])
-
-
-def _join(a: Hits, b: Hits) -> Hits:
-    """Return the hits of both, one after the other."""
-    if len(a.toa) == 0:
-        return b
-    return Hits(*[np.concatenate(pair) for pair in zip(a, b, strict=True)])
-
-
-def _pairs(known: Ids, roots: NDArray[np.int32]) -> Ids:
-    """Return the distinct pairs of ids that fell together: of each hit's cluster, and of its root's."""
-    pairs = np.stack([known, known[roots]], axis=1)
-    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)

@@ -71,10 +71,18 @@ class Counters:
 
 
 class Batch(NamedTuple):
-    """What one round puts out."""
+    """What one round puts out.
 
-    clusters: xr.Dataset  # along ``cluster``, numbered on from the batch before
-    hits: xr.Dataset  # along ``hit``, with ``label``
+    Attributes
+    ----------
+    clusters : xarray.Dataset
+        Along ``cluster``, numbered on from the batch before.
+    hits : xarray.Dataset
+        Along ``hit``, with ``label``.
+    """
+
+    clusters: xr.Dataset
+    hits: xr.Dataset
 
 
 class EventStream:
@@ -163,7 +171,13 @@ class EventStream:
             yield self._table(found)[0]
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the tables of clusters with their hits."""
+        """Yield the tables of clusters with their hits.
+
+        Yields
+        ------
+        Batch
+            What one round puts out, final.
+        """
         for found in self._found():
             table, labels = self._table(found)
             goes = np.ones(len(labels), np.bool_)

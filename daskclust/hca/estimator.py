@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
-from daskclust.core.engine import Lazy, beside_points, count_values, gather_in_memory, map_points, map_rows, whole
+from daskclust.core.engine import Lazy, gather_in_memory
 from daskclust.core.inputs import chunked_as, on_device_of, plain, split_points
+from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.partition import Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, pack_groups, rule_of

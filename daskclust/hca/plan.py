@@ -81,7 +81,7 @@ class HcaPlan:
         """Merge the points of each apriori cluster, level by level."""
         X, apriori = measures.columns["X"], measures.columns.get("apriori")
         device = device_of(X)
-        ids = np.arange(len(X)) if measures.ids is None else measures.ids
+        ids = np.arange(len(X)) if measures.ids is None else device.to_host(measures.ids)
         _check_coordinates(device, device.argument(X), ids)
         points = device.cast(X, np.float64)
         if isinstance(points, np.ndarray):  # all kernels would be compiled a second time for what is read-only

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import resource
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -20,6 +23,8 @@ from .schema import Naming, Table
 
 # The filters of HDF5 make less than this out of one byte; what claims more was never written.
 _MOST_EXPANSION = 2000
+# Bytes of a file beside its data: headers and attributes.
+_OVERHEAD = 1 << 15
 
 
 def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) -> Table:
@@ -218,7 +223,10 @@ def write_hdf5(
     ------
     ImportError
         Without h5py.
+    OSError
+        Where there is no space for the file.
     """
+    _check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
         columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
@@ -229,3 +237,14 @@ def write_hdf5(
             start, stop = stop, stop + len(next(iter(block.values())))
             for name, values in block.items():
                 columns[name][start:stop] = values
+
+
+def _check_space(stream: BinaryIO, size: int) -> None:
+    """Refuse to begin a file of `size` bytes of data for which there is no space: HDF5 crashes where a write fails."""
+    needed = size + _OVERHEAD
+    disk = os.statvfs(stream.name)
+    if disk.f_bavail * disk.f_frsize < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))

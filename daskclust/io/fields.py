@@ -73,7 +73,18 @@ class Field:
     marks: tuple[str, ...] = ()
 
     def find(self, name: str) -> Variable | None:
-        """Return the variable with exactly this name, or None."""
+        """Return the variable of a name.
+
+        Parameters
+        ----------
+        name : str
+            Its name, no alias.
+
+        Returns
+        -------
+        Variable or None
+            None where the field has no such variable.
+        """
         return next((v for v in self.variables if v.name == name), None)
 
 

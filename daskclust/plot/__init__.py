@@ -1,16 +1,17 @@
 """Pictures of clusterings: HoloViews elements for bokeh and matplotlib.
 
 In a notebook call ``holoviews.extension("bokeh")`` (or ``"matplotlib"``) once, as for any other HoloViews element.
-Clusters have the colours of Paul Tol's muted scheme, which people with any colour vision can tell apart; amounts have
-those of viridis.
+Clusters have nine colours that people with any colour vision can tell apart, noise is grey, and amounts have the
+colours of viridis. bokeh draws without a ground, to be read in light and in dark notebooks; matplotlib draws for paper.
 """
 
 from __future__ import annotations
 
-from daskclust.plot._cells import channel_medians, ellipse_grid, ellipses
+from daskclust.plot._cells import ellipse_grid, ellipses
 from daskclust.plot._clusters import clusters, layers
 from daskclust.plot._decision import RHO, decision
 from daskclust.plot._halos import halo_circles, mass_function, projected_density
+from daskclust.plot._medians import channel_medians
 from daskclust.plot._pixels import event_display, hit_map
 from daskclust.plot._save import save
 from daskclust.plot._spectra import cluster_sizes, energy_spectrum, size_spectrum, tof_spectrum, tot_spectrum

@@ -11,20 +11,12 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import (
-    FEW,
-    MOST_GLYPHS,
-    NOISE_COLOR,
-    cloud,
-    framed,
-    hv,
-    labelled,
-    segments,
-    shaded,
-    with_options,
-)
+from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
+from daskclust.plot._look import INK, hv, panel, side_by_side
 
 Array = npt.NDArray[Any]
+
+_STRIP = 2  # what is longer by this factor fills the frame, whatever the scales
 
 
 def clusters(
@@ -34,14 +26,14 @@ def clusters(
     *,
     layer: int | None = None,
     links: bool = False,
-    seeds: bool = True,
+    seeds: bool | None = None,
 ) -> hv.Overlay:
     """Draw points in the colour of their cluster, noise in grey below all others.
 
     Parameters
     ----------
     result : xarray.Dataset
-        As of ``ds.clust.clue``: coordinates and ``label``; ``is_seed`` and ``nearest_higher`` where they are drawn.
+        As of ``ds.clust``: coordinates and ``label``; of ``ds.clust.clue``, ``is_seed`` and ``nearest_higher``, too.
     x, y : str
         Variables for the axes.
     layer : int, optional
@@ -49,15 +41,15 @@ def clusters(
     links : bool, default False
         Draw a line from each follower to its nearest higher. Across the seam of a periodic axis it leaves the
         picture.
-    seeds : bool, default True
-        Draw seeds as stars.
+    seeds : bool, optional
+        Draw seeds as stars. Default: where `result` has them.
 
     Returns
     -------
     holoviews.Overlay
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
-        and seeds if they are more than 10 000 (`holoviews.Image` of counts), and links if they are more than 100 000.
+        seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
 
     Raises
     ------
@@ -76,6 +68,7 @@ def clusters(
     >>> {element.label: len(element) for element in clusters(result).values()}
     {'noise': 10, 'member': 90, 'seed': 8}
     """
+    seeds = "is_seed" in result.variables if seeds is None else seeds
     drawn = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
     return _draw(drawn, x, y, layer, links=links, seeds=seeds)
 
@@ -87,8 +80,8 @@ def layers(
     y: str = "y",
     *,
     links: bool = False,
-    seeds: bool = True,
-    columns: int = 4,
+    seeds: bool | None = None,
+    columns: int = 3,
     slider: bool = False,
 ) -> hv.NdLayout | hv.HoloMap:
     """Draw several layers side by side, or one at a time with a slider.
@@ -101,7 +94,7 @@ def layers(
         Which ones. Default: with a slider all, else up to 12, evenly spaced among those that have points.
     x, y, links, seeds
         As for `clusters`.
-    columns : int, default 4
+    columns : int, default 3
         Pictures in a row.
     slider : bool, default False
         Return a HoloMap, which HoloViews shows with a slider.
@@ -109,7 +102,7 @@ def layers(
     Returns
     -------
     holoviews.NdLayout or holoviews.HoloMap
-        Of what `clusters` returns, by layer.
+        Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
 
     Raises
     ------
@@ -124,6 +117,7 @@ def layers(
     >>> layers(result, [0, 2]).keys()
     [0, 2]
     """
+    seeds = "is_seed" in result.variables if seeds is None else seeds
     result = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:
         there = np.unique(result["layer"].values)
@@ -132,19 +126,12 @@ def layers(
     numbers = [int(each) for each in layers]
     if not numbers:
         raise ValueError("there are no layers to draw; the Dataset has no points, or layers= is empty")
+    pixels = pixels_for(int(np.isin(result["layer"].values, numbers).sum()), len(numbers))
+    how: dict[str, Any] = {"links": links, "seeds": seeds, "pixels": pixels}
     if slider:
-        frames = {each: _draw(result, x, y, each, links=links, seeds=seeds) for each in numbers}
-        return hv.HoloMap(frames, kdims=["layer"])
-    small = {"bokeh": {"frame_width": 220, "frame_height": 220}, "matplotlib": {"fig_inches": 3}}
-    panels = {
-        each: with_options(
-            _draw(result, x, y, each, links=links, seeds=seeds, size=2.5),
-            small,
-            both={"title": f"layer {each}", "show_legend": False},
-        )
-        for each in numbers
-    }
-    return hv.NdLayout(panels, kdims=["layer"]).cols(columns)
+        return hv.HoloMap({each: _draw(result, x, y, each, **how) for each in numbers}, kdims=["layer"])
+    panels = {each: panel(_draw(result, x, y, each, **how, size=2.5), f"layer {each}") for each in numbers}
+    return side_by_side(hv.NdLayout(panels, kdims=["layer"]), columns)
 
 
 def _loaded(result: xr.Dataset, x: str, y: str, *, layer: bool, links: bool, seeds: bool) -> xr.Dataset:
@@ -155,43 +142,48 @@ def _loaded(result: xr.Dataset, x: str, y: str, *, layer: bool, links: bool, see
 
 
 def _draw(
-    result: xr.Dataset, x: str, y: str, layer: int | None, *, links: bool, seeds: bool, size: float | None = None
+    result: xr.Dataset,
+    x: str,
+    y: str,
+    layer: int | None,
+    *,
+    links: bool,
+    seeds: bool,
+    pixels: int | None = None,
+    size: float | None = None,
 ) -> hv.Overlay:
     """Draw one layer, or all; links need the indices of all points, so the layer is cut out here."""
     chosen = np.arange(result["label"].size) if layer is None else np.flatnonzero(result["layer"].values == layer)
     xs, ys, labels = (result[name].values[chosen] for name in (x, y, "label"))
+    pixels = pixels_for(len(chosen)) if pixels is None else pixels
+    size = size or point_size(len(chosen))
     kdims = [dimension(result[x], x), dimension(result[y], y)]
-    size = size or (5.0 if len(chosen) < 2_000 else 3.5 if len(chosen) < 20_000 else 2.0)
-    raster = len(chosen) > MOST_GLYPHS
-    is_noise = labels == NOISE
     vdims = [name for name in ("label", "energy", "density") if name in result]
     dims = [*kdims, *(dimension(result[name], name) for name in vdims)]
-
-    def some(which: npt.NDArray[np.bool_]) -> tuple[tuple[Array, Array], dict[str, Array]]:
-        return (xs[which], ys[which]), {name: result[name].values[chosen][which] for name in vdims}
-
-    xy, _ = some(is_noise)
-    elements = cloud(xy, kdims, "noise", NOISE_COLOR, "circle", 0.6 * size, raster=raster and len(xy[0]) > FEW)
-    if links:
-        elements.append(_links(result, chosen, (x, y), kdims))
-    xy, columns = some(~is_noise)
-    if raster and len(xy[0]):
-        elements.append(shaded(xy, columns["label"], kdims, "member"))
-    else:
-        elements.append(labelled(xy, columns, dims, "member", "circle", size))
+    columns = {name: result[name].values[chosen] for name in vdims}
+    noise, member = by_cluster((xs, ys), columns, dims, size, pixels)
+    elements = [*noise, *([_links(result, chosen, (x, y), kdims, pixels)] if links else []), member]
     if seeds:
-        xy, columns = some(result["is_seed"].values[chosen].astype(bool))
-        if raster and len(xy[0]) > FEW:
-            elements += cloud(xy, kdims, "seed", "#000000", "star", size + 5, raster=True)
-        else:
-            elements.append(labelled(xy, columns, dims, "seed", "star", size + 5))
+        which = result["is_seed"].values[chosen].astype(bool)
+        columns = {name: values[which] for name, values in columns.items()}
+        elements += _seeds((xs[which], ys[which]), columns, dims, size + 5.0, pixels)
+    is_noise = labels == NOISE
     count = len(np.unique(labels[~is_noise]))
     title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise"
     title = title if layer is None else f"layer {layer}: {title}"
-    return framed(elements, kdims, title, aspect=_aspect(result, (x, y), (xs, ys)))
+    return overlay(elements, kdims, title, aspect=_aspect(result, (x, y), (xs, ys)))
 
 
-def _links(result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, str], kdims: list[Any]) -> Any:
+def _seeds(xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int) -> list[Any]:
+    """Return stars, or where they would hide each other how many there are."""
+    if not is_few(len(xy[0]), pixels):
+        return cloud(xy, dims[:2], "seed", INK, "star", size, raster=True, pixels=(pixels, pixels))
+    return [labelled(xy, columns, dims, "seed", "star", size)]
+
+
+def _links(
+    result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, str], kdims: list[Any], pixels: int
+) -> Any:
     """Return lines from followers to their nearest higher."""
     nearest = result["nearest_higher"].values[chosen]
     linked = (nearest >= 0) & (result["label"].values[chosen] != NOISE) & ~result["is_seed"].values[chosen].astype(bool)
@@ -202,7 +194,7 @@ def _links(result: xr.Dataset, chosen: npt.NDArray[np.int64], axes: tuple[str, s
         period = _period(result, name)
         starts.append(here)
         stops.append(here + (step - period * np.round(step / period) if period else step))
-    return segments((starts[0], starts[1]), (stops[0], stops[1]), kdims, "link")
+    return segments((starts[0], starts[1]), (stops[0], stops[1]), kdims, "link", pixels)
 
 
 def _period(result: xr.Dataset, name: str) -> float:
@@ -216,5 +208,5 @@ def _aspect(result: xr.Dataset, axes: tuple[str, str], values: tuple[Array, Arra
     """Return height by width where a unit should be as long on both axes: the same unit, and no strip; else None."""
     units = [result[name].attrs.get("units") for name in axes]
     width, height = (float(np.ptp(column)) if column.size else 0.0 for column in values)
-    is_equal = units[0] == units[1] and min(width, height) > 0 and max(width, height) < 2 * min(width, height)
+    is_equal = units[0] == units[1] and min(width, height) > 0 and max(width, height) < _STRIP * min(width, height)
     return height / width if is_equal else None

@@ -12,7 +12,8 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, framed, hv, line
+from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, hv, line, overlay
+from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, log_ticks
 
 Array = npt.NDArray[Any]
 
@@ -20,9 +21,9 @@ RHO = "\N{GREEK SMALL LETTER RHO}"
 SEED, OUTLIER, FOLLOWER = "seed", "outlier", "follower"
 
 _KIND_STYLE = {
-    FOLLOWER: ("#7FA6C9", "circle", 3),
-    OUTLIER: ("#8A8A8A", "square", 4),
-    SEED: ("#B2182B", "star", 9),
+    FOLLOWER: (FOLLOWER_COLOR, "circle", 3),
+    OUTLIER: (OUTLIER_COLOR, "square", 4),
+    SEED: (SEED_COLOR, "star", 9),
 }
 
 
@@ -80,18 +81,23 @@ def decision(
     kdims = [dimension(result["density"], f"local density {RHO}"), dimension(result["delta"], "distance to higher δ")]
     elements: list[Any] = []
     if level is not None:
-        elements.append(line((low_x, level), (high_x, level), kdims, "δ = ∞ (no higher in reach)", "#555555 dotted"))
-    frame: dict[str, Any] = {"limits": ((low_x, high_x), (low_y, high_y)), "pixels": (180, 135)}
+        elements.append(line((low_x, level), (high_x, level), kdims, "δ = ∞ (no higher in reach)", f"{INK} dotted"))
+    frame: dict[str, Any] = {
+        "limits": ((low_x, high_x), (low_y, high_y)),
+        "pixels": (120, 90) if logx or logy else (180, 135),  # cells of a mesh take longer than those of an image
+    }
     for kind in (FOLLOWER, OUTLIER, SEED):
         xy = (density[members[kind]], delta[members[kind]])
         raster = len(density) > MOST_GLYPHS and len(xy[0]) > FEW
         elements += cloud(xy, kdims, kind, *_KIND_STYLE[kind], **frame, raster=raster, log=(logx, logy))
     if at_rhoc is not None:
-        elements.append(line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", "#0072B2 solid"))
+        elements.append(line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", f"{COLORS[0]} solid"))
     for value, words, style in _delta_lines(*limits[1:]):
         elements.append(line((low_x, value), (high_x, value), kdims, words, style))
     title = ", ".join(f"{int(members[kind].sum()):,} {kind}s" for kind in (SEED, OUTLIER, FOLLOWER))
-    return framed(elements, kdims, title, xlim=(low_x, high_x), ylim=(low_y, high_y), logx=logx, logy=logy)
+    axes: dict[str, Any] = {"xlim": (low_x, high_x), "ylim": (low_y, high_y), "logx": logx, "logy": logy}
+    ticks = {"xticks": log_ticks(low_x, high_x) if logx else None, "yticks": log_ticks(low_y, high_y) if logy else None}
+    return overlay(elements, kdims, title, **axes, **ticks)
 
 
 def _rhoc_variable(result: xr.Dataset) -> str | None:
@@ -160,6 +166,6 @@ def _axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[f
 def _delta_lines(delta_c: float | None, delta_o: float | None) -> list[tuple[float, str, str]]:
     """Return height, label, and colour with dash of each threshold of distance."""
     if delta_c is not None and delta_c == delta_o:
-        return [(delta_c, f"δc = δo = {delta_c:g}", "#D55E00 solid")]
-    lines = [(delta_c, "δc", "#0072B2 dashed"), (delta_o, "δo", "#D55E00 dashed")]
+        return [(delta_c, f"δc = δo = {delta_c:g}", f"{COLORS[1]} solid")]
+    lines = [(delta_c, "δc", f"{COLORS[0]} dashed"), (delta_o, "δo", f"{COLORS[1]} dashed")]
     return [(value, f"{words} = {value:g}", style) for value, words, style in lines if value is not None]

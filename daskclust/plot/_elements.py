@@ -2,57 +2,61 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-try:
-    import holoviews as hv
-except ImportError as error:
-    raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
+from daskclust.core.labels import NOISE
+from daskclust.plot._look import (
+    ACCENT,
+    COLORS,
+    INK,
+    NOISE_ALPHA,
+    NOISE_COLOR,
+    finished,
+    hv,
+    load_backends,
+    log_ticks,
+    shades,
+    with_options,
+)
 
 __all__ = [
     "COLORS",
     "FEW",
     "MOST_GLYPHS",
     "NOISE_COLOR",
-    "amounts",
+    "by_cluster",
     "cloud",
-    "framed",
     "histogram",
     "hv",
+    "is_few",
     "labelled",
     "line",
     "load_backends",
+    "overlay",
+    "pixels_for",
+    "point_size",
     "segments",
     "shaded",
-    "with_options",
 ]
 
 Array = npt.NDArray[Any]
 Limits = tuple[tuple[float, float], tuple[float, float]]
 
-COLORS = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499")
-"""Colours of clusters, by label modulo their number: Paul Tol's muted scheme."""
-
 MOST_GLYPHS = 100_000
 """A picture of more points than this is rasterized."""
+
+_PIXELS = 360  # of a side of what is rasterized
+_SHARPER = 1.5  # times as many where colours are mixed
 
 FEW = 10_000
 """In a rasterized picture, kinds of no more points than this are still drawn as markers."""
 
-NOISE_COLOR = "#C4C4C4"
-
-_MOST_EDGED = 80  # bars; edges would hide more of them
-
+_POINT = 0.75  # of a pixel, in which bokeh measures, and matplotlib in points
 _MPL_MARKER = {"circle": "o", "square": "s", "star": "*"}
-_BY_LABEL = {
-    "color": hv.dim("label") % len(COLORS),
-    "cmap": list(COLORS),
-    "clim": (-0.5, len(COLORS) - 0.5),
-}
+_EDGE = "#222222"  # of stars among points of the same colour
 
 
 def cloud(
@@ -65,7 +69,7 @@ def cloud(
     *,
     raster: bool = False,
     limits: Limits | None = None,
-    pixels: tuple[int, int] = (360, 360),
+    pixels: tuple[int, int] = (_PIXELS, _PIXELS),
     log: tuple[bool, bool] = (False, False),
 ) -> list[Any]:
     """Return the points of one kind, as markers, or as counts with a point nowhere for the legend."""
@@ -74,8 +78,8 @@ def cloud(
         elements.append(_counts(xy, kdims, label, color, limits or _limits(xy), pixels, log))
         xy = (np.full(1, np.nan), np.full(1, np.nan))
     points = hv.Points(xy, kdims, label=label)
-    edge = "#000000" if marker == "star" else color
-    elements.append(with_options(points, _marker(marker, size, edge), both={"color": color}))
+    both = {"color": color, "alpha": NOISE_ALPHA if color == NOISE_COLOR else 1.0}
+    elements.append(with_options(points, _marker(marker, size, color), both))
     return elements
 
 
@@ -89,16 +93,54 @@ def labelled(
 ) -> Any:
     """Return points in the colours of their clusters; bokeh shows `columns` under the mouse."""
     points = hv.Points((*xy, *columns.values()), dims[:2], dims[2:], label=label)
-    each = _marker(marker, size, "#000000" if marker == "star" else None)
-    each["bokeh"]["tools"] = ["hover"]
-    return with_options(points, each, both=_BY_LABEL | {"show_legend": marker == "star"})
+    is_seed = marker == "star"
+    each = _marker(marker, size, _EDGE if is_seed else None)
+    by_label = hv.dim("label") % len(COLORS)
+    each["bokeh"] |= {"fill_color": by_label, "tools": ["hover"]}
+    each["matplotlib"] |= {"color": by_label}
+    both = {"cmap": list(COLORS), "clim": (-0.5, len(COLORS) - 0.5), "show_legend": is_seed}
+    return with_options(points, each, both)
+
+
+def point_size(n: int) -> float:
+    """Return the size of points, smaller where there are many."""
+    return 5.0 if n < 2_000 else 3.5 if n < 20_000 else 2.0
+
+
+def pixels_for(n: int, pictures: int = 1) -> int:
+    """Return the pixels of a side of what so many points are rasterized to, 0 for markers.
+
+    Several pictures have as many pixels as four, all together, so that a page of them stays small.
+    """
+    return 0 if n <= MOST_GLYPHS else round(_PIXELS * min(1.0, 2.0 / pictures**0.5))
+
+
+def is_few(n: int, pixels: int) -> bool:
+    """Return whether so many points are drawn as markers: with no `pixels` all are, in small pictures less."""
+    return pixels == 0 or n <= FEW * (pixels / _PIXELS) ** 2
+
+
+def by_cluster(
+    xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], size: float, pixels: int
+) -> tuple[list[Any], Any]:
+    """Return points that are noise, in grey, and those that are in a cluster, by its ``columns["label"]``."""
+    labels = columns["label"]
+    is_noise = labels == NOISE
+    grey, coloured = ((xy[0][which], xy[1][which]) for which in (is_noise, ~is_noise))
+    how: dict[str, Any] = {"raster": not is_few(len(grey[0]), pixels), "pixels": (pixels, pixels)}
+    noise = cloud(grey, dims[:2], "noise", NOISE_COLOR, "circle", 0.6 * size, **how)
+    if pixels and len(coloured[0]):
+        return noise, shaded(coloured, labels[~is_noise], dims[:2], "member", pixels)
+    columns = {name: values[~is_noise] for name, values in columns.items()}
+    return noise, labelled(coloured, columns, dims, "member", "circle", size)
 
 
 def _marker(marker: str, size: float, edge: str | None) -> dict[str, dict[str, Any]]:
     width = 0.0 if edge is None else 0.6
+    area = (_POINT * size) ** 2
     return {
         "bokeh": {"marker": marker, "size": size, "line_color": edge, "line_width": width},
-        "matplotlib": {"marker": _MPL_MARKER[marker], "s": size**2, "edgecolors": edge or "none", "linewidth": width},
+        "matplotlib": {"marker": _MPL_MARKER[marker], "s": area, "edgecolors": edge or "none", "linewidth": width},
     }
 
 
@@ -133,10 +175,10 @@ def _counts(
     image = rasterize(
         hv.Points(columns, kdims), dynamic=False, width=width, height=height, x_range=spans[0], y_range=spans[1]
     )
-    number = image.dimension_values(2, flat=False).astype(np.float64)
+    number = image.dimension_values(2, flat=False).astype(np.float32)
     number[number == 0] = np.nan
     vdim = hv.Dimension("points", label=f"points ({label})")
-    both = {"cmap": [_tint(color, share) for share in np.linspace(0.35, 1.0, 32)], "cnorm": "log"}
+    both = {"cmap": shades(color), "cnorm": "log"}
     if not any(log):
         bounds = (spans[0][0], spans[1][0], spans[0][1], spans[1][1])
         picture = hv.Image(number[::-1], bounds=bounds, kdims=kdims, vdims=[vdim], label=label)
@@ -146,13 +188,7 @@ def _counts(
     return with_options(hv.QuadMesh((*edges, number), kdims, [vdim], label=label), {}, both)
 
 
-def _tint(color: str, share: float) -> str:
-    """Return a colour mixed with white."""
-    parts = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
-    return "#" + "".join(f"{round(255 + (part - 255) * share):02x}" for part in parts)
-
-
-def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str) -> Any:
+def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str, pixels: int) -> Any:
     """Return a raster in the mean colour of the clusters' points in each pixel."""
     import datashader
     import pandas as pd
@@ -168,8 +204,8 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str)
         color_key=dict(zip(names, COLORS, strict=True)),
         min_alpha=160,
         dynamic=False,
-        width=700,
-        height=700,
+        width=round(_SHARPER * pixels),
+        height=round(_SHARPER * pixels),
         x_range=limits[0],
         y_range=limits[1],
     )
@@ -177,18 +213,18 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str)
     return with_options(picture, {}, {"show_legend": False})
 
 
-def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str) -> Any:
-    """Return lines from points to points; very many are rasterized."""
+def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str, pixels: int) -> Any:
+    """Return lines from points to points; more than some thousands are rasterized where there are `pixels`."""
     # labels must differ too: HoloViews finds columns by them
     ends = [hv.Dimension(f"{kdim.name}_end", label=f"{kdim.label} (end)", unit=kdim.unit) for kdim in kdims]
     lines = hv.Segments((*starts, *stops), [*kdims, *ends], label=label)
-    if len(lines) > MOST_GLYPHS:
+    if not is_few(len(lines), pixels):
         from holoviews.operation.datashader import rasterize
 
-        image = rasterize(lines, dynamic=False, width=700, height=700).relabel(label)
-        return with_options(image, {}, {"cmap": ["#CCCCCC", "#444444"], "cnorm": "log"})
+        image = rasterize(lines, dynamic=False, width=pixels, height=pixels).relabel(label)
+        return with_options(image, {}, {"cmap": shades(INK), "cnorm": "log"})
     each = {"bokeh": {"line_width": 0.8}, "matplotlib": {"linewidth": 0.6}}
-    return with_options(lines, each, both={"color": "#555555", "alpha": 0.7})
+    return with_options(lines, each, both={"color": INK, "alpha": 0.8})
 
 
 def line(start: tuple[float, float], stop: tuple[float, float], kdims: list[Any], label: str, style: str) -> Any:
@@ -219,60 +255,18 @@ def histogram(
     if per is not None:
         vdim, height = hv.Dimension(what, label=f"{what} per {per[1]}"), number * per[0] / np.diff(edges)
     bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
-    edge = "#FFFFFF" if len(number) <= _MOST_EDGED else COLORS[1]
     each: dict[str, dict[str, Any]] = {
-        "bokeh": {"fill_color": COLORS[1], "line_color": edge, "frame_width": 480, "frame_height": 300},
-        "matplotlib": {"facecolor": COLORS[1], "edgecolor": edge, "fig_inches": (5.5, 3.4), "aspect": "auto"},
+        "bokeh": {"fill_color": ACCENT, "line_color": ACCENT},
+        "matplotlib": {"facecolor": ACCENT, "edgecolor": ACCENT},
     }
-    both: dict[str, Any] = {"logx": log, "title": f"{int(number.sum()):,} {what}{note}"}
+    both: dict[str, Any] = {"logx": log, "xticks": log_ticks(float(edges[0]), float(edges[-1])) if log else None}
     if logy and number.any():  # bars of one are seen, and those of none, whose height has no logarithm, are not
         seen = height[height > 0]
         both |= {"logy": True, "ylim": (0.5 * float(seen.min()), 2.0 * float(seen.max()))}
-    return with_options(bars, each, both=both)
+    return finished(bars, f"{int(number.sum()):,} {what}{note}", height=300, each=each, **both)
 
 
-def amounts(values: Array, log: bool) -> dict[str, Any]:
-    """Return the options for colours by amount, those of viridis."""
-    there = values[values > 0]
-    low = float(there.min(initial=np.inf)) if there.size else 1.0
-    high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
-    return {
-        "cmap": "viridis",
-        "cnorm": "log" if log else "linear",
-        "colorbar": True,
-        "clim": (low if log else 0.0, high),
-    }
-
-
-def framed(elements: list[Any], kdims: list[Any], title: str, *, aspect: float | None = None, **both: Any) -> Any:
-    """Return an overlay with the size, labels and legend that all pictures have.
-
-    With `aspect`, height by width of what is drawn, a unit is as long on both axes, and the longer one has a fixed
-    size.
-    """
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": {"frame_width": 520, "frame_height": 400},
-        "matplotlib": {"fig_inches": (6, 4.4), "aspect": "auto"},
-    }
-    if aspect is not None:
-        each = {
-            "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1},
-            "matplotlib": {"fig_inches": 6, "aspect": "equal"},
-        }
-    words = {"title": title, "xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
-    return with_options(hv.Overlay(elements), each, both={"legend_position": "right"} | words | both)
-
-
-def with_options(element: Any, each: dict[str, dict[str, Any]], both: dict[str, Any]) -> Any:
-    """Return an element with options for both backends."""
-    load_backends()
-    for backend in ("bokeh", "matplotlib"):
-        element = element.opts(backend=backend, **both, **each.get(backend, {}))
-    return element
-
-
-@functools.cache
-def load_backends() -> None:
-    """Make the options of both backends known, as `holoviews.extension` does, without choosing one for a notebook."""
-    import holoviews.plotting.bokeh
-    import holoviews.plotting.mpl  # noqa: F401
+def overlay(elements: list[Any], kdims: list[Any], title: str, **how: Any) -> Any:
+    """Return an overlay with labels of its axes; `how` is as of `finished`."""
+    words = {"xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
+    return finished(hv.Overlay(elements), title, **words, **how)

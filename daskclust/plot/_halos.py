@@ -13,13 +13,14 @@ import xarray as xr
 
 from daskclust.core.arrays import is_dask
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host
-from daskclust.plot._elements import COLORS, amounts, framed, hv, with_options
+from daskclust.plot._elements import overlay
+from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options
 from daskclust.plot._spectra import log_edges
 
 Float = npt.NDArray[np.float64]
 
 _AXES = ("x", "y", "z")
-_CORNERS = 48  # of what is drawn as a circle
+_CORNERS = 32  # of what is drawn as a circle
 _ONE_SIGMA = 0.15865525393145707  # of a normal distribution is below its mean by more than its deviation
 _POWERS = {1: "", 2: "²", 3: "³"}
 
@@ -81,18 +82,13 @@ def projected_density(
     density[~(density > 0)] = np.nan
     options = amounts(density, log=True)
     if not np.isfinite(density).any():  # HoloViews warns of pictures of nothing
-        density, options = np.zeros(density.shape), {"cmap": ["#FFFFFF", "#FFFFFF"], "clim": (0.0, 1.0)}
+        density, options = np.zeros(density.shape), BLANK
     what = counted(ds[axes[0]]) if weight is None else f"{_unit(ds, weight)} of {weight}".removeprefix(" of ")
     vdim = hv.Dimension("density", label=f"{what} per {_power(_unit(ds, axes[0]), 2)}")
     bounds = (limits[0][0], limits[1][0], limits[0][1], limits[1][1])
     image = hv.Image(density[::-1], bounds=bounds, kdims=[dimension(ds[name], name) for name in axes], vdims=[vdim])
-    aspect = spans[1] / spans[0]
-    each = {
-        "bokeh": {"frame_width": round(520 / max(1.0, aspect)), "data_aspect": 1, "tools": ["hover"]},
-        "matplotlib": {"fig_inches": 6, "aspect": "equal"},
-    }
     title = f"{ds[axes[0]].size:,} {counted(ds[axes[0]])}"
-    return with_options(image, each, both={"title": title} | options)
+    return finished(image, title, aspect=spans[1] / spans[0], each={"bokeh": {"tools": ["hover"]}}, **options)
 
 
 def halo_circles(
@@ -101,7 +97,7 @@ def halo_circles(
     *,
     radius: str = "r_max",
     most: int = 1000,
-    color: str = COLORS[6],
+    color: str = MARK,
 ) -> hv.Contours:
     """Draw halos as circles.
 
@@ -148,18 +144,20 @@ def halo_circles(
     angle = 2 * np.pi * np.arange(_CORNERS + 1) / _CORNERS
     circle = np.stack([np.cos(angle), np.sin(angle)])
     told = [name for name in ("cluster", "size", "mass", radius) if name in columns]
+    sides = _sides(table.attrs.get("boxsize"), axes)
     paths = [
         dict(zip(axes, (centre[:, None] + columns[radius][row] * circle).tolist(), strict=True))
         | {name: columns[name][row].item() for name in told}
-        for centre, row in _images(columns, axes, radius, _sides(table.attrs.get("boxsize"), axes))
+        for centre, row in _images(columns, axes, radius, sides)
     ]
     kdims = [dimension(table[name], name) for name in axes]
     lines = hv.Contours(paths, kdims=kdims, vdims=told, label="halos")
     each = {
-        "bokeh": {"line_color": color, "line_width": 1.2, "tools": ["hover"]},
+        "bokeh": {"color": color, "line_width": 1.4, "tools": ["hover"]},
         "matplotlib": {"color": color, "linewidth": 1.0},
     }
-    return with_options(lines, each, both={"show_legend": False})
+    box: dict[str, Any] = {f"{side}lim": (0.0, length) for side, length in zip("xy", sides, strict=True) if length}
+    return finished(lines, f"{len(chosen):,} halos", aspect=1.0, each=each, show_legend=False, **box)
 
 
 def mass_function(
@@ -224,11 +222,16 @@ def mass_function(
     bars = hv.ErrorBars((middle, height, height - low, high - height), kdims[0], [kdims[1], "below", "above"])
     dots = hv.Scatter((middle, height), *kdims)
     each = {"bokeh": {"size": 6}, "matplotlib": {"s": 30}}
-    elements = [with_options(bars, {}, {}), with_options(dots, each, both={"color": COLORS[0]})]
+    ink: dict[str, dict[str, Any]] = {
+        "bokeh": {"line_color": INK, "lower_head": None, "upper_head": None},
+        "matplotlib": {"edgecolor": INK},
+    }
+    elements = [with_options(bars, ink, {}), with_options(dots, each, both={"color": ACCENT})]
     both: dict[str, Any] = {}
     if number.size:
         both = {"logx": True, "logy": True, "ylim": (0.5 * float(low.min()), 2.0 * float(high.max()))}
-    return framed(elements, kdims, f"{positive.size:,} halos{note}", **both)
+        both |= {"xlim": (float(edges[0]), float(edges[-1])), "xticks": log_ticks(float(edges[0]), float(edges[-1]))}
+    return overlay(elements, kdims, f"{positive.size:,} halos{note}", **both)
 
 
 def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
-from daskclust.plot._elements import COLORS, NOISE_COLOR, amounts, hv, with_options
+from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, with_options
 
 Array = npt.NDArray[Any]
 
@@ -90,7 +90,7 @@ def event_display(
         number: _matrix({name: values[mine] for name, values in columns.items()}, frame, color, units)
         for number, mine in _by_chip(columns, ds, chip)
     }
-    return _side_by_side(pictures)
+    return _by_number(pictures)
 
 
 def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
@@ -132,7 +132,7 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
         title = f"{pixel.size:,} hits on {np.count_nonzero(number_of):,} pixels"
         number_of[number_of == 0] = np.nan
         pictures[number] = _image({"hits": number_of}, frame, [hv.Dimension("hits")], amounts(number_of, log), title)
-    return _side_by_side(pictures)
+    return _by_number(pictures)
 
 
 def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[dict[str, Array], xr.Dataset]:
@@ -211,18 +211,15 @@ def _by_chip(
     return [(number, numbers == number) for number in there]
 
 
-def _side_by_side(pictures: dict[int, Any]) -> Any:
+def _by_number(pictures: dict[int, Any]) -> Any:
     """Return pictures by number of the chip, with the same colours for the same amounts; one by itself."""
     if len(pictures) == 1:
         return next(iter(pictures.values()))
     limits = [hv.Store.lookup_options("bokeh", picture, "plot").kwargs["clim"] for picture in pictures.values()]
     low, high = zip(*limits, strict=True)
-    small = {"bokeh": {"frame_width": 260, "frame_height": 260}, "matplotlib": {"fig_inches": 3}}
-    panels = {
-        number: with_options(picture, small, both={"title": f"chip {number}", "clim": (min(low), max(high))})
-        for number, picture in pictures.items()
-    }
-    return hv.NdLayout(panels, kdims=["chip"]).cols(2)
+    same = {"clim": (min(low), max(high))}
+    panels = {number: with_options(panel(each, f"chip {number}"), {}, same) for number, each in pictures.items()}
+    return side_by_side(hv.NdLayout(panels, kdims=["chip"]), 2)
 
 
 def _pixel(x: Array, y: Array, frame: _Frame) -> npt.NDArray[np.int64]:
@@ -286,14 +283,9 @@ def _image(
     left, low, width, height = frame
     if not any(np.isfinite(layer).any() for layer in layers.values()):  # HoloViews warns of pictures of nothing
         layers = {name: np.zeros(layer.shape) for name, layer in layers.items()}
-        options = {"cmap": ["#FFFFFF", "#FFFFFF"], "clim": (0.0, 1.0)}
+        options = BLANK
     bounds = (left - 0.5, low - 0.5, left + width - 0.5, low + height - 0.5)
     stack = [layer.reshape(height, width)[::-1] for layer in layers.values()]
     kdims = [hv.Dimension("x", unit="pixel"), hv.Dimension("y", unit="pixel")]
     image = hv.Image(np.dstack(stack) if len(stack) > 1 else stack[0], bounds=bounds, kdims=kdims, vdims=vdims)
-    aspect = height / width
-    each = {
-        "bokeh": {"frame_width": round(440 / max(1.0, aspect)), "data_aspect": 1, "tools": ["hover"]},
-        "matplotlib": {"fig_inches": 5, "aspect": "equal"},
-    }
-    return with_options(image, each, both={"title": title} | options)
+    return finished(image, title, aspect=height / width, each={"bokeh": {"tools": ["hover"]}}, **options)

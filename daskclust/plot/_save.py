@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from pathlib import Path
 from typing import Any
 
+from daskclust.core.checks import check_positive
 from daskclust.core.files import replacing
-from daskclust.plot._elements import hv, load_backends
+from daskclust.plot._look import hv, load_backends
+
+_BY_MATPLOTLIB = (".png", ".svg", ".pdf")
+_PAGE = "<style>:root {color-scheme: light dark} body {margin: 1em; font-family: sans-serif}</style>"
+"""Pictures have no ground: a page is white or black as the reader has chosen for all pages."""
+
+_ROUNDS = 8  # until the width is right: letters do not grow with the figure
+_LEGEND = 8  # points
 
 
-def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
+def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: float | None = None) -> None:
     """Write a picture to a file, completely or not at all.
 
     Parameters
@@ -20,15 +27,19 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
     element : HoloViews object
         What the functions of this module return, or any other.
     path : str or path
-        ``.html``: interactive, by bokeh, with all that it needs inside, so that it opens offline; ``.png`` or ``.svg``:
-        by matplotlib. A file that exists is replaced.
+        ``.html``: interactive, by bokeh, with all that it needs inside, so that it opens offline; ``.png``, ``.svg`` or
+        ``.pdf``: by matplotlib. A file that exists is replaced.
     dpi : int, default 150
-        Resolution of PNG.
+        Resolution of PNG, and of what is rasterized in the others.
+    width : float, optional
+        Width of the whole picture in inches, such as 3.4 for a column of a paper; letters have the same size at any
+        width. Not for ``.html``.
 
     Raises
     ------
     ValueError
-        For other extensions, and for pictures with a slider in a format that cannot have one.
+        For other extensions, for pictures with a slider in a format that cannot have one, and for a `width` that is
+        not positive, or of HTML.
     OSError
         Where the folder does not exist or cannot be written to.
 
@@ -43,38 +54,86 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150) -> None:
     """
     target = Path(path)
     suffix = target.suffix.lower()
-    if suffix not in (".html", ".png", ".svg"):
-        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: .html, .png, .svg")
+    if suffix not in (".html", *_BY_MATPLOTLIB):
+        raise ValueError(
+            f"unknown extension {suffix!r} of {os.fspath(path)}; known: .html, {', '.join(_BY_MATPLOTLIB)}"
+        )
     has_slider = bool(element.traverse(lambda part: part, [hv.HoloMap]))
     if has_slider and suffix != ".html":
         raise ValueError(f"a picture with a slider cannot be {suffix}; save one frame of it, or .html")
+    if width is not None and suffix == ".html":
+        raise ValueError(f"width={width!r} is for {', '.join(_BY_MATPLOTLIB)}; pictures in .html have a size in pixels")
+    width = width if width is None else check_positive("width", width)
     load_backends()
-    if suffix == ".html":
-        content = _html(element, target.stem, has_slider=has_slider).encode("utf-8")
-    else:
-        content = hv.renderer("matplotlib").instance(dpi=dpi)(element, fmt=suffix[1:])[0]
-        content = content.encode("utf-8") if isinstance(content, str) else content
+    content = _html(element, target.stem) if suffix == ".html" else _on_paper(element, suffix[1:], dpi, width)
     with replacing(target) as stream:
         stream.write(content)
 
 
-def _html(element: Any, title: str, *, has_slider: bool) -> str:
+def _on_paper(element: Any, kind: str, dpi: int, width: float | None) -> bytes:
+    """Return a picture by matplotlib, cut to what is drawn."""
+    from matplotlib import pyplot
+
+    renderer = hv.renderer("matplotlib").instance(dpi=dpi)
+    figure = renderer.get_plot(element).state
+    try:
+        for axes in figure.axes:
+            axes.title.set_wrap(True)
+        if width is not None:
+            _fit(figure, width)
+        stream = io.BytesIO()
+        figure.savefig(stream, format=kind, dpi=dpi, bbox_inches="tight", pad_inches=0.02)
+    finally:
+        pyplot.close(figure)
+    return stream.getvalue()
+
+
+def _fit(figure: Any, width: float) -> None:
+    """Give what is drawn a width in inches; legends go below, where they take no width from a column."""
+    legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
+    for legend in legends:
+        legend.set_visible(False)
+    for _ in range(_ROUNDS):
+        inches = figure.get_size_inches()
+        figure.set_size_inches(inches * max(0.2, 1 + (width - figure.get_tightbbox().width) / inches[0]))
+    for legend in legends:
+        axes, words = legend.axes, [text.get_text() for text in legend.get_texts()]
+        bottom = axes.transAxes.inverted().transform((0.0, axes.get_tightbbox().y0))[1]
+        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, bottom), "ncols": 2, "frameon": False}
+        axes.legend(legend.legend_handles, words, fontsize=_LEGEND, **below)
+
+
+def _html(element: Any, title: str) -> bytes:
     """Return a page without references to other places."""
     from bokeh.core.validation import silence
     from bokeh.core.validation.warnings import FIXED_SIZING_MODE
     from bokeh.embed import file_html
     from bokeh.resources import INLINE
 
+    plot = hv.renderer("bokeh").get_plot(element)
+    model = plot.state if len(plot) == 1 else _with_slider(element, plot)
     silence(FIXED_SIZING_MODE)  # HoloViews gives the size of the frame and not that of the picture: both will do
     try:
-        if not has_slider:
-            return str(file_html(hv.renderer("bokeh").get_plot(element).state, INLINE, title))
-        import panel
-
-        pane: Any = panel.pane.HoloViews
-        page = io.StringIO()
-        pane(element).save(page, embed=True, max_opts=1_000, progress=False, resources=INLINE, title=title)
+        page = str(file_html(model, INLINE, title))
     finally:
         silence(FIXED_SIZING_MODE, False)
-    # icons of the page, which are elsewhere
-    return re.sub(r'<link\b[^>]*\bhref="https?:[^>]*>\s*', "", page.getvalue())
+    return page.replace("<head>", f"<head>{_PAGE}", 1).encode("utf-8")
+
+
+def _with_slider(element: Any, plot: Any) -> Any:
+    """Return all frames below a slider, which shows one of them; it needs no server."""
+    from bokeh.layouts import column
+    from bokeh.models.callbacks import CustomJS
+    from bokeh.models.widgets import Slider
+
+    names = [dimension.name for dimension in plot.dimensions]
+    words = [", ".join(f"{name} {value}" for name, value in zip(names, key, strict=True)) for key in plot.keys]
+    frames = []
+    for key in plot.keys:
+        frame = element.select(selection_specs=[hv.HoloMap], **dict(zip(names, key, strict=True)))
+        frames.append(hv.renderer("bokeh").get_plot(frame).state)
+        frames[-1].visible = len(frames) == 1
+    slider = Slider(start=0, end=len(frames) - 1, value=0, step=1, title=words[0], show_value=False, width=400)
+    code = "frames.forEach((frame, k) => { frame.visible = k == this.value }); this.title = words[this.value]"
+    slider.js_on_change("value", CustomJS(args={"frames": frames, "words": words}, code=code))
+    return column(slider, *frames)

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, in_time_units, without
-from daskclust.plot._elements import histogram, hv
+from daskclust.plot._elements import histogram
+from daskclust.plot._look import hv
 
 Float = npt.NDArray[np.float64]
 

@@ -10,15 +10,17 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.plot._data import check_bins, counted, finite, in_memory, in_time_units
-from daskclust.plot._elements import framed, hv, with_options
+from daskclust.plot._elements import overlay
+from daskclust.plot._look import COLORS, hv, with_options
 
 Float = npt.NDArray[np.float64]
 
-_CURVES = ("#332288", "#CC6677", "#117733")
+_PER = ((1e6, "µs"), (1e3, "ms"))  # how many of them are a second
+_CURVES = (COLORS[0], COLORS[1], COLORS[5])
 
 
 def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
-    """Draw how many hits, clusters, or both come per second, over time.
+    """Draw at which rate hits, clusters, or both come, over time.
 
     Parameters
     ----------
@@ -32,8 +34,9 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     Returns
     -------
     holoviews.Overlay
-        A `holoviews.Curve` of steps for each, labelled by what it counts. Times that are not finite, as of numbers
-        without hits, are left out, and counted in the title.
+        A `holoviews.Curve` of steps for each, labelled by what it counts: the rate in the middle of intervals, and
+        at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
+        in the title.
 
     Raises
     ------
@@ -43,8 +46,8 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     Examples
     --------
     >>> ds = xr.Dataset({"toa": ("hit", [0.0, 10.0, 30.0, 90.0, 100.0], {"units": "ns"})})
-    >>> [round(number) for number in rate(ds, bins=2).get(0).dimension_values("rate")]  # three and two in 50 ns
-    [60000000, 40000000]
+    >>> rate(ds, bins=2).get(0).dimension_values("rate").tolist()  # three and two in 50 ns
+    [60.0, 60.0, 40.0, 40.0]
     """
     if not data:
         raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
@@ -54,22 +57,28 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     high = max((float(each.max()) for each in times if each.size), default=low)
     edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
     shown, unit = in_time_units(edges)
-    kdims = [hv.Dimension("time", unit=unit), hv.Dimension("rate", unit="1/s")]
+    rates = [np.histogram(each, edges)[0] / np.diff(edges) * 1e9 for each in times]  # edges are in ns
+    highest = max(float(each.max()) for each in rates)
+    size, per = next(((size, per) for size, per in _PER if highest >= 2 * size), (1.0, "s"))
+    kdims = [hv.Dimension("time", unit=unit), hv.Dimension("rate", unit=f"1/{per}")]
     logy = logy and any(each.size for each in times)
     words = [counted(ds["toa"]) for ds in data]
     curves = [
-        _steps(shown, np.histogram(each, edges)[0] / (np.diff(edges) * 1e-9), kdims, what, color, logy=logy)
-        for each, what, color in zip(times, words, itertools.cycle(_CURVES), strict=False)
+        _steps(shown, each / size, kdims, what, color, logy=logy)
+        for each, what, color in zip(rates, words, itertools.cycle(_CURVES), strict=False)
     ]
     title = ", ".join(f"{each.size:,} {what}{note}" for each, what, note in zip(times, words, notes, strict=True))
-    limits: dict[str, Any] = {"ylim": (0.0, 1.1 * max(float(curve.range("rate")[1]) or 1.0 for curve in curves))}
-    return framed(curves, kdims, title, logy=logy, **({} if logy else limits))
+    limits: dict[str, Any] = {"xlim": (float(shown[0]), float(shown[-1]))}
+    limits |= {} if logy else {"ylim": (0.0, 1.1 * (highest / size or 1.0))}
+    return overlay(curves, kdims, title, logy=logy, **limits)
 
 
 def _steps(edges: Float, number: Float, kdims: list[hv.Dimension], label: str, color: str, *, logy: bool) -> hv.Curve:
     """Return a line that is level in each interval."""
     number = np.where(number > 0, number, np.nan) if logy else number
-    middle = (edges[1:] + edges[:-1]) / 2
+    # the first and the last interval are drawn from end to end, too
+    middle = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+    number = np.concatenate([number[:1], number, number[-1:]])
     curve = hv.Curve((middle, number), kdims[0], kdims[1], label=label)
     each = {"bokeh": {"line_width": 1.8}, "matplotlib": {"linewidth": 1.5}}
     return with_options(curve, each, both={"color": color, "interpolation": "steps-mid"})

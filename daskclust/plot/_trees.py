@@ -11,13 +11,13 @@ from daskclust.core.labels import NOISE
 from daskclust.core.tree import SEVERAL, Top, check_linkage, condense, leaf_order, node_labels
 from daskclust.metrics import point_height_correlation, point_heights
 from daskclust.plot._data import on_host
-from daskclust.plot._elements import COLORS, MOST_GLYPHS, NOISE_COLOR, cloud, framed, hv, line, with_options
+from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
+from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, hv, with_options
 
 Float = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 Lines = list[tuple[float, float, float, float]]
 
-_TRUNK = "#444444"  # of what holds several clusters
 _STUB = 0.3  # length of the line to what is left out, in leaves
 _MOST_NAMED = 12  # clusters in a legend
 _MOST_TICKS = 60  # leaves with their sizes
@@ -79,7 +79,7 @@ def dendrogram(
     if len(left_out) or not elements:  # an overlay of nothing cannot be drawn
         dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
         each: dict[str, dict[str, Any]] = {"bokeh": {"size": 3.5, "tools": ["hover"]}, "matplotlib": {"s": 8}}
-        elements.append(with_options(dots, each, both={"color": "#8A8A8A", "show_legend": False}))
+        elements.append(with_options(dots, each, both={"color": NOISE_COLOR, "show_legend": False}))
     return _framed(elements, kdims, top, n, left_out)
 
 
@@ -131,13 +131,13 @@ def point_height_scatter(
     limits = [_margins(low, high)] * 2 if is_alike else [_margins(*end) for end in ends]
     size = 4.0 if len(xy[0]) < 2_000 else 2.5 if len(xy[0]) < 20_000 else 1.5
     frame: dict[str, Any] = {"limits": (limits[0], limits[1]), "raster": len(xy[0]) > MOST_GLYPHS}
-    elements = cloud(xy, kdims, "points", COLORS[0], "circle", size, **frame)
+    elements = cloud(xy, kdims, "points", ACCENT, "circle", size, **frame)
     begin, end = max(limits[0][0], limits[1][0]), min(limits[0][1], limits[1][1])
     if end > begin:
-        elements.append(line((begin, begin), (end, end), kdims, "equal heights", "#CC6677 dashed"))
+        elements.append(line((begin, begin), (end, end), kdims, "equal heights", f"{MARK} dashed"))
     title = f"{len(xy[0]):,} points, correlation {correlation:.4f}"
     shape = {"aspect": 1.0} if is_alike else {}
-    return framed(elements, kdims, title, xlim=limits[0], ylim=limits[1], **shape)
+    return overlay(elements, kdims, title, xlim=limits[0], ylim=limits[1], **shape)
 
 
 def _places(top: Top) -> tuple[Float, Float]:
@@ -178,7 +178,7 @@ def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list
     for label, some in merged.items():
         color = COLORS[label % len(COLORS)]
         if label < 0:
-            words, color = ("noise", NOISE_COLOR) if label == NOISE else ("several clusters", _TRUNK)
+            words, color = ("noise", NOISE_COLOR) if label == NOISE else ("several clusters", INK)
         elif named:
             words = f"cluster {label}: {np.count_nonzero(labels == label):,}"
         else:
@@ -199,7 +199,7 @@ def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: I
     highest = max([0.0, *top.linkage[:, 2], *top.noise_heights]) or 1.0
     both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if p <= _LEVEL_TICKS else 90}
     both |= {"xlim": (-0.7, p - 0.3), "ylim": (0.0, 1.05 * highest)}
-    return with_options(framed(elements, kdims, title, **both), {"matplotlib": {"show_frame": True}}, {})
+    return overlay(elements, kdims, title, **both)
 
 
 def _sizes_of(Z: Float, nodes: Ids) -> Ids:

@@ -1,7 +1,9 @@
 """The simulator needs a process of its own, and hands over between its threads too rarely by default."""
 
+import importlib
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +16,12 @@ def simulator():
     sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
     yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture(scope="session")
+def cupy():
+    """A stand-in for CuPy, strict about what is on which side; worker processes find it, too."""
+    folder = str(Path(__file__).parent / "simulated")
+    sys.path.insert(0, folder)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
+    return importlib.import_module("cupy")

@@ -151,22 +151,22 @@ def test_rethreshold_with_a_rhoc_for_each_point():
     ],
     ids=["layers", "blocks", "both"],
 )
-def test_chunks_as_a_worker_treats_them(partition):
+def test_chunks_as_a_worker_treats_them(cupy, partition):
     case = Case(points(), 1.0, 2.0, {"layer": LAYER, "sample_weight": WEIGHT}, {"kernel": "gaussian"})
     plan = case.estimator()._plan((0, 1))
     columns = {"X": case.X, "layer": case.columns["layer"].astype(np.int32), "weight": WEIGHT}
-    columns = {name: cuda.to_device(values) for name, values in columns.items()}
+    columns = {name: cupy.asarray(values) for name, values in columns.items()}
     chunks = partition.split(columns, 0, group=columns["layer"])
     local = [plan.local(plan.measure(chunk)) for chunk in chunks]
     merged = plan.merge([frontier for _, frontier in local])
     wanted = results(case.fit())
     met = np.zeros(len(case.X), int)
     for (mine, _), table in zip(local, merged, strict=True):
-        ids = plan.owned_ids(mine)
+        ids = plan.owned_ids(mine).get()
         met[ids] += 1
         for name, values in plan.finish(mine, table).items():
             assert is_cuda(values)
-            np.testing.assert_array_equal(values.copy_to_host(), wanted[name][ids], err_msg=name, strict=True)
+            np.testing.assert_array_equal(values.get(), wanted[name][ids], err_msg=name, strict=True)
     assert (met == 1).all()
 
 

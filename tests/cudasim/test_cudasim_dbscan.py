@@ -106,21 +106,21 @@ def test_weights_from_the_host():
     ],
     ids=["blocks", "links alone", "weights, periodic", "three axes, periodic"],
 )
-def test_chunks_as_a_worker_treats_them(case, cuts):
+def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
     period = case.period or (0.0,) * case.X.shape[1]
     plan = DbscanPlan(case.eps, case.min_samples, 2 if case.min_samples == 2 else 1, period, case.weight is not None)
-    columns = {"X": cuda.to_device(case.X)}
+    columns = {"X": cupy.asarray(case.X)}
     if case.weight is not None:
-        columns["weight"] = cuda.to_device(case.weight)
+        columns["weight"] = cupy.asarray(case.weight)
     chunks = replace(case.partition(*cuts), halo=plan.halo).split(columns, 0)
     local = [plan.local(plan.measure(chunk)) for chunk in chunks]
     wanted, met = case.answer(), np.zeros(len(case.X), int)
     for (mine, _), merged in zip(local, plan.merge([fragments for _, fragments in local]), strict=True):
-        ids, got = plan.owned_ids(mine), plan.finish(mine, merged)
+        ids, got = plan.owned_ids(mine).get(), plan.finish(mine, merged)
         met[ids] += 1
         assert is_cuda(got["labels"])
-        np.testing.assert_array_equal(got["labels"].copy_to_host(), wanted.labels[ids], strict=True)
-        np.testing.assert_array_equal(got["is_core"].copy_to_host(), wanted.is_core[ids], strict=True)
+        np.testing.assert_array_equal(got["labels"].get(), wanted.labels[ids], strict=True)
+        np.testing.assert_array_equal(got["is_core"].get(), wanted.is_core[ids], strict=True)
     assert (met == 1).all()
     assert wanted.labels.max() > 0
 

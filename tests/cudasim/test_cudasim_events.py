@@ -78,24 +78,24 @@ def test_results_are_not_overwritten_by_the_next_fit():
 # --------------------------------------------------------------------------------------------------- a worker's chunks
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("cuts", [[], [300.3], [100.3, 110.3, 300.3, 5000.0, 6000.0]])
-def test_windows_as_a_worker_treats_them(variant, cuts):
+def test_windows_as_a_worker_treats_them(cupy, variant, cuts):
     """Chunks as the engine makes them of device arrays: local, carry, merge and finish."""
     case = Case(dense(90, 6, ticks=400), 12 * TICK, {"variant": variant, "min_hits": 2})
     case = case.reordered(np.random.default_rng(2).permutation(90))
-    columns = {name: case.hits[name] for name in ("toa", "x", "y", "chip")}
+    columns = {name: cupy.asarray(case.hits[name]) for name in ("toa", "x", "y", "chip")}
     partition = Partition(cuts=(np.array(cuts),), period=(0.0,))
-    chunks = partition.split(on_device(columns), 0, "toa")
+    chunks = partition.split(columns, 0, "toa")
     assert_labels_of_chunks(case, chunks)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_given_chunks(variant):
+def test_given_chunks(cupy, variant):
     case = Case(dense(60, 7, ticks=300), 12 * TICK, {"variant": variant})
     ends = [0, 20, 21, 45, 60]
     chunks = []
     for a, b in itertools.pairwise(ends):
-        columns = {name: case.hits[name][a:b].copy() for name in ("toa", "x", "y", "chip")}
-        chunks.append(Chunk(on_device(columns), np.arange(a, b), as_given=True))
+        columns = {name: cupy.asarray(case.hits[name][a:b]) for name in ("toa", "x", "y", "chip")}
+        chunks.append(Chunk(columns, cupy.arange(a, b), as_given=True))
     assert_labels_of_chunks(case, chunks)
 
 
@@ -112,7 +112,7 @@ def assert_labels_of_chunks(case, chunks):
         ids, part = plan.owned_ids(local), plan.finish(local, mine)["labels"]
         if len(ids):
             assert is_cuda(part)
-            labels[ids] = part.copy_to_host()
+            labels[ids.get()] = part.get()
     np.testing.assert_array_equal(labels, case.answer())
 
 

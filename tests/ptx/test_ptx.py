@@ -77,3 +77,20 @@ def test_sparse_grid_assembles(monkeypatch, tmp_path):
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0)
     assert any(entry[0] != "running_sum" and "place_by_order" in entry[0].__name__ for entry in launched)
     assert check(launched, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_homes_in_a_partition_assemble(monkeypatch, tmp_path, dtype):
+    """What divides the points of a dask array into blocks, on their device."""
+    from daskclust.core import partition
+
+    recorder = make_recorder()
+    X, _ = points(3, dtype)
+    cuts = (np.array([2.0, 6.0]), [np.array([5.0])] * 3)
+    blocks = partition.Partition(cuts=cuts, period=(10.0, 0.0, 0.0), halo=0.5)
+    on_host = blocks.split({"X": X}, 0)
+    monkeypatch.setattr(partition, "device_of", lambda array: recorder)
+    for mine, theirs in zip(blocks.split({"X": X}, 0), on_host, strict=True):
+        np.testing.assert_array_equal(mine.ids, theirs.ids)
+    names = {key[1] for key in check(recorder.launched, tmp_path, monkeypatch)}
+    assert all(name.startswith("find_home") for name in names), names

@@ -28,7 +28,7 @@ OF_ALL |= {"mark_first", "number_cells", "write_labels", "running_sum"}
 OF_CORES = {"gather_core", "label_border"}
 OF_COUNTS = OF_CORES | {"start_population", "spread_population_of", "count_neighbours"}
 OF_WEIGHTS = OF_CORES | {"weigh_neighbours"}
-OF_CHUNKS = {"forget_far", "label_core", "mark_shared"}
+OF_CHUNKS = {"forget_far", "label_core", "mark_shared", "lower_to_set"}
 
 # A row's number is 64 bits, and divided once for each block, not for each point.
 MAY_DIVIDE = ("count_heads", "write_heads", "spread_population_of", "count_neighbours", "weigh_neighbours")

@@ -43,10 +43,11 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, column
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_chunks_launch_nothing_else(recorder, variant):
+def test_chunks(recorder, tmp_path, monkeypatch, variant):
     case = Case(dense(300, 1), 40.0, {"variant": variant, "min_hits": 2})
     case = case.reordered(np.random.default_rng(0).permutation(300))
     partition = Partition(cuts=(np.array([500.3, 1500.3]),), period=(0.0,))
     assert_labels(case.chunked((300,), partition), case.answer())
-    assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | {"running_sum"}
-    assert "survey_hit" in names(recorder.launched)
+    assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | {"running_sum", "find_first"}
+    assert ("find_first" in names(recorder.launched)) == (variant == "local")
+    assert check(recorder.launched, tmp_path, monkeypatch)

@@ -16,14 +16,30 @@ from daskclust.core.tree.linkage import Float, Ids, check_linkage, children_of, 
 
 
 class Top(NamedTuple):
-    """The top of a hierarchy: k clusters, its leaves, and their k - 1 merges, with ids from 0 to 2 k - 2."""
+    """The top of a hierarchy: k clusters, its leaves, and their k - 1 merges, with ids from 0 to 2 k - 2.
 
-    linkage: Float  # (k - 1, 4) of the leaves: a merge's two are in the order of Z, and its size counts leaves
-    nodes: Ids  # (2 k - 1,) id in Z of each leaf, then of each merge
-    sizes: Ids  # (2 k - 1,) number of points of each
-    noise: Ids  # (q,) ids in Z of the small clusters left out
-    branch: Ids  # (q,) leaf or merge that each was merged with
-    noise_heights: Float  # (q,) height of that
+    Attributes
+    ----------
+    linkage : numpy.ndarray of float64, shape (k - 1, 4)
+        SciPy's linkage of the leaves: a merge's two are in the order of Z, and its size counts leaves.
+    nodes : numpy.ndarray of int64, shape (2 k - 1,)
+        Id in Z of each leaf, then of each merge.
+    sizes : numpy.ndarray of int64, shape (2 k - 1,)
+        Number of points of each.
+    noise : numpy.ndarray of int64, shape (q,)
+        Ids in Z of the small clusters left out.
+    branch : numpy.ndarray of int64, shape (q,)
+        Leaf or merge that each of these was merged with.
+    noise_heights : numpy.ndarray of float64, shape (q,)
+        Height of that merge.
+    """
+
+    linkage: Float
+    nodes: Ids
+    sizes: Ids
+    noise: Ids
+    branch: Ids
+    noise_heights: Float
 
 
 def cut(
@@ -158,7 +174,30 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
 
 
 def least_size(min_size: int | float, n: int) -> int:
-    """Return the least number of points of a cluster, of `n`, for a number or a fraction of them."""
+    """Return the least number of points of a cluster for a number or a fraction of them.
+
+    Parameters
+    ----------
+    min_size : int or float
+        A number of points, or a fraction of all between 0 and 1.
+    n : int
+        Number of all points.
+
+    Returns
+    -------
+    int
+        The number, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For a fraction that is not between 0 and 1, and a number below 1.
+
+    Examples
+    --------
+    >>> least_size(0.07, 100), least_size(20, 100)
+    (7, 20)
+    """
     if isinstance(min_size, float | np.floating):
         if not 0 < min_size < 1:
             raise ValueError(f"min_size must be a whole number, or a fraction between 0 and 1, got {min_size!r}")

@@ -1,0 +1,107 @@
+"""Options that several commands share, and what their texts mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+CLUSTERING, READING, OUTPUT, RUNNING = "Clustering", "Reading", "Output", "Running"
+"""Panels of the manual, in this order."""
+
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Which column of the file is which: x=PosX,energy=E; =NAME leaves one out. Or all names in order, x,y,z, "
+        "where the file has none.  \\[default: by name]",
+        rich_help_panel=READING,
+    ),
+]
+Units = Annotated[
+    str | None,
+    typer.Option(
+        help="Units of the columns where the file tells none: x=mm,energy=MeV.  \\[default: those under Reads]",
+        rich_help_panel=READING,
+    ),
+]
+Workers = Annotated[
+    int, typer.Option(help="Processes of a Dask cluster; 0: this process, on all cores.", rich_help_panel=RUNNING)
+]
+Chunks = Annotated[int, typer.Option(help="Points of a chunk, with --workers.", rich_help_panel=RUNNING)]
+Device = Annotated[
+    Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the summary as one JSON document, and nothing else.", rich_help_panel=RUNNING),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show neither progress nor a summary.", rich_help_panel=RUNNING)
+]
+
+
+def names(text: str | None) -> list[str] | None:
+    """Return the names in ``x, y``."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def columns_of(text: str | None) -> Any:
+    """Return what readers take as `columns`: names in order, or the variable for each column of the file."""
+    if text is None or "=" not in text:
+        return names(text)
+    ours = _pairs("--columns", text, "x=PosX,y=PosY")
+    left_out = [name.strip() for mark, _, name in (pair.partition("=") for pair in text.split(",")) if not mark.strip()]
+    return {theirs: name for name, theirs in ours.items()} | dict.fromkeys(left_out)
+
+
+def units_of(text: str | None) -> dict[str, str] | None:
+    """Return units by variable of ``x=mm, energy=MeV``."""
+    return None if text is None else _pairs("--units", text, "x=mm,energy=MeV")
+
+
+def _pairs(option: str, text: str, example: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for pair in text.split(","):
+        name, mark, value = (part.strip() for part in pair.partition("="))
+        if not mark or not value:
+            raise ValueError(f"{option} must be pairs such as {example}, got {text!r}")
+        if name in pairs:
+            raise ValueError(f"{option} names {name!r} twice, in {text!r}")
+        if name:
+            pairs[name] = value
+    return pairs
+
+
+# -------------------------------------------------------------------------------------------------------------- outputs
+def check_outputs(source: str | Path, outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
+    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
+
+    A suffix in brackets may be used, too, and is not told of.
+    """
+    given = {option: path for option, path in outputs.items() if path is not None}
+    known = [suffix.strip("()") for suffix in suffixes]
+    told = [suffix for suffix in suffixes if not suffix.startswith("(")]
+    for option, path in given.items():
+        if path.suffix not in known:
+            raise ValueError(f"{option} must be a {' or '.join(told)} file, got {path}")
+        check_place(path)
+        if path.resolve() == Path(source).resolve():
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
+
+
+def check_place(*paths: Path | None) -> None:
+    """Refuse, before any work, to write where there is no folder, or where nothing may be written."""
+    for path in paths:
+        if path is None:
+            continue
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
+        if path.is_dir() and path.suffix != ".zarr":
+            raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")

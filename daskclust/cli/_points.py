@@ -1,0 +1,76 @@
+"""What ``daskclust dbscan`` and ``daskclust fof`` share: points of many kinds of files, and periodic boxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daskclust.cli._options import CLUSTERING, READING, columns_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
+_PARTICLES = (".parquet", ".pq", ".npy", ".zarr", ".arborx", ".bin")
+_HDF5 = (".hdf5", ".h5")
+
+FORMATS = "snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT"
+Type = Annotated[
+    str,
+    typer.Option(help="Which particles of a snapshot: gas, dm, stars, bh, or a number.", rich_help_panel=READING),
+]
+Box = Annotated[
+    str | None,
+    typer.Option(
+        help="Period of the axes, or of each: 100 or 100,100,none; none: open. Unit of the coordinates.  "
+        "\\[default: the file's, or open]",
+        rich_help_panel=CLUSTERING,
+    ),
+]
+
+
+def box_of(text: str | None) -> Any:
+    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
+    if text is None:
+        return ...
+    try:
+        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    return sides[0] if len(sides) == 1 else sides
+
+
+def open_points(path: Path, particle_type: str, columns: str | None, chunks: int | None) -> xr.Dataset:
+    """Return the points of a file, lazy with `chunks`."""
+    from daskclust import io
+
+    suffix = path.suffix.lower()
+    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
+        kind = int(particle_type) if particle_type.isdecimal() else particle_type
+        return io.open_particles(path, particle_type=kind, columns=columns_of(columns), chunks=chunks)
+    return io.read_hits(path, field="particles", columns=columns_of(columns), chunks=chunks)
+
+
+def _is_snapshot(path: Path) -> bool:
+    """Return whether an HDF5 file is not one of plain columns; of damaged files, too, readers tell more."""
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+
+        with h5py.File(path, "r") as file:
+            return "Header" in file
+    except (ImportError, OSError):
+        return True
+
+
+def count(label: xr.DataArray) -> int:
+    """Return the number of clusters."""
+    return int(label.max()) + 1 if label.size else 0
+
+
+def write_points(data: xr.Dataset, path: Path) -> None:
+    """Write points, or a table of them."""
+    from daskclust.io import write_hits, write_particles
+
+    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)

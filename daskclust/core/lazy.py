@@ -1,0 +1,105 @@
+"""What estimators do with dask arrays beside running a plan: blocks of space, arrays beside the points, counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.arrays import device_of
+from daskclust.core.inputs import on_device_of
+from daskclust.core.partition import Partition, balanced_cuts
+
+
+def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: float) -> Partition | None:
+    """Return blocks of space for a dask array (n, d), about `count` with as many points each.
+
+    This computes: one pass over X takes a sample of each of its chunks.
+    """
+    import dask.array as da
+
+    if count == 1:
+        return None
+    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
+    # cluster that still knows of the one warns of two tasks of one name
+    chunks = ((np.nan,) * X.numblocks[0], X.chunks[1])
+    meta = np.empty((0, X.shape[1]), X.dtype)
+    sample = da.map_blocks(_sample, X, chunks=chunks, dtype=X.dtype, meta=meta, token="daskclust-sample").compute()
+    blocks = [1] * min(X.shape[1], 3)
+    extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
+    while math.prod(blocks) < count:
+        widest = int(np.argmax([length / parts for length, parts in zip(extent, blocks, strict=True)]))
+        blocks[widest] += 1
+    cuts = balanced_cuts(sample[np.isfinite(sample).all(axis=1)], tuple(blocks), period)
+    return Partition(cuts=cuts, period=period, halo=halo)
+
+
+def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return ``function(result)``, an array, as a dask array of one chunk; `result` is delayed or a dask array."""
+    import dask
+    import dask.array as da
+
+    if not isinstance(result, da.Array):
+        return da.from_delayed(dask.delayed(function)(result), shape, dtype=dtype)
+    # not delayed: dask would optimise the array's graph on its own, and share no step of it with other results
+    axes = tuple(range(len(shape)))
+    given = tuple(range(len(shape), len(shape) + result.ndim))
+    sizes = dict(zip(axes, shape, strict=True))
+    meta = np.empty((0,) * len(shape), dtype)
+    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, dtype=dtype, meta=meta)
+
+
+def beside_points(array: Any, X: Any) -> Any:
+    """Return a dask array (n,) of one chunk on the host as one with the chunks and the class of X's blocks."""
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(array.dtype)
+    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, dtype=array.dtype, meta=meta)
+
+
+def map_points(function: Callable[..., Any], X: Any, *args: Any) -> Any:
+    """Return ``function(block, *args)``, an int64 for each point, for the blocks of a dask array (n, d)."""
+    import dask.array as da
+
+    meta = X._meta.ravel()[:0].astype(np.int64)
+    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=np.int64, meta=meta)
+
+
+def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
+    """Return ``function(block, *args)``, int64 of the same shape on the host, for the blocks of a dask array (n, k)."""
+    import dask.array as da
+
+    return da.map_blocks(function, labels, *args, dtype=np.int64, meta=np.empty((0, 0), np.int64))
+
+
+def count_values(column: Any) -> tuple[Any, Any]:
+    """Return the values of a dask array (n,) of integers, ascending, and how often each is there.
+
+    This computes: one pass over the column.
+    """
+    import dask
+
+    counts = dask.compute(*[dask.delayed(_counted)(block) for block in column.to_delayed().ravel()])
+    values, number = np.unique(np.concatenate([value for value, _ in counts]), return_inverse=True)
+    times = np.zeros(len(values), np.int64)
+    np.add.at(times, number, np.concatenate([count for _, count in counts]))
+    return values, times
+
+
+# ---------------------------------------------------------------------------------------------------------- on a worker
+def _sample(block: Any) -> Any:
+    """Return up to 8192 points, evenly spaced, on the host."""
+    points = block[:: max(1, len(block) // 8192)]
+    device = device_of(points)
+    return np.asarray(device.to_host(device.argument(points)))
+
+
+def _like_block(values: Any, like: Any) -> Any:
+    return on_device_of(like, values)
+
+
+def _counted(values: Any) -> tuple[Any, Any]:
+    found: tuple[Any, Any] = np.unique(values, return_counts=True)
+    return found

@@ -1,0 +1,245 @@
+"""The look that all pictures have: colours, sizes, letters, and what bokeh and matplotlib call them.
+
+bokeh draws for screens: its pictures have no ground of their own, and letters and colours that can be seen on white
+and on black. matplotlib draws for paper: black letters on white.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    import holoviews as hv
+except ImportError as error:
+    raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
+
+__all__ = [
+    "ACCENT",
+    "BLANK",
+    "COLORS",
+    "FOLLOWER_COLOR",
+    "INK",
+    "MARK",
+    "NOISE_ALPHA",
+    "NOISE_COLOR",
+    "OUTLIER_COLOR",
+    "SEED_COLOR",
+    "WIDTH",
+    "amounts",
+    "finished",
+    "hv",
+    "load_backends",
+    "log_ticks",
+    "panel",
+    "shades",
+    "side_by_side",
+    "with_options",
+]
+
+Array = npt.NDArray[Any]
+
+# ------------------------------------------------------------------------------------------------------------- colours
+COLORS = (
+    "#3650AF", "#DEA609", "#259829", "#BE67AF", "#3CC8FE", "#EF615E", "#7C5FDD", "#89C780", "#0A9AE8",
+)  # fmt: skip
+"""Colours of clusters, by label modulo their number.
+
+They are the outcome of a search for nine colours that differ most from each other and from the grey of noise, for
+people with any colour vision, and that are seen on white and on black.
+"""
+
+NOISE_COLOR = "#A0A0A0"
+NOISE_ALPHA = 0.6
+"""Noise is between the colour and the ground: paler than clusters on white, darker on black."""
+
+ACCENT = COLORS[8]
+"""Of what has one colour: bars, dots."""
+
+MARK = COLORS[5]
+"""Of what is to be seen on top of others: circles of halos, lines of equality."""
+
+INK = "#7B7B7B"
+"""Of letters, axes and thin lines on screens: as far from white as from black."""
+
+FOLLOWER_COLOR, OUTLIER_COLOR, SEED_COLOR = COLORS[8], NOISE_COLOR, COLORS[5]
+"""Of what points are in decision plots."""
+
+BLANK: dict[str, Any] = {"cmap": ["#FFFFFF00", "#FFFFFF00"], "clim": (0.0, 1.0)}
+"""Options of an image of nothing."""
+
+
+def amounts(values: Array, log: bool) -> dict[str, Any]:
+    """Return the options for colours by amount, those of viridis."""
+    there = values[values > 0]
+    low = float(there.min(initial=np.inf)) if there.size else 1.0
+    high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
+    return {
+        "cmap": "viridis",
+        "cnorm": "log" if log else "linear",
+        "colorbar": True,
+        "clim": (low if log else 0.0, high),
+    }
+
+
+def shades(color: str) -> list[str]:
+    """Return a colour from faint to full, for counts."""
+    return [f"{color}{round(255 * share):02X}" for share in np.linspace(0.35, 1.0, 32)]
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+WIDTH, _HEIGHT = 520, 380  # of the frame on a screen; axes, a legend and tools fit beside it in a notebook
+_PANEL = 230  # the same, of one of several side by side
+_INCHES = 5.2  # of a figure, with its axes
+_PANEL_INCHES = 2.6
+_LETTERS = {"title": 11, "labels": 10, "xlabel": 10, "ylabel": 10, "clabel": 10, "legend": 9, "ticks": 9, "cticks": 9}
+_SMALL = 1  # letters of panels are smaller by so much
+_MOST_DECADES = 2  # of logarithmic axes with more ticks than powers of ten
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def finished(
+    element: Any,
+    title: str,
+    *,
+    height: int = _HEIGHT,
+    aspect: float | None = None,
+    each: dict[str, dict[str, Any]] | None = None,
+    **both: Any,
+) -> Any:
+    """Return a picture with title, size and the look.
+
+    Parameters
+    ----------
+    element : HoloViews element or overlay
+        What is drawn.
+    title : str
+        What there is to be seen, in numbers.
+    height : int
+        Of the frame in pixels, beside a width of 520.
+    aspect : float, optional
+        Height by width of what is drawn: a unit is as long on both axes, and the longer one has a fixed size.
+    each : dict, optional
+        Options by backend.
+    **both
+        Options for both.
+    """
+    bokeh: dict[str, Any] = {"frame_width": WIDTH, "frame_height": height}
+    matplotlib: dict[str, Any] = {"fig_inches": (_INCHES, _INCHES * height / WIDTH), "aspect": "auto"}
+    if aspect is not None:
+        bokeh = {"frame_width": round(WIDTH / max(1.0, aspect)), "data_aspect": 1}
+        matplotlib = {"fig_inches": _INCHES, "aspect": "equal"}
+    if isinstance(element, hv.Overlay):
+        both = {"legend_position": "right"} | both
+    each = each or {}
+    box = height / WIDTH if aspect is None else None
+    dressed = {
+        "bokeh": _bokeh(0) | bokeh | each.get("bokeh", {}),
+        "matplotlib": _matplotlib(0, box) | matplotlib | each.get("matplotlib", {}),
+    }
+    return with_options(element, dressed, {"title": title} | both)
+
+
+def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
+    """Return a finished picture as one of several side by side; `aspect` "square" is for axes of two kinds."""
+    each: dict[str, dict[str, Any]] = {
+        "bokeh": _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL},
+        "matplotlib": _matplotlib(_SMALL, None) | {"fig_inches": _PANEL_INCHES, "aspect": aspect},
+    }
+    both = {"show_legend": False} if isinstance(element, hv.Overlay) else {}
+    return with_options(element, each, {"title": title} | both)
+
+
+def side_by_side(layout: Any, columns: int) -> Any:
+    """Return panels in rows of so many, without the letters that matplotlib gives them."""
+    each = {"matplotlib": {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""}}
+    return with_options(layout.cols(columns), each, {})
+
+
+def log_ticks(low: float, high: float) -> list[tuple[float, str]] | None:
+    """Return where a logarithmic axis has ticks, None where powers of ten are enough."""
+    if not 0 < low < high or math.log10(high / low) > _MOST_DECADES:
+        return None
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    places = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    ticks = [(place, _words(place)) for place in places if low <= place <= high]
+    return ticks if len(ticks) > 1 else None
+
+
+def _words(value: float) -> str:
+    """Return a number of one digit with few letters."""
+    if 1e-3 <= value < 1e5:
+        return f"{value:g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    digit = round(value / 10.0**power)
+    return ("" if digit == 1 else f"{digit}\N{MULTIPLICATION SIGN}") + "10" + str(power).translate(_SUPERSCRIPT)
+
+
+# ------------------------------------------------------------------------------------------------------------ backends
+def with_options(element: Any, each: dict[str, dict[str, Any]], both: dict[str, Any]) -> Any:
+    """Return an element with options for both backends."""
+    load_backends()
+    for backend in ("bokeh", "matplotlib"):
+        element = element.opts(backend=backend, **both, **each.get(backend, {}))
+    return element
+
+
+@functools.cache
+def load_backends() -> None:
+    """Make the options of both backends known, as `holoviews.extension` does, without choosing one for a notebook."""
+    try:
+        import holoviews.plotting.bokeh
+        import holoviews.plotting.mpl  # noqa: F401
+    except ImportError as error:
+        raise ImportError('plots need bokeh and matplotlib: pip install "daskclust[app]"') from error
+
+
+def _bokeh(smaller: int) -> dict[str, Any]:
+    letters = {name: f"{size - smaller}pt" for name, size in _LETTERS.items()}
+    return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_dress]}
+
+
+def _matplotlib(smaller: int, box: float | None) -> dict[str, Any]:
+    letters = {name: size - smaller - 1 for name, size in _LETTERS.items()}
+    return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_dress_paper, box)]}
+
+
+def _dress(plot: Any, _: Any) -> None:
+    """Take the ground from a figure of bokeh, and give it ink."""
+    from bokeh.models.annotations import ColorBar, Legend, Title
+    from bokeh.models.axes import Axis
+
+    figure = plot.state
+    figure.update(background_fill_color=None, border_fill_color=None, outline_line_color=INK, outline_line_alpha=0.4)
+    figure.toolbar.logo = None
+    figure.output_backend = "canvas"  # WebGL draws lines one by one: 4 s for a thousand circles where there is no GPU
+    ink = {"axis_line_color": INK, "major_tick_line_color": INK, "minor_tick_line_color": INK}
+    words = {"axis_label_text_color": INK, "axis_label_text_font_style": "normal", "major_label_text_color": INK}
+    for axis in figure.select(Axis):
+        axis.update(**ink, **words)
+    for title in figure.select(Title):
+        title.text_color = INK
+    for legend in figure.select(Legend):
+        legend.update(label_text_color=INK, background_fill_color=None, border_line_color=None)
+    for bar in figure.select(ColorBar):
+        bar.update(background_fill_color=None, bar_line_color=None, major_tick_line_color=INK)
+        bar.update(major_label_text_color=INK, title_text_color=INK, title_text_font_style="normal", title_standoff=6)
+
+
+def _dress_paper(box: float | None, plot: Any, _: Any) -> None:
+    """Give axes their shape in figures of any, and take the words from ticks between powers of ten.
+
+    HoloViews gives all that is free to those side by side, and matplotlib writes words of such ticks over each other.
+    """
+    from matplotlib.ticker import NullFormatter
+
+    axes = plot.handles["axis"]
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_minor_formatter(NullFormatter())
+    if box is not None:
+        axes.set_box_aspect(box)

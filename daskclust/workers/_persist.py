@@ -1,0 +1,72 @@
+"""Compute on workers, and tell how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
+    """Compute a lazy collection on the workers, where its parts stay, and tell how far it is meanwhile.
+
+    Parameters
+    ----------
+    collection : dask collection or xarray.Dataset
+        What is to be computed by the current client.
+    report : function
+        Called with the number of tasks done, that of all, and the step that the last one belongs to, whenever the
+        scheduler learns of one: in a thread of the scheduler where that is in this process, so it must be quick. Of a
+        scheduler elsewhere, parts of the result are counted.
+
+    Returns
+    -------
+    dask collection or xarray.Dataset
+        The same, its parts computed.
+
+    Raises
+    ------
+    Exception
+        What a task raised.
+    """
+    from distributed import as_completed, default_client, futures_of
+
+    scheduler = getattr(default_client().cluster, "scheduler", None)
+    steps = _steps(report)
+    if scheduler is not None:
+        scheduler.add_plugin(steps, name=steps.name)
+    try:
+        done = collection.persist()
+        futures = futures_of(done)
+        for number, future in enumerate(as_completed(futures), start=1):
+            if scheduler is None:
+                report(number, len(futures), "parts")
+            if future.status == "error":
+                future.result()
+    finally:
+        if scheduler is not None:
+            scheduler.remove_plugin(steps.name)
+    return done
+
+
+def _steps(report: Callable[[int, int, str], None]) -> Any:
+    """Return a plugin of the scheduler that reports the tasks of what is submitted from now on."""
+    from distributed import SchedulerPlugin
+    from distributed.utils import key_split
+
+    class Steps(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
+        name = f"daskclust-steps-{id(report)}"
+        total = 0
+
+        def __init__(self) -> None:
+            self._done: set[Any] = set()
+
+        def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
+            self.total += len(tasks)
+
+        def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
+            if finish == "memory" and self.total:
+                self._done.add(key)
+                done = min(len(self._done), self.total)
+                report(done, self.total, key_split(key).rpartition("-")[2])
+
+    return Steps()

@@ -1,0 +1,220 @@
+"""Start a Dask cluster on this machine, on its GPUs, or go to one that is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from daskclust.core.checks import check_whole
+from daskclust.machine import gpus, missing_for_cuda
+from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
+
+
+def start(
+    n_workers: int | None = None,
+    *,
+    cuda: bool | None = False,
+    scheduler: Any = None,
+    memory_limit: str | float | None = None,
+    processes: bool = True,
+    dashboard: str = "127.0.0.1:0",
+    warm: str | Sequence[str] = (),
+) -> Client:
+    """Return a client of a Dask cluster whose workers suit the kernels.
+
+    A worker runs one task at a time and kernels run on one thread within it, so a worker for each core, or one for each
+    GPU, uses the machine without more threads than cores. Results do not depend on any of it. Ctrl-C in a terminal is
+    for this process alone: workers that it started go on until it closes them.
+
+    Parameters
+    ----------
+    n_workers : int, optional
+        Number of workers. Default: one for each core that this process may use, or for each GPU. With `scheduler`: how
+        many workers to wait for, by default one.
+    cuda : bool or None, default False
+        Whether workers have a GPU each: dask-cuda's `LocalCUDACluster`, which moves arrays to host memory where a
+        device's is full, with one memory pool for CuPy if RMM is installed. None: where this machine can. Where arrays
+        are still decides where kernels run.
+    scheduler : str or cluster, optional
+        Address of a scheduler that runs, such as ``"tcp://host:8786"``, or a cluster object, of dask-jobqueue or
+        dask-gateway for instance. Nothing is started then.
+    memory_limit : str, float or None, optional
+        Memory of each worker: ``"4GB"``, a number of bytes, or a fraction of the machine's; 0: no limit. Workers write
+        data to disk as they come near it. Default: the machine's memory over the workers.
+    processes : bool, default True
+        Whether workers are processes of their own, or threads of this one.
+    dashboard : str, default "127.0.0.1:0"
+        Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which.
+    warm : str or sequence of str, default ()
+        Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task:
+        ``"clue"``, ``"events"``, ``"dbscan"``, ``"hca"``, or ``"all"``. One worker of each machine goes first, as the
+        others find its kernels in the cache.
+
+    Returns
+    -------
+    distributed.Client
+        To be closed by the caller; closing it stops the workers too, but for those of a `scheduler`.
+
+    Raises
+    ------
+    ValueError
+        For fewer workers than one, or more than there are GPUs; memory that is no amount; options that a cluster that
+        is there already does not take; unknown systems.
+    RuntimeError
+        Where GPUs are asked for and the driver, a GPU or a package is missing: it says which, and how to install it.
+    ConnectionError
+        Where no scheduler answers, or no workers come, within a minute.
+
+    Examples
+    --------
+    >>> with start(1, processes=False) as client:
+    ...     client.submit(sum, [1, 2]).result()
+    3
+    """
+    systems = checked_systems(warm)
+    if n_workers is not None:
+        check_whole("n_workers", n_workers, 1)
+    on_gpus = not missing_for_cuda() if cuda is None else cuda
+    if scheduler is not None:
+        if memory_limit is not None:
+            raise ValueError(
+                f"memory_limit is for workers that are started here, got {memory_limit!r}; those of a scheduler have "
+                "the limit that they were started with: `dask worker --memory-limit`"
+            )
+        client = _connected(scheduler, n_workers or 1)
+    elif on_gpus:
+        client = _on_gpus(n_workers, memory_limit, dashboard)
+    else:
+        client = _on_cores(n_workers, memory_limit, processes, dashboard)
+    try:
+        if cuda and scheduler is not None:
+            _check_gpus(client)
+        _warm(client, systems, on_gpus)
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that begin here never see Ctrl-C, which a terminal sends to all: this one ends them."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # were it started below, it would let them in again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
+    from dask.system import CPU_COUNT
+    from distributed import Client
+
+    count = CPU_COUNT if n_workers is None else n_workers
+    limit = _bytes(memory_limit, count) if processes or memory_limit is not None else 0
+    with _without_interrupts():
+        # a client that makes its own cluster closes it too
+        return Client(
+            n_workers=count if processes else 1,
+            threads_per_worker=1 if processes else count,
+            processes=processes,
+            dashboard_address=dashboard,
+            memory_limit=limit,
+        )
+
+
+def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
+    missing = missing_for_cuda()
+    if missing:
+        raise RuntimeError(f"no workers with GPUs here: {'; '.join(missing)}")
+    count = len(gpus())
+    if n_workers is not None and n_workers > count:
+        raise ValueError(f"n_workers must be at most {count}, a worker for each GPU, got {n_workers}")
+    from dask_cuda import LocalCUDACluster
+    from distributed import Client
+
+    class OwnCluster(Client):
+        """A client that stops the workers as it is closed, as one does that makes its cluster itself."""
+
+        def close(self, *args: Any, **kwargs: Any) -> Any:
+            closed = super().close(*args, **kwargs)  # type: ignore[no-untyped-call]
+            cluster.close()
+            return closed
+
+    pool = {}
+    if importlib.util.find_spec("rmm") is not None:
+        # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
+        pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]}
+    limit = _bytes(memory_limit, n_workers or count)
+    with _without_interrupts():
+        cluster = LocalCUDACluster(
+            n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
+        )
+    try:
+        return OwnCluster(cluster)  # type: ignore[no-untyped-call]
+    except BaseException:
+        cluster.close()
+        raise
+
+
+def _connected(scheduler: Any, count: int) -> Client:
+    from distributed import Client
+
+    try:
+        client = Client(scheduler, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ConnectionError(
+            f"no scheduler answers at {scheduler!r}: {error}; `dask scheduler` starts one and prints its address"
+        ) from error
+    try:
+        client.wait_for_workers(count, timeout=_PATIENCE)
+    except TimeoutError as error:
+        there = len(client.scheduler_info()["workers"])
+        client.close()
+        raise ConnectionError(
+            f"the scheduler at {scheduler!r} has {there} workers after {_PATIENCE} s, and not {count}; "
+            "`dask worker ADDRESS` starts one, or ask for fewer"
+        ) from error
+    return client
+
+
+def _bytes(memory_limit: str | float | None, count: int) -> Any:
+    """Return the limit of a worker as distributed takes it."""
+    from dask.utils import parse_bytes
+
+    if memory_limit is None or memory_limit == "auto":
+        return "auto"
+    try:
+        if isinstance(memory_limit, str):
+            return parse_bytes(memory_limit)
+        if memory_limit >= 0:
+            return memory_limit
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
+
+
+def _check_gpus(client: Client) -> None:
+    """Refuse workers that cannot use a GPU."""
+    for address, missing in client.run(missing_for_cuda, False).items():
+        if missing:
+            raise RuntimeError(f"the worker {address} has no GPU: {'; '.join(missing)}")
+
+
+def _warm(client: Client, systems: Sequence[str], cuda: bool) -> None:
+    if not systems:
+        return
+    one_of_each = {worker["host"]: address for address, worker in client.scheduler_info()["workers"].items()}
+    client.run(compile_kernels, systems, cuda=cuda, workers=list(one_of_each.values()))
+    client.register_plugin(CompileKernels(systems, cuda))

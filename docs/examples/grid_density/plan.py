@@ -1,0 +1,120 @@
+"""Density on a grid as a plan: chunks are as they come, and send up a count for each of their cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from daskclust.core.arrays import device_of
+from daskclust.core.checks import check_count, check_extent, raise_not_finite
+from daskclust.core.labels import NOISE
+from daskclust.core.merge import Slice, components
+from daskclust.core.partition import Chunk
+from daskclust.core.survey import survey
+
+from .kernels import find_cell, take_label
+
+
+class Occupied(NamedTuple):
+    """The frontier: cells of a chunk that hold points."""
+
+    cells: Any  # (k, d) int64
+    counts: Any  # (k,) points of the chunk in each
+    firsts: Any  # (k,) the smallest id of a point in each
+
+
+class Local(NamedTuple):
+    """A chunk, and the place of each of its points among its occupied cells."""
+
+    chunk: Chunk
+    place: Any  # (n,) int64, on the host
+    occupied: Occupied
+
+
+@dataclass(frozen=True)
+class GridPlan:
+    """Parameters of density on a grid: side of the cells, points in a dense cell, whether cells touch at corners."""
+
+    width: float
+    min_samples: int
+    corners: bool
+
+    name = "grid"  # of the steps on dask's dashboard
+    carry = None  # chunks do not follow each other
+
+    def measure(self, chunk: Chunk) -> tuple[Chunk, Any]:
+        """Find the cell of each point."""
+        X = chunk.columns["X"]
+        device = device_of(X)
+        X = device.argument(X)
+        check_count(len(X))
+        low, high, bad = survey(device, X)
+        if bad < len(X):
+            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if chunk.ids is None else int(chunk.ids[bad]))
+        check_extent(low, high, self.width)
+        cell = device.empty(X.shape, np.int64)
+        device.run(find_cell, len(X), X, X.dtype.type(self.width), cell)
+        return chunk, device.to_host(cell)
+
+    def local(self, measures: tuple[Chunk, Any], before: None = None) -> tuple[Local, Occupied]:
+        """Count the points in each occupied cell."""
+        chunk, cell = measures
+        first, place, counts = distinct(cell)
+        ids = np.arange(len(cell)) if chunk.ids is None else chunk.ids
+        occupied = Occupied(cell[first], counts, ids[first])
+        return Local(chunk, place, occupied), occupied
+
+    def merge(self, frontiers: list[Occupied]) -> list[Slice]:
+        """Add up counts, join dense cells that touch, and number clusters by the smallest id of a point."""
+        cells, counts, firsts = (np.concatenate(column) for column in zip(*frontiers, strict=True))
+        one_of, place, _ = distinct(cells)
+        total = np.zeros(len(one_of), np.int64)
+        np.add.at(total, place, counts)
+        first = np.full(len(one_of), np.iinfo(np.int64).max)
+        np.minimum.at(first, place, firsts)
+
+        dense = np.flatnonzero(total >= self.min_samples)
+        cluster, n_clusters = self._clusters(cells[one_of[dense]], first[dense])
+        number = np.full(len(one_of), NOISE)
+        number[dense] = cluster
+        ends = np.cumsum([len(frontier.cells) for frontier in frontiers])
+        no_answers = np.empty(0, np.int64)
+        return [Slice(mine, no_answers, n_clusters) for mine in np.split(number[place], ends[:-1])]
+
+    def _clusters(self, cells: Any, first: Any) -> tuple[Any, int]:
+        """Return the cluster number of each dense cell, and how many clusters there are."""
+        if len(cells) == 0:
+            return np.empty(0, np.int64), 0
+        pairs = cKDTree(cells).query_pairs(1.0, p=np.inf if self.corners else 1, output_type="ndarray")
+        alone = np.arange(len(cells))
+        _, component = components(np.concatenate([pairs, np.stack([alone, alone], axis=1)]))
+        smallest = np.full(component.max() + 1, np.iinfo(np.int64).max)
+        np.minimum.at(smallest, component, first)
+        rank = np.argsort(np.argsort(smallest))
+        return rank[component], len(smallest)
+
+    def owned_ids(self, local: Local) -> Any:
+        """Return the ids of the chunk's points: there are no halos."""
+        return local.chunk.ids
+
+    def finish(self, local: Local, merged: Slice | None) -> dict[str, Any]:
+        """Return the label of each point."""
+        mine = self.merge([local.occupied])[0] if merged is None else merged
+        device, n = device_of(local.chunk.columns["X"]), len(local.place)
+        labels = device.empty(n, np.int64)
+        device.run(take_label, n, device.from_host(local.place), device.from_host(mine.numbers), labels)
+        results = {"labels": device.give(labels)}
+        return results | ({"n_clusters": mine.n_clusters} if merged is None else {})
+
+
+def distinct(cells: Any) -> tuple[Any, Any, Any]:
+    """Return the first place of each distinct row of `cells` (n, d), the number of each row, and how often each is."""
+    number = np.zeros(len(cells), np.int64)
+    for column in cells.T:
+        _, along = np.unique(column, return_inverse=True)
+        _, number = np.unique(number * (along.max(initial=0) + 1) + along, return_inverse=True)
+    _, first, number, counts = np.unique(number, return_index=True, return_inverse=True, return_counts=True)
+    return first, number, counts

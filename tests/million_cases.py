@@ -1,0 +1,107 @@
+"""Every picture of `daskclust.plot` that may be of very many points; of labels that nobody clustered, to be quick."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from daskclust import plot
+
+
+@functools.cache
+def points(n: int) -> xr.Dataset:
+    """Return blobs and noise on 50 layers, with what CLUE, event building and friends-of-friends would have found."""
+    rng = np.random.default_rng(0)
+    label = np.where(rng.random(n) < 0.2, -1, rng.integers(0, n // 50 + 1, n))
+    centres = rng.uniform(0, 250, (n // 50 + 2, 2))
+    xy = np.where(label[:, None] < 0, rng.uniform(0, 250, (n, 2)), centres[label] + rng.normal(0, 1.5, (n, 2)))
+    nearest = np.where(rng.random(n) < 0.02, -1, rng.integers(0, n, n))
+    columns = {
+        "x": np.clip(xy[:, 0], 0, 255).astype(np.float32),
+        "y": np.clip(xy[:, 1], 0, 255).astype(np.float32),
+        "layer": rng.integers(0, 50, n).astype(np.int32),
+        "energy": rng.exponential(1.0, n),
+        "density": rng.exponential(4.0, n),
+        "delta": np.where(nearest < 0, np.inf, rng.exponential(2.0, n)),
+        "nearest_higher": nearest,
+        "is_seed": nearest < 0,
+        "label": label,
+        "toa": np.sort(rng.uniform(0, 1e9, n)),
+        "tot": 25.0 * rng.integers(1, 200, n),
+        "tof": rng.uniform(0, 1e6, n),
+    }
+    return xr.Dataset({name: ("hit", values) for name, values in columns.items()}, attrs={"boxsize": 256.0})
+
+
+@functools.cache
+def table(n: int) -> xr.Dataset:
+    """Return a table of as many clusters."""
+    ds, rng = points(n), np.random.default_rng(1)
+    columns = {name: ds[name].values for name in ("x", "y", "energy", "tot", "toa", "tof")}
+    columns |= {
+        "size": rng.zipf(1.8, n).clip(1, 10**6),
+        "mass": rng.pareto(1.0, n) + 1,
+        "r_max": rng.exponential(1.0, n),
+    }
+    return xr.Dataset({name: ("cluster", values) for name, values in columns.items()}, attrs={"boxsize": 256.0})
+
+
+@functools.cache
+def tree(n: int) -> np.ndarray:
+    """Return the linkage of clusters that take up points one after the other."""
+    rng = np.random.default_rng(2)
+    heights, sizes = np.sort(rng.exponential(1.0, n - 1)), np.ones(2 * n - 1)
+    order = rng.permutation(n)
+    pairs = [*order[: 2 * (n // 4)].tolist()]  # a quarter of merges is of points, the others take up one at a time
+    rest, merges, k = order[2 * (n // 4) :].tolist(), [], n
+    for a, b in zip(pairs[::2], pairs[1::2], strict=True):
+        merges.append((a, b))
+    roots = list(range(n, n + len(merges))) + rest
+    last = roots[0]
+    for root in roots[1:]:
+        merges.append((last, root))
+        last = n + len(merges) - 1
+    for k, (a, b) in enumerate(merges, n):
+        sizes[k] = sizes[a] + sizes[b]
+    return np.column_stack([np.sort(merges, axis=1), heights, sizes[n:]])
+
+
+def cells(n: int) -> np.ndarray:
+    """Return cells in four channels."""
+    label, rng = points(n)["label"].values % 12, np.random.default_rng(3)
+    return (rng.normal(size=(12, 4))[label] * 5 + rng.normal(size=(n, 4))).astype(np.float32)
+
+
+def few_labels(n: int) -> np.ndarray:
+    label = points(n)["label"].values
+    return np.where(label < 0, -1, label % 12)
+
+
+MANY: dict[str, Callable[[int], Any]] = {
+    "decision": lambda n: plot.decision(points(n), rhoc=4.0, delta_c=3.0, delta_o=5.0),
+    "decision log": lambda n: plot.decision(points(n), rhoc=4.0, delta_c=3.0, delta_o=5.0, logx=True, logy=True),
+    "clusters": lambda n: plot.clusters(points(n)),
+    "clusters links": lambda n: plot.clusters(points(n), links=True),
+    "layers": lambda n: plot.layers(points(n)),
+    "layers slider": lambda n: plot.layers(points(n), range(8), slider=True),
+    "energy_spectrum": lambda n: plot.energy_spectrum(table(n)),
+    "cluster_sizes": lambda n: plot.cluster_sizes(table(n)),
+    "event_display": lambda n: plot.event_display(points(n)),
+    "hit_map": lambda n: plot.hit_map(points(n)),
+    "size_spectrum": lambda n: plot.size_spectrum(table(n)),
+    "tot_spectrum": lambda n: plot.tot_spectrum(points(n)),
+    "tof_spectrum": lambda n: plot.tof_spectrum(points(n)),
+    "rate": lambda n: plot.rate(points(n), table(n)),
+    "projected_density": lambda n: plot.projected_density(points(n)),
+    "halo_circles": lambda n: plot.halo_circles(table(n)),
+    "mass_function": lambda n: plot.mass_function(table(n)),
+    "dendrogram": lambda n: plot.dendrogram(tree(n), 60, labels=few_labels(n)),
+    "point_height_scatter": lambda n: plot.point_height_scatter(tree(n), tree(n)),
+    "ellipses": lambda n: plot.ellipses(cells(n), few_labels(n), 0, 1),
+    "ellipse_grid": lambda n: plot.ellipse_grid(cells(n), few_labels(n)),
+    "channel_medians": lambda n: plot.channel_medians(cells(n), few_labels(n)),
+}

@@ -1,0 +1,164 @@
+"""Public sample files: from a folder, from a server, from the cache, and errors that say what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from daskclust import datasets
+from daskclust.io import read_gmhc, read_hits
+
+KEY = "clue/moons_1000.csv"
+CONTENT = b"1,2,3,4\n"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the user's settings and cache out of it."""
+    monkeypatch.delenv("DASKCLUST_DATA", raising=False)
+    monkeypatch.delenv("DASKCLUST_OFFLINE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    logging.getLogger("pooch").setLevel(logging.WARNING)
+
+
+@pytest.fixture
+def cached(tmp_path: Path) -> Path:
+    """Return where the file is in the cache once it is there."""
+    return tmp_path / "cache" / "daskclust" / KEY
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a file that a server of this machine has at the address of `KEY`, which expects its checksum."""
+    path = tmp_path / "server" / "moons_1000.csv"
+    path.parent.mkdir()
+    path.write_bytes(CONTENT)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Write nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(path.parent))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        set_url(monkeypatch, f"http://127.0.0.1:{server.server_port}/{path.name}")
+        yield path
+        server.shutdown()
+        thread.join()
+
+
+def set_url(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """Say that `KEY` is at another address, where it is the line of `CONTENT`."""
+    file = dataclasses.replace(datasets.FILES[KEY], url=url, sha256=hashlib.sha256(CONTENT).hexdigest())
+    monkeypatch.setitem(datasets.FILES, KEY, file)
+
+
+def test_files_are_described() -> None:
+    for key, file in datasets.FILES.items():
+        assert key.count("/") == 1
+        assert file.url == "" or file.url.startswith("https://")
+        assert set(file.sha256) <= set("0123456789abcdef")
+        assert len(file.sha256) == 64
+        assert file.doc
+    assert len({key.rsplit("/", 1)[1] for key in datasets.FILES}) == len(datasets.FILES)
+
+
+def test_from_a_folder(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data))
+    for key in datasets.FILES:
+        path = datasets.fetch(key)
+        assert path == shared_data / key
+        assert datasets.fetch(path.name, offline=True) == path
+        if key.startswith("clue/"):
+            assert read_hits(path).sizes["hit"] == int(path.stem.split("_")[1])
+    assert read_gmhc(datasets.fetch("nilsson_rare_sub4423_d14.bin")).sizes["cell"] == 4423
+    monkeypatch.setenv("DASKCLUST_DATA", str(shared_data / "clue"))
+    assert datasets.fetch(KEY) == shared_data / KEY
+
+
+def test_from_a_server_once(served: Path, cached: Path) -> None:
+    assert datasets.fetch("moons_1000.csv") == cached
+    assert cached.read_bytes() == CONTENT
+    served.unlink()
+    assert datasets.fetch(KEY) == cached
+    assert datasets.fetch(KEY, offline=True) == cached
+
+
+def test_damaged_in_the_cache(served: Path, cached: Path) -> None:
+    cached.parent.mkdir(parents=True)
+    cached.write_bytes(CONTENT[:3])
+    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected .* delete it and fetch again"):
+        datasets.fetch(KEY, offline=True)
+    assert datasets.fetch(KEY) == cached
+    assert cached.read_bytes() == CONTENT
+
+
+def test_another_version_on_the_server(served: Path, cached: Path) -> None:
+    served.write_bytes(CONTENT * 2)
+    with pytest.raises(ValueError, match=r"http://.* gives has another sha256 than .* try again later, or put clue/"):
+        datasets.fetch(KEY)
+    assert not cached.exists()
+
+
+def test_no_such_file_on_the_server(served: Path, cached: Path) -> None:
+    served.unlink()
+    with pytest.raises(
+        OSError, match=r"moons_1000.csv could not be downloaded from http://.*HTTPError.* DASKCLUST_DATA"
+    ):
+        datasets.fetch(KEY)
+    assert not cached.exists()
+
+
+def test_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound, and not listening: connections are refused
+        set_url(monkeypatch, f"http://127.0.0.1:{unused.getsockname()[1]}/moons_1000.csv")
+        with pytest.raises(
+            OSError, match=r"ConnectionError.*; try again with a network, or download it elsewhere and put"
+        ):
+            datasets.fetch(KEY)
+
+
+def test_offline(served: Path, cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match=r"moons_1000.csv is not there, and downloads are switched off"):
+        datasets.fetch(KEY, offline=True)
+    monkeypatch.setenv("DASKCLUST_OFFLINE", "1")
+    with pytest.raises(FileNotFoundError, match=r"switched off; allow them, or put clue/moons_1000.csv into"):
+        datasets.fetch(KEY)
+    assert datasets.fetch(KEY, offline=False) == cached
+    monkeypatch.setenv("DASKCLUST_OFFLINE", "0")
+    assert datasets.fetch(KEY) == cached
+
+
+def test_without_an_address() -> None:
+    with pytest.raises(FileNotFoundError, match=r"d14.bin has no address .*asmelko/gmhc.* put cytometry/nilsson"):
+        datasets.fetch("nilsson_rare_sub4423_d14.bin")
+
+
+def test_checksum_in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "moons_1000.csv").write_bytes(CONTENT)
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected f5df4e71.*delete it"):
+        datasets.fetch("moons_1000.csv")
+
+
+def test_wrong_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r"unknown sample file 'mons'; known: clue/aniso_1000.csv, clue/circles"):
+        datasets.fetch("mons")
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', which is no folder; correct or unset it"):
+        datasets.fetch("moons_1000.csv")
+    monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(ImportError, match=r"pip install .* or put clue/moons_1000.csv into a folder"):
+        datasets.fetch("moons_1000.csv")

@@ -1,0 +1,185 @@
+"""Clusters: on this machine, on GPUs that are pretended, and one that is there already."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from distributed import LocalCluster
+
+from daskclust import EventBuilder, machine, workers
+from daskclust.datasets import timepix
+from daskclust.workers import _start
+
+pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
+
+
+def limits(client):
+    return {worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()}
+
+
+def threads(client):
+    return [worker["nthreads"] for worker in client.scheduler_info()["workers"].values()]
+
+
+def test_processes_have_a_thread_and_a_limit_each():
+    with workers.start(2, memory_limit="1 GiB") as client:
+        assert threads(client) == [1, 1]
+        assert limits(client) == {2**30}
+
+
+@pytest.mark.parametrize(("asked", "bytes_"), [(0, 0), ("300MB", 300_000_000), (5e8, 500_000_000)])
+def test_memory_limits(asked, bytes_):
+    with workers.start(1, processes=False, memory_limit=asked) as client:
+        assert limits(client) == {bytes_}
+
+
+def test_kernels_are_compiled_before_the_first_task():
+    hits = timepix(300, rng=0)
+    with workers.start(2, processes=False, warm="events") as client, dask.config.set(scheduler=client):
+        plugins = client.run(lambda dask_worker: list(dask_worker.plugins))
+        assert all("daskclust-compile-kernels" in names for names in plugins.values())
+        labels = EventBuilder(200.0).fit(hits.chunk(hit=100)).labels_.compute()
+    np.testing.assert_array_equal(labels, EventBuilder(200.0).fit(hits).labels_)
+
+
+def test_every_name_of_a_system_has_kernels_to_compile():
+    from daskclust.workers import _compile
+
+    assert set(_compile._RUNS) == set(workers.SYSTEMS)
+
+
+# ------------------------------------------------------------------------------------------------- one that is there
+def test_a_scheduler_that_runs():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        workers.start(2, scheduler=cluster.scheduler_address) as client,
+    ):
+        assert int(da.ones(10, chunks=5).sum().compute(scheduler=client)) == 10
+        client.close()
+        assert len(cluster.scheduler.workers) == 2  # they are not ours to stop
+
+
+def test_a_cluster_object():
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        workers.start(scheduler=cluster) as client,
+    ):
+        assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_no_scheduler(monkeypatch):
+    monkeypatch.setattr(_start, "_PATIENCE", 0.5)
+    with pytest.raises(ConnectionError, match=r"no scheduler answers at 'tcp://127.0.0.1:9'.*dask scheduler"):
+        workers.start(scheduler="tcp://127.0.0.1:9")
+
+
+def test_too_few_workers(monkeypatch):
+    monkeypatch.setattr(_start, "_PATIENCE", 0.5)
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        pytest.raises(ConnectionError, match=r"has 1 workers after 0.5 s, and not 3"),
+    ):
+        workers.start(3, scheduler=cluster)
+
+
+def test_a_scheduler_without_gpus():
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        pytest.raises(RuntimeError, match="has no GPU: "),
+    ):
+        workers.start(scheduler=cluster, cuda=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"n_workers": 0}, ValueError, "n_workers must be 1 or more, got 0"),
+        ({"n_workers": 1.5}, TypeError, "n_workers must be a whole number, got 1.5"),
+        ({"memory_limit": "4XB"}, ValueError, "memory_limit must be an amount of memory such as \"4GB\", got '4XB'"),
+        ({"memory_limit": -1}, ValueError, "memory_limit must be an amount"),
+        ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
+        ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
+    ],
+)
+def test_options_that_cannot_be(options, error, words):
+    with pytest.raises(error, match=words.replace("(", r"\(")):
+        workers.start(**options)
+
+
+# --------------------------------------------------------------------------------------------------------------- GPUs
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
+    """A driver that knows two GPUs."""
+    script = tmp_path / "nvidia-smi"
+    script.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771 MiB, 580.1'\necho 'NVIDIA L4, 23034 MiB, 580.1'\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture
+def packages(monkeypatch):
+    """Return a function that makes packages be there, or not."""
+    found = machine.importlib.util.find_spec
+
+    def set_(**there):
+        monkeypatch.setattr(
+            machine.importlib.util, "find_spec", lambda name: there[name] or None if name in there else found(name)
+        )
+
+    return set_
+
+
+def test_gpus_that_may_be_used(driver, monkeypatch):
+    assert [name.split(",")[0] for name in machine.gpus()] == ["NVIDIA H200", "NVIDIA L4"]
+    for visible, names in (("1", ["NVIDIA L4"]), ("", []), ("1,0", ["NVIDIA L4", "NVIDIA H200"])):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+        assert [name.split(",")[0] for name in machine.gpus()] == names
+
+
+def test_without_a_driver(monkeypatch, packages):
+    monkeypatch.setenv("PATH", "/nowhere")
+    packages(numba_cuda=True, cupy=True, dask_cuda=True)
+    with pytest.raises(RuntimeError, match=r"no GPU was found.*NVIDIA's driver, 525 or newer"):
+        workers.start(cuda=True)
+
+
+@pytest.mark.parametrize("package", ["numba-cuda", "cupy", "dask-cuda"])
+def test_without_a_package(driver, packages, package):
+    there = {"numba_cuda": True, "cupy": True, "dask_cuda": True} | {package.replace("-", "_"): False}
+    packages(**there)
+    with pytest.raises(RuntimeError, match=rf"here: {package} missing: pip install \"daskclust\[gpu\]\""):
+        workers.start(cuda=True)
+
+
+def test_where_this_machine_can(monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with workers.start(1, cuda=None, processes=False) as client:
+        assert threads(client) == [1]
+
+
+@pytest.mark.parametrize("rmm", [True, False])
+def test_a_worker_for_each_gpu(driver, packages, monkeypatch, rmm):
+    asked = {}
+
+    class LocalCUDACluster(LocalCluster):
+        def __init__(self, rmm_pool_size=None, rmm_allocator_external_lib_list=None, **options):
+            asked.update(options, pool=rmm_pool_size, takers=rmm_allocator_external_lib_list)
+            super().__init__(processes=False, **options | {"n_workers": options["n_workers"] or 2})
+
+    packages(numba_cuda=True, cupy=True, dask_cuda=True, rmm=rmm)
+    monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
+    with workers.start(cuda=True, memory_limit="1GB") as client:
+        assert threads(client) == [1, 1]
+        cluster = client.cluster
+    assert cluster.status.name == "closed"
+    assert asked["memory_limit"] == 10**9
+    assert (asked["pool"], asked["takers"]) == ((0.5, ["cupy"]) if rmm else (None, None))
+    with pytest.raises(ValueError, match="n_workers must be at most 2, a worker for each GPU, got 3"):
+        workers.start(3, cuda=True)
