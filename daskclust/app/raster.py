@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app.kernels import mix, number_color
-from daskclust.app.look import LIGHT, Look
+from daskclust.app.look import LIGHT, Look, parts
 from daskclust.core.arrays import HOST
-from daskclust.plot._elements import COLORS
+from daskclust.plot._look import COLORS
 
 Array = npt.NDArray[Any]
 Ranges = tuple[tuple[float, float], tuple[float, float]]
@@ -66,8 +66,8 @@ def paint(
         cover(picture, count(xy, None, ranges, pixels)[..., None], (look.pale,), look)
         xy, kind = (xy[0][chosen], xy[1][chosen]), kind[chosen]
     counts = count(xy, kind, ranges, pixels)
-    cover(picture, counts, (*look.clusters, look.noise), look, _NOISE)
-    cover(picture, counts, look.clusters, look)
+    cover(picture, counts, (*COLORS, look.noise), look, _NOISE)
+    cover(picture, counts, COLORS, look)
     return finished(picture, pixels, spread=spread)
 
 
@@ -115,7 +115,7 @@ def finished(picture: npt.NDArray[np.uint8], pixels: tuple[int, int], *, spread:
 
 
 def _rgb(colors: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    return np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors], np.float64)
+    return np.array([parts(color) for color in colors], np.float64)
 
 
 def _spread(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

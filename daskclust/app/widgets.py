@@ -10,7 +10,7 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.parameters import Parameter
-from daskclust.plot._elements import COLORS
+from daskclust.plot._look import COLORS
 
 _STEPS = 200  # of a slider
 

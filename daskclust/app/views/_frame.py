@@ -16,7 +16,7 @@ import panel as pn
 from daskclust.app.look import Look
 from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
-from daskclust.plot._elements import hv
+from daskclust.plot._look import hv
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 Array = npt.NDArray[Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from daskclust.app.look import Look
 from daskclust.app.views._frame import Canvas
 
 Drag = Callable[[str, float], None]
@@ -37,7 +36,7 @@ class Thresholds:
     def __init__(self, canvas: Canvas, styles: Mapping[str, Style], places: Mapping[str, float], drag: Drag) -> None:
         from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
 
-        self._drag, self._styles, self._is_mine = drag, styles, False
+        self._drag, self._is_mine = drag, False
         self._lines: dict[str, Any] = {}
         for name, (dimension, color, dash) in styles.items():
             line = Span(
@@ -77,9 +76,3 @@ class Thresholds:
             self._is_mine = False
         if dash is not None:
             line.line_dash = dash
-
-    def dress(self, look: Look) -> None:
-        """Draw lines in colours for this paper."""
-        for name, line in self._lines.items():
-            color = look.tone(self._styles[name].color)
-            line.update(line_color=color, hover_line_color=color)

@@ -20,12 +20,12 @@ from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
 from daskclust.plot._decision import _KIND_STYLE as STYLES
 from daskclust.plot._decision import FOLLOWER, OUTLIER, SEED
-from daskclust.plot._elements import hv
+from daskclust.plot._look import COLORS, hv
 
 _LINES = {
-    "rhoc": Style("height", "#0072B2", "solid"),
-    "delta_c": Style("width", "#0072B2", "dashed"),
-    "delta_o": Style("width", "#D55E00", "dashed"),
+    "rhoc": Style("height", COLORS[0], "solid"),
+    "delta_c": Style("width", COLORS[0], "dashed"),
+    "delta_o": Style("width", COLORS[1], "dashed"),
 }
 _MOST_STARS = 1_500
 _NOWHERE = -9.0  # the logarithm of what has none
@@ -103,8 +103,7 @@ class DecisionPlot(View):
     def dress(self, look: Look) -> None:
         """Draw axes, lines and stars in other colours."""
         self._canvas.dress(look)
-        self._lines.dress(look)
-        color = look.tone(STYLES[SEED][0])
+        color = STYLES[SEED][0]
         self._canvas.color(1, fill_color=color, line_color=color)
         self._level.line_color = look.line
 
@@ -123,7 +122,7 @@ class DecisionPlot(View):
             raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
         for kind, where in self._sides(scene.outcome.request.values, setting):
-            raster.cover(picture, np.where(where, counts, 0)[..., None], (look.tone(STYLES[kind][0]),), look)
+            raster.cover(picture, np.where(where, counts, 0)[..., None], (STYLES[kind][0],), look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)

@@ -19,7 +19,7 @@ from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.core import tree
 from daskclust.core.labels import NOISE
 from daskclust.plot import _trees
-from daskclust.plot._elements import COLORS, hv
+from daskclust.plot._look import COLORS, MARK, hv
 
 _LEAVES = 30  # at least, where there are so many
 _MOST_LEAVES = 60
@@ -77,7 +77,7 @@ class Dendrogram(View):
         self._canvas.watch(_ENDS[:2], self._on_choice)
         self._lines = Thresholds(
             self._canvas,
-            {"height": Style("width", "#D55E00", "solid")},
+            {"height": Style("width", MARK, "solid")},
             {"height": state.values["height"]},
             lambda name, place: drag(name, rounded(max(place, 0.0), 4)),
         )
@@ -104,8 +104,7 @@ class Dendrogram(View):
     def dress(self, look: Look) -> None:
         """Draw axes and branches in other colours."""
         self._canvas.dress(look)
-        self._canvas.palette(0, "line_color", (*look.clusters, look.noise, look.ink))
-        self._lines.dress(look)
+        self._canvas.palette(0, "line_color", (*COLORS, look.noise, look.ink))
 
     def prepare(self, scene: Scene, setting: Any) -> _Data:
         """Lay out the top of the hierarchy, with more leaves than there are clusters."""

@@ -15,7 +15,7 @@ from daskclust.app.state import State, count_chosen
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._elements import hv
+from daskclust.plot._look import hv
 
 _BINS = 40
 
@@ -30,7 +30,7 @@ class _Data(NamedTuple):
 
 
 class Histogram(View):
-    """A histogram of a column of the table, of all clusters and, darker, of those with chosen points.
+    """A histogram of a column of the table, of all clusters, pale, and of those with chosen points.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._elements import COLORS, hv
+from daskclust.plot._look import COLORS, hv
 
 _MOST_MARKERS = 8_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
@@ -69,7 +69,7 @@ class Picture(View):
         kdims = [dimension(outcome.result[name], name) for name in axes]
         none = np.empty(0)
         marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
-            color="kind", cmap=[*LIGHT.clusters, LIGHT.noise], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity",
+            color="kind", cmap=[*COLORS, LIGHT.noise], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity",
             size="width", line_color=None, backend="bokeh",
         )  # fmt: skip
         stars = hv.Points((none, none), kdims).opts(
@@ -94,7 +94,7 @@ class Picture(View):
     def dress(self, look: Look) -> None:
         """Draw axes and marks in other colours."""
         self._canvas.dress(look)
-        self._canvas.palette(1, "fill_color", (*look.clusters, look.noise))
+        self._canvas.palette(1, "fill_color", (*COLORS, look.noise))
 
     def setting(self) -> Ranges:
         """Return what the axes show."""
