@@ -38,6 +38,14 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(autouse=True)
+def heeds_interrupts():
+    """Jobs in a shell's background ignore SIGINT, and so do their children: not those of a process that handles it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start(folder, *arguments, before="", **options):
     """Start the command in a process of its own, after some lines of Python."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONFAULTHANDLER": ""}
