@@ -29,6 +29,8 @@ nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_show_tb = True
+if os.environ.get("DASKCLUST_NOTEBOOKS") == "as they are":  # where they were run already
+    nb_execution_excludepatterns = ["notebooks/*"]
 nb_execution_timeout = 180
 nb_merge_streams = True
 nb_render_markdown_format = "myst"  # with tables
