@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,19 +50,24 @@ def chromium() -> Iterator[Any]:
 
 @contextmanager
 def serving(path: Path, *arguments: str) -> Iterator[str]:
-    """Yield where ``daskclust explore`` serves a file."""
+    """Yield where ``daskclust explore`` serves a file; it must end soon when it is asked to."""
     command = [sys.executable, "-u", "-m", "daskclust", "explore", str(path), "--no-browser", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with (
+        tempfile.TemporaryFile("w+") as told,  # a pipe that nobody reads would stop the server when it is full
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, text=True) as process,
+    ):
         assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"http://localhost:\d+/", line)
-        if found is None:
-            process.kill()
-            raise AssertionError((line, process.communicate()))
         try:
+            line = process.stdout.readline()
+            found = re.search(r"http://localhost:\d+/", line)
+            if found is None:
+                told.seek(0)
+                raise AssertionError((line, told.read()))
             yield found[0]
-        finally:
             process.terminate()
+            process.wait(_SECONDS)
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -151,6 +151,35 @@ def test_a_readout_ends_at_an_interrupt_with_its_tables_and_at_sigterm_without(f
         assert ("error" in json.loads(out)) == (not left)
 
 
+BUSY_LOOP = """
+import sys, time
+from tornado.platform.asyncio import BaseAsyncIOLoop
+real = BaseAsyncIOLoop.start
+def start(loop):
+    loop.add_callback(work)
+    real(loop)
+def work():
+    print("at work", file=sys.stderr, flush=True)
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        pass
+BaseAsyncIOLoop.start = start
+"""
+
+
+@pytest.mark.parametrize(("number", "code", "seconds"), [(signal.SIGINT, 0, 2), (signal.SIGTERM, -signal.SIGTERM, 60)])
+def test_the_explorer_ends_while_it_is_at_work(folder, number, code, seconds):
+    """After what it is doing at Ctrl-C, at once at SIGTERM."""
+    before = BUSY_LOOP.replace("SECONDS", str(seconds))
+    process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
+    assert "http://localhost" in process.stdout.readline()
+    while "at work" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    assert process.wait(30) == code
+    finish(process)
+
+
 # ------------------------------------------------------------------------------------------------------ pipes and disks
 def test_a_reader_that_has_enough(folder):
     process = start(folder, "hca", "data", "0.5", text=False)

@@ -30,8 +30,11 @@ _STOPPED = {
 }
 
 
-class Terminated(BaseException):
-    """Raised where the program is when it is asked to end, so that it cleans up behind itself."""
+class Terminated(KeyboardInterrupt):
+    """Raised where the program is when it is asked to end, so that it cleans up behind itself.
+
+    It is a KeyboardInterrupt, as event loops and pools let that one through and hold other exceptions back.
+    """
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
@@ -63,10 +66,10 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         _let_go_of_output()
         return _NOBODY_READS
-    except (KeyboardInterrupt, typer.Abort):
-        return _tell(_stopped(_INTERRUPTED), as_json)
     except Terminated:
         return _tell(_stopped(_TERMINATED), as_json)
+    except (KeyboardInterrupt, typer.Abort):
+        return _tell(_stopped(_INTERRUPTED), as_json)
     except Exception as error:
         told = trouble(error, called, list(program.commands))
         if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):

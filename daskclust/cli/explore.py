@@ -58,6 +58,6 @@ def explore(
     if not no_browser:
         server.io_loop.add_callback(server.show, "/")
     try:
-        server.io_loop.start()
-    except KeyboardInterrupt:
+        server.io_loop.start()  # Ctrl-C ends it: Panel sees to that
+    finally:
         server.stop()
