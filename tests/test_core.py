@@ -33,12 +33,13 @@ from daskclust.core.cells import (
     wrap_positions,
 )
 from daskclust.core.exp import exp_of_negative
-from daskclust.core.jit import body, in_threads, kernel, lane_kernel, one_thread, thread_count
+from daskclust.core.jit import body, kernel, lane_kernel
 from daskclust.core.labels import count_clusters, same_partition
 from daskclust.core.merge import Frontier, components, group_name, group_number, merge_trees
 from daskclust.core.ops import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, like, load, select, store
 from daskclust.core.partition import Partition, balanced_cuts
 from daskclust.core.survey import group_range, survey
+from daskclust.core.threads import in_threads, one_thread, thread_count
 from daskclust.core.unionfind import flatten, start, unite_edges
 
 NONE = np.empty(0, np.int64)

@@ -15,8 +15,9 @@ import numpy as np
 from daskclust.core.arrays import HOST, Cuda, Host, copy, fill
 from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
 from daskclust.core.checks import MOST_CELLS, check_cells
-from daskclust.core.jit import body, kernel, thread_count
+from daskclust.core.jit import body, kernel
 from daskclust.core.ops import atomic_add
+from daskclust.core.threads import thread_count
 
 _SMALL_TABLE = 1 << 22  # cells; measured: a table of up to 64 cells a point costs less than sorting by key
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from daskclust.core.jit import one_thread
+from daskclust.core.threads import one_thread
 
 
 class Tasks:

@@ -10,23 +10,16 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import itertools
 import os
-import threading
 import types as pytypes
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from daskclust.core import ops
-
-# Threads of OpenMP (numba's own, say) spin for milliseconds after each of their loops, on the cores that ours need.
-# Unless the user has said otherwise they are to sleep; it counts for what starts them after this.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+from daskclust.core.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
 BLOCK = 128  # CUDA threads a block
@@ -361,56 +354,3 @@ def _simulated_lane_grid(n, *args):  # type: ignore[no-untyped-def]
     while i < n:
         body(i, 1, *args)  # type: ignore[call-arg]
         i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
-
-
-# -------------------------------------------------------------------------------------------------------------- threads
-_local = threading.local()
-
-
-def thread_count() -> int:
-    """Return how many threads kernels use here: `numba.set_num_threads`' number, 1 inside `one_thread`."""
-    if getattr(_local, "single", False):
-        return 1
-    from numba import get_num_threads
-
-    return int(get_num_threads())
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run kernels of this thread on one core: a dask worker already runs a task on each."""
-    before = getattr(_local, "single", False)
-    _local.single = True
-    try:
-        yield
-    finally:
-        _local.single = before
-
-
-def in_threads(task: Callable[[int], None], count: int, threads: int) -> None:
-    """Call ``task(0)`` to ``task(count - 1)`` on up to `threads` threads, each taking the next number when free.
-
-    Compiled kernels release the GIL, so Python threads are enough. Unlike numba's own threading layers they may be
-    used from several threads at once (dask's threaded scheduler) and after a fork.
-    """
-    numbers = itertools.count()
-
-    def work() -> None:
-        while (number := next(numbers)) < count:
-            task(number)
-
-    others = [_pool().submit(work) for _ in range(min(threads, count) - 1)]
-    try:
-        work()
-    finally:
-        for other in others:
-            if not other.cancel():  # one that has not begun has nothing left to do
-                other.result()
-
-
-@functools.cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="daskclust")
-
-
-os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.arrays import HOST, Cuda, Host
-from daskclust.core.jit import kernel, thread_count
+from daskclust.core.jit import kernel
 from daskclust.core.ops import atomic_max, atomic_min
+from daskclust.core.threads import thread_count
 
 
 def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:

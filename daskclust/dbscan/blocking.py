@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, copy
 from daskclust.core.cells import PAD, lower_bound, within_period
-from daskclust.core.jit import body, in_threads, kernel, thread_count
+from daskclust.core.jit import body, kernel
+from daskclust.core.threads import in_threads, thread_count
 from daskclust.dbscan.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
 _MOST_KEYS = 2**62

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, multiprocessors
-from daskclust.core.jit import SIMULATED, in_threads, one_thread, thread_count
+from daskclust.core.jit import SIMULATED
+from daskclust.core.threads import in_threads, one_thread, thread_count
 from daskclust.hca.items import Items, on_device
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters

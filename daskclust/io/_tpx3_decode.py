@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.jit import body, in_threads, kernel, thread_count
+from daskclust.core.jit import body, kernel
+from daskclust.core.threads import in_threads, thread_count
 from daskclust.core.timesort import DIGIT, TICK, sort_records
 
 from . import _tpx3_scan as table

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.jit import one_thread
+from daskclust.core.threads import one_thread
 from daskclust.core.timesort import TICK
 
 from ._lazy import check_hits_per_chunk

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
 from daskclust.core.checks import check_count
-from daskclust.core.jit import one_thread
 from daskclust.core.labels import NOISE
+from daskclust.core.threads import one_thread
 
 from . import halo_kernels as kernels
 from ._columns import Array, check, finite, row_count

@@ -9,8 +9,8 @@ import numpy as np
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
 from daskclust.core.checks import check_count
-from daskclust.core.jit import in_threads, thread_count
 from daskclust.core.labels import NOISE
+from daskclust.core.threads import in_threads, thread_count
 
 from . import chain_kernels
 from ._columns import Array, check, finite, row_count

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from daskclust.core.arrays import HOST
 from daskclust.core.checks import check_count
-from daskclust.core.jit import one_thread
 from daskclust.core.labels import NOISE
+from daskclust.core.threads import one_thread
 
 from . import chain_kernels, kernels
 from ._columns import Array, row_count
