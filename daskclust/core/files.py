@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_LOOKS, _PAUSE = 10, 0.05  # s
+_LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 
 
 @contextmanager
@@ -51,10 +51,13 @@ def replacing_folder(target: Path) -> Iterator[Path]:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder for good: after a failure, other tasks of its writer go on for a while and make it anew."""
-    absent = 0
-    while folder.exists() or 0 < absent < _LOOKS:
-        absent = 0 if folder.exists() else absent
+    """Remove a folder for good: after a failure, other tasks of its writer go on for a while and make it anew.
+
+    What cannot be removed stays: the failure itself is to be told.
+    """
+    absent = 0 if folder.exists() else _LOOKS
+    end = time.monotonic() + _PATIENCE
+    while absent < _LOOKS and time.monotonic() < end:
         shutil.rmtree(folder, ignore_errors=True)
-        absent += 1
         time.sleep(_PAUSE)
+        absent = 0 if folder.exists() else absent + 1
