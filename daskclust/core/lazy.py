@@ -59,12 +59,12 @@ def beside_points(array: Any, X: Any) -> Any:
     return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, dtype=array.dtype, meta=meta)
 
 
-def map_points(function: Callable[..., Any], X: Any, *args: Any) -> Any:
-    """Return ``function(block, *args)``, an int64 for each point, for the blocks of a dask array (n, d)."""
+def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
+    """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
     import dask.array as da
 
-    meta = X._meta.ravel()[:0].astype(np.int64)
-    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=np.int64, meta=meta)
+    meta = X._meta.ravel()[:0].astype(dtype)
+    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=dtype, meta=meta)
 
 
 def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:

@@ -11,7 +11,7 @@ from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
-from daskclust.core.lazy import balanced_partition
+from daskclust.core.lazy import balanced_partition, map_points
 from daskclust.core.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 
@@ -151,8 +151,7 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     if toa.dtype.kind not in "fiu":
         raise ValueError(f"toa must be numbers, in ns, got {toa.dtype}")
     if toa.dtype != np.float64:
-        as_float = toa._meta.astype(np.float64) if is_dask(toa) else None
-        toa = toa.map_blocks(_real, dtype=np.float64, meta=as_float) if is_dask(toa) else _real(toa)
+        toa = map_points(_real, toa, dtype=np.float64) if is_dask(toa) else _real(toa)
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     for name in ("x", "y", "chip"):
         if columns.get(name) is not None:
