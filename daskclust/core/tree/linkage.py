@@ -136,6 +136,11 @@ def leaf_order(Z: npt.ArrayLike) -> Ids:
     numpy.ndarray of int64, shape (n,)
         As of `scipy.cluster.hierarchy.leaves_list`.
 
+    Raises
+    ------
+    ValueError
+        For what is no linkage.
+
     Notes
     -----
     O(n).
@@ -172,7 +177,7 @@ def members(Z: npt.ArrayLike, node: int) -> Ids:
     Raises
     ------
     ValueError
-        Where there is no such cluster.
+        For what is no linkage, and where there is no such cluster.
 
     Examples
     --------
@@ -203,6 +208,11 @@ def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
     -------
     numpy.ndarray of int64, shape (2 n - 1,)
         -1 where all points are noise, `SEVERAL` where there are several labels.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, and labels that are no integers or not one for each point.
 
     Notes
     -----
