@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -731,6 +734,14 @@ def test_one_thread(threads):
         assert thread_count() == 1
     assert thread_count() == 2
     assert seen != [1]
+
+
+@pytest.mark.parametrize(("given", "kept"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
+def test_threads_of_openmp_sleep_unless_the_user_says_otherwise(given, kept):
+    others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    code = "import os; from daskclust import CLUE; print(os.environ['OMP_WAIT_POLICY'])"
+    run = subprocess.run([sys.executable, "-c", code], env=others | given, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == kept
 
 
 def test_kernels_run_every_index_once(threads):
