@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dask
 import pytest
@@ -40,6 +42,20 @@ def one_dask_thread():
     """Run dask in this thread where a test does not choose: quicker for small graphs, and easy to debug."""
     with dask.config.set(scheduler="synchronous"):
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return a Chromium; skip where there is none, but not in CI."""
+    from explorer_page import chromium
+
+    try:
+        with chromium() as found:
+            yield found
+    except LookupError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
 
 
 @pytest.fixture

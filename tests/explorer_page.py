@@ -140,6 +140,13 @@ class Page:
     def click(self, words: str) -> None:
         self.page.locator("button", has_text=words).click()
 
+    def run_lines(self) -> dict[str, Any]:
+        """Return what the Python lines that the page gives make."""
+        self.click("Python lines")
+        names: dict[str, Any] = {}
+        exec(self.until(self.page.locator("textarea").input_value), names)
+        return names
+
     def drag(self, start: tuple[float, float], *way: tuple[float, float]) -> None:
         mouse = self.page.mouse
         mouse.move(*start)

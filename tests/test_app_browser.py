@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,24 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_page import Page, chromium, opened, serving
+from explorer_page import Page, opened, serving
 
 from daskclust import datasets, io
 from daskclust.app.systems import SYSTEMS
 
 pytestmark = pytest.mark.browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Return a Chromium; skip where there is none, but not in CI."""
-    try:
-        with chromium() as found:
-            yield found
-    except LookupError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +110,7 @@ def test_a_box_a_lasso_and_none(page: Page) -> None:
 def test_table_and_lines_are_those_of_the_state(page: Page, hits: Path, tmp_path: Path) -> None:
     page.slide("rhoc", 20)
     page.at_rest()
-    names: dict[str, Any] = {}
-    page.click("Python lines")
-    lines = page.until(lambda: page.page.locator("textarea").input_value())
-    exec(lines, names)
+    names = page.run_lines()
     assert page.counts()[0] == names["table"].sizes["cluster"]
     xs = expected(hits, page)
     np.testing.assert_array_equal(names["result"]["label"], xs["label"])
@@ -156,10 +140,7 @@ def test_a_box_on_a_histogram(page: Page, hits: Path) -> None:
     page.drag(page.on(2, 0.6, 0.3), page.on(2, 0.95, 0.7))
     inside = page.until(page.chosen)
     assert inside < 3000
-    page.click("Python lines")
-    names: dict[str, Any] = {}
-    exec(page.until(lambda: page.page.locator("textarea").input_value()), names)
-    assert int(names["inside"].sum()) == inside
+    assert int(page.run_lines()["inside"].sum()) == inside
 
 
 def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, cells: Path) -> None:
@@ -184,9 +165,7 @@ def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, cells: Path) -> None:
         page.drag(page.on(1, 0.2, 0.5), page.on(1, 0.4, 0.7))
         inside = page.until(page.chosen)
         assert inside < 600
-        page.click("Python lines")
-        names: dict[str, Any] = {}
-        exec(page.until(lambda: page.page.locator("textarea").input_value()), names)
+        names = page.run_lines()
         assert int(names["inside"].sum()) == inside
         assert names["table"].sizes["cluster"] == page.counts()[0]
 

@@ -138,6 +138,18 @@ def test_every_form_of_cells(form: str) -> None:
     xr.testing.assert_equal(made["table"], outcome.table)
 
 
+def test_a_cell_far_away_that_is_left_out_is_within_the_axes() -> None:
+    ds = datasets.cytometry(200, rng=0)
+    X = ds["X"].values.copy()
+    X[0] += 1e4
+    explorer = daskclust.app.explore(ds.assign(X=(ds["X"].dims, X)), min_size=5, n_clusters=1)
+    dendrogram = view(explorer, Dendrogram)
+    highest, top = linkage(explorer)[-1, 2], dendrogram._canvas.figure.y_range.end
+    assert top > highest
+    assert top > dendrogram._lines.place("height")  # the cut can be dragged
+    assert source(explorer)["y1"].max() == highest
+
+
 def test_channels_of_one_name() -> None:
     ds = datasets.cytometry(50, rng=0).isel(channel=[0, 1, 1])
     with pytest.raises(ValueError, match=r"names of channels must differ, got .*; rename some of them"):

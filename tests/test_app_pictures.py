@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from explorer_page import Page, chromium, opened
+from explorer_page import Page, opened
 from explorer_pictures import FILES, picture, served
 
-from daskclust.app.look import DARK, LIGHT, LOOKS
+from daskclust.app.look import DARK, LIGHT, LOOKS, parts
 
 pytestmark = pytest.mark.browser
 
 _PARTS = (".bk-Figure", ".tabulator", ".noUi-target", "select", "button.bk-btn")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Return a Chromium; skip where there is none, but not in CI."""
-    try:
-        with chromium() as found:
-            yield found
-    except LookupError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
 
 
 def boxes(page: Page) -> list[tuple[str, dict[str, float]]]:
@@ -41,8 +27,7 @@ def boxes(page: Page) -> list[tuple[str, dict[str, float]]]:
 
 def share(image: Any, color: str) -> float:
     """Return the share of pixels with a colour."""
-    wanted = [int(color[k : k + 2], 16) for k in (1, 3, 5)]
-    return float((np.asarray(image) == wanted).all(axis=2).mean())
+    return float((np.asarray(image) == parts(color)).all(axis=2).mean())
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -204,6 +204,16 @@ class Branches:
 Selection = Box | Lasso | Clusters | Branches
 
 
+def sides(selection: Selection | None) -> tuple[float, float] | None:
+    """Return the left and the right of a box or of a lasso, None of all else."""
+    if isinstance(selection, Box):
+        return selection.x
+    if isinstance(selection, Lasso) and selection.corners:
+        xs = [x for x, _ in selection.corners]
+        return min(xs), max(xs)
+    return None
+
+
 def corners(xs: Sequence[float], ys: Sequence[float], most: int = 400) -> tuple[tuple[float, float], ...]:
     """Return the corners of a line that was drawn, every few of them where there are very many."""
     step = max(1, -(-len(xs) // most))

@@ -185,11 +185,6 @@ class State:
         self.version += 1
         self.origin = Origin(outcome.request, outcome.ground)
 
-    @property
-    def chosen_clusters(self) -> npt.NDArray[np.int64]:
-        """Number of chosen points in each cluster; of all points where none are chosen."""
-        return count_chosen(self.present, self.mask)
-
     def chosen_table(self) -> xr.Dataset:
         """Return the rows of clusters with chosen points, with the number of these as ``selected``; or all rows."""
         return chosen_rows(self.present, self.mask)

@@ -20,11 +20,15 @@ Array = npt.NDArray[Any]
 RHO = "\N{GREEK SMALL LETTER RHO}"
 SEED, OUTLIER, FOLLOWER = "seed", "outlier", "follower"
 
-_KIND_STYLE = {
+KIND_STYLES = {
     FOLLOWER: (FOLLOWER_COLOR, "circle", 3),
     OUTLIER: (OUTLIER_COLOR, "square", 4),
     SEED: (SEED_COLOR, "star", 9),
 }
+"""Colour, marker and size of points."""
+
+LINE_STYLES = {"rhoc": (COLORS[0], "solid"), "delta_c": (COLORS[0], "dashed"), "delta_o": (COLORS[1], "dashed")}
+"""Colour and dash of thresholds."""
 
 
 def decision(
@@ -89,9 +93,11 @@ def decision(
     for kind in (FOLLOWER, OUTLIER, SEED):
         xy = (density[members[kind]], delta[members[kind]])
         raster = len(density) > MOST_GLYPHS and len(xy[0]) > FEW
-        elements += cloud(xy, kdims, kind, *_KIND_STYLE[kind], **frame, raster=raster, log=(logx, logy))
+        elements += cloud(xy, kdims, kind, *KIND_STYLES[kind], **frame, raster=raster, log=(logx, logy))
     if at_rhoc is not None:
-        elements.append(line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", f"{COLORS[0]} solid"))
+        elements.append(
+            line((at_rhoc, low_y), (at_rhoc, high_y), kdims, f"{RHO}c = {at_rhoc:g}", " ".join(LINE_STYLES["rhoc"]))
+        )
     for value, words, style in _delta_lines(*limits[1:]):
         elements.append(line((low_x, value), (high_x, value), kdims, words, style))
     title = ", ".join(f"{int(members[kind].sum()):,} {kind}s" for kind in (SEED, OUTLIER, FOLLOWER))
@@ -166,6 +172,6 @@ def _axis(values: Array, lines: Sequence[float | None], *, log: bool) -> tuple[f
 def _delta_lines(delta_c: float | None, delta_o: float | None) -> list[tuple[float, str, str]]:
     """Return height, label, and colour with dash of each threshold of distance."""
     if delta_c is not None and delta_c == delta_o:
-        return [(delta_c, f"δc = δo = {delta_c:g}", f"{COLORS[1]} solid")]
-    lines = [(delta_c, "δc", f"{COLORS[0]} dashed"), (delta_o, "δo", f"{COLORS[1]} dashed")]
-    return [(value, f"{words} = {value:g}", style) for value, words, style in lines if value is not None]
+        return [(delta_c, f"δc = δo = {delta_c:g}", f"{LINE_STYLES['delta_o'][0]} solid")]
+    lines = [(delta_c, "δc", LINE_STYLES["delta_c"]), (delta_o, "δo", LINE_STYLES["delta_o"])]
+    return [(value, f"{words} = {value:g}", " ".join(style)) for value, words, style in lines if value is not None]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import SEVERAL, Top, check_linkage, condense, leaf_order, node_labels
+from daskclust.core.tree.linkage import sizes_of
 from daskclust.metrics import point_height_correlation, point_heights
 from daskclust.plot._data import on_host
 from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
@@ -68,14 +69,14 @@ def dendrogram(
     n, top = len(Z) + 1, condense(Z, p, min_size)
     given = None if labels is None else on_host(labels)
     of_node = np.full(2 * n - 1, SEVERAL) if given is None else node_labels(Z, given)
-    x, y = _places(top)
-    lines = _branches(top, x, y, of_node[top.nodes])
+    x, y = places(top)
+    lines = branches(top, x, y, of_node[top.nodes])
     stubs = (x[top.branch] + _STUB, top.noise_heights)
     for begin, end, height, label in zip(x[top.branch], *stubs, of_node[top.noise], strict=True):
         lines.setdefault(NOISE if given is None else int(label), []).append((begin, height, end, height))
     kdims = [hv.Dimension("leaf", label="points of the cluster"), hv.Dimension("height")]
     elements = _lines(lines, given, kdims)
-    left_out = _sizes_of(Z, top.noise)
+    left_out = sizes_of(Z)[top.noise]
     if len(left_out) or not elements:  # an overlay of nothing cannot be drawn
         dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
         each: dict[str, dict[str, Any]] = {"bokeh": {"size": 3.5, "tools": ["hover"]}, "matplotlib": {"s": 8}}
@@ -140,7 +141,7 @@ def point_height_scatter(
     return overlay(elements, kdims, title, xlim=limits[0], ylim=limits[1], **shape)
 
 
-def _places(top: Top) -> tuple[Float, Float]:
+def places(top: Top) -> tuple[Float, Float]:
     """Return where nodes are: leaves side by side at height 0, merges between their two."""
     p = len(top.linkage) + 1
     x, y = np.empty(2 * p - 1), np.zeros(2 * p - 1)
@@ -150,7 +151,7 @@ def _places(top: Top) -> tuple[Float, Float]:
     return x, y
 
 
-def _branches(top: Top, x: Float, y: Float, labels: Ids) -> dict[int, Lines]:
+def branches(top: Top, x: Float, y: Float, labels: Ids) -> dict[int, Lines]:
     """Return lines by label: a bar for each merge, and for each node one up to where it is merged."""
     lines: dict[int, Lines] = {}
     lowest, highest = y.copy(), y.copy()
@@ -164,6 +165,12 @@ def _branches(top: Top, x: Float, y: Float, labels: Ids) -> dict[int, Lines]:
     for node in np.flatnonzero(highest > lowest).tolist():
         lines.setdefault(int(labels[node]), []).append((x[node], lowest[node], x[node], highest[node]))
     return lines
+
+
+def axis_limits(top: Top) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return what the axes show: all leaves, and all heights of merges and of what is left out."""
+    highest = max([0.0, *top.linkage[:, 2], *top.noise_heights]) or 1.0
+    return (-0.7, len(top.linkage) + 0.7), (0.0, 1.05 * highest)
 
 
 def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list[Any]) -> list[Any]:
@@ -196,16 +203,9 @@ def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: I
     ticks = [(place, f"{size:,}") for place, size in enumerate(top.sizes[shown].tolist())] or [(0, "")]
     title = f"{n:,} points, {p:,} clusters at the top"
     title += f", {len(left_out):,} smaller ones of {int(left_out.sum()):,} points left out" if len(left_out) else ""
-    highest = max([0.0, *top.linkage[:, 2], *top.noise_heights]) or 1.0
+    xlim, ylim = axis_limits(top)
     both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if p <= _LEVEL_TICKS else 90}
-    both |= {"xlim": (-0.7, p - 0.3), "ylim": (0.0, 1.05 * highest)}
-    return overlay(elements, kdims, title, **both)
-
-
-def _sizes_of(Z: Float, nodes: Ids) -> Ids:
-    """Return the number of points of nodes."""
-    n = len(Z) + 1
-    return np.where(nodes < n, 1, Z[nodes - n, 3]).astype(np.int64) if len(Z) else np.ones(len(nodes), np.int64)
+    return overlay(elements, kdims, title, **both, xlim=xlim, ylim=ylim)
 
 
 def _margins(low: float, high: float) -> tuple[float, float]:

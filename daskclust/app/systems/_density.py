@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from daskclust.accessor import ClustAccessor
@@ -105,7 +104,7 @@ class FriendsOfFriends(_Points):
             self._kept = (length, ClustAccessor(self.ds).fof(**{self._length: length}))
         groups, least = self._kept[1], values["min_members"]
         label = groups["label"]
-        number = without_small(label.values, least).astype(np.int64)
+        number = without_small(label.values, least)
         attrs = {**label.attrs, "min_members": least}
         return groups.assign(label=(label.dims, number, attrs)).assign_attrs(
             fof=groups.attrs["fof"].replace("min_members=2,", f"min_members={least},")

@@ -18,15 +18,10 @@ from daskclust.app.views._frame import Canvas, Ranges, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
-from daskclust.plot._decision import _KIND_STYLE as STYLES
-from daskclust.plot._decision import FOLLOWER, OUTLIER, SEED
-from daskclust.plot._look import COLORS, hv
+from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
+from daskclust.plot._look import hv
 
-_LINES = {
-    "rhoc": Style("height", COLORS[0], "solid"),
-    "delta_c": Style("width", COLORS[0], "dashed"),
-    "delta_o": Style("width", COLORS[1], "dashed"),
-}
+_LINES = {name: Style("height" if name == "rhoc" else "width", *style) for name, style in LINE_STYLES.items()}
 _MOST_STARS = 1_500
 _NOWHERE = -9.0  # the logarithm of what has none
 
@@ -103,7 +98,7 @@ class DecisionPlot(View):
     def dress(self, look: Look) -> None:
         """Draw axes, lines and stars in other colours."""
         self._canvas.dress(look)
-        color = STYLES[SEED][0]
+        color = KIND_STYLES[SEED][0]
         self._canvas.color(1, fill_color=color, line_color=color)
         self._level.line_color = look.line
 
@@ -122,7 +117,7 @@ class DecisionPlot(View):
             raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
         for kind, where in self._sides(scene.outcome.request.values, setting):
-            raster.cover(picture, np.where(where, counts, 0)[..., None], (STYLES[kind][0],), look)
+            raster.cover(picture, np.where(where, counts, 0)[..., None], (KIND_STYLES[kind][0],), look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)

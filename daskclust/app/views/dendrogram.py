@@ -10,16 +10,16 @@ import numpy.typing as npt
 
 from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
-from daskclust.app.selection import Box, Branches, Lasso, Selection
+from daskclust.app.selection import Branches, Selection, sides
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
-from daskclust.app.views._frame import Canvas
+from daskclust.app.views._frame import Canvas, Ranges
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.core import tree
 from daskclust.core.labels import NOISE
-from daskclust.plot import _trees
 from daskclust.plot._look import COLORS, MARK, hv
+from daskclust.plot._trees import axis_limits, branches, places
 
 _LEAVES = 30  # at least, where there are so many
 _MOST_LEAVES = 60
@@ -38,7 +38,7 @@ class _Data(NamedTuple):
     opacity: Array
     leaves: npt.NDArray[np.int64]  # ids in the linkage, from left to right
     sizes: list[str]
-    highest: float
+    limits: Ranges
     level: float | None  # of a cut by number
     title: str
 
@@ -85,15 +85,10 @@ class Dendrogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
-        if isinstance(selection, Box):
-            low, high = selection.x
-        elif isinstance(selection, Lasso) and selection.corners:
-            xs = [corner[0] for corner in selection.corners]
-            low, high = min(xs), max(xs)
-        else:
-            return
-        places = np.arange(len(self._leaves))
-        self._choose(Branches(tuple(self._leaves[(places >= low) & (places <= high)].tolist())))
+        ends = sides(selection)
+        if ends is not None:
+            place = np.arange(len(self._leaves))
+            self._choose(Branches(tuple(self._leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))
 
     def follow(self, values: Mapping[str, Any]) -> None:
         """Move the line as the slider was moved."""
@@ -114,22 +109,20 @@ class Dendrogram(View):
         wanted = min(max(_LEAVES, outcome.n_clusters + 5), _MOST_LEAVES)
         top = tree.condense(Z, wanted, values["min_size"])
         labels = tree.node_labels(Z, outcome.label)
-        x, y = _trees._places(top)
-        of_node = _trees._branches(top, x, y, np.arange(len(top.nodes)))
+        x, y = places(top)
+        of_node = branches(top, x, y, np.arange(len(top.nodes)))
         lines = np.array([line for some in of_node.values() for line in some] or np.empty((0, 4)))
         nodes = top.nodes[np.repeat(np.array(list(of_node), np.int64), [len(some) for some in of_node.values()])]
-        leaves = top.nodes[tree.leaf_order(top.linkage)]
-        sizes = top.sizes[tree.leaf_order(top.linkage)]
+        order = tree.leaf_order(top.linkage)
+        leaves, sizes = top.nodes[order], top.sizes[order]
         by_number = values["cut"] == "number"
         level = outcome.ground.height(outcome.n_clusters, values["min_size"]) if by_number else None
         left_out = int(len(outcome.label) - sizes.sum())
         title = f"{len(leaves):,} branches" + (f", {left_out:,} points left out" if left_out else "")
-        highest = max([0.0, *top.linkage[:, 2]]) or 1.0
         is_chosen = True if scene.mask is None else tree.node_labels(Z, np.where(scene.mask, 0, NOISE))[nodes] >= 0
         opacity = np.where(is_chosen, np.ones(len(lines)), _PALE)
-        return _Data(
-            lines, _kinds(labels[nodes]), opacity, leaves, [f"{size:,}" for size in sizes], highest, level, title
-        )
+        words = [f"{size:,}" for size in sizes]
+        return _Data(lines, _kinds(labels[nodes]), opacity, leaves, words, axis_limits(top), level, title)
 
     def show(self, data: _Data) -> None:
         """Show it."""
@@ -137,8 +130,8 @@ class Dendrogram(View):
         columns = dict(zip(_ENDS, data.lines.T, strict=True))
         self._canvas.fill(0, **columns, color=data.kind, alpha=data.opacity)
         figure, count = self._canvas.figure, len(data.leaves)
-        figure.x_range.update(start=-0.7, end=count - 0.3)
-        figure.y_range.update(start=0.0, end=1.05 * data.highest)
+        for ends, (low, high) in zip(self._canvas.ends, data.limits, strict=True):
+            ends.update(start=low, end=high)
         axis = figure.xaxis[0]
         ticks = list(range(count)) if count <= _MOST_TICKS else []
         axis.ticker = ticks

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Box, Lasso, Selection
+from daskclust.app.selection import Selection, sides
 from daskclust.app.state import State, count_chosen
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
@@ -77,14 +77,9 @@ class Histogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
-        if isinstance(selection, Box):
-            low, high = selection.x
-        elif isinstance(selection, Lasso) and selection.corners:
-            xs = [corner[0] for corner in selection.corners]
-            low, high = min(xs), max(xs)
-        else:
-            return
-        self._choose(self.column, low, high)
+        ends = sides(selection)
+        if ends is not None:
+            self._choose(self.column, *ends)
 
     def dress(self, look: Look) -> None:
         """Draw axes and bars in other colours."""
