@@ -1,19 +1,24 @@
 """``daskclust explore``: what is wrong is told in a line or two, before anything is served."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from daskclust import datasets, io
+from daskclust import app, datasets, io
 from daskclust.app.opening import open_file
+from daskclust.app.systems import SYSTEMS
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("nowhere.csv",), "there is no file nowhere.csv"),
-        (("hits.csv", "--system", "kmeans"), "--system must be one of clue, events"),
+        (("hits.csv", "--system", "kmeans"), f"--system must be one of {', '.join(SYSTEMS)}, got 'kmeans'"),
         (("hits.csv", "--port", 70000), "--port must be from 0 to 65535, got 70000"),
         (("hits.csv", "--system", "events", "--columns", "x,y,toa,tot"), "toa"),
         (("empty.csv",), "empty.csv"),
+        (("hits.csv", "--system", "clue"), "--columns x=NAME"),
+        (("hits.csv", "--system", "clue", "--columns", "x=a,y=c"), "hits.csv has no column 'c'"),
     ],
 )
 def test_errors_in_two_lines(command, tmp_path, monkeypatch, arguments, words):
@@ -21,9 +26,32 @@ def test_errors_in_two_lines(command, tmp_path, monkeypatch, arguments, words):
     (tmp_path / "hits.csv").write_text("a,b\n1,2\n")
     (tmp_path / "empty.csv").write_text("")
     code, _, err = command("explore", *arguments, "--no-browser")
-    assert code == 1
+    assert code == (2 if "must be one of" in words else 1)  # a choice that there is not is wrong usage
     assert words in err
     assert len(err.strip().splitlines()) <= 2
+
+
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)])
+def test_columns_are_named_as_messages_say_and_the_address_is_told(command, tmp_path, monkeypatch, quiet):
+    """It is what the command puts out, so that it is told however quiet it shall be."""
+    (tmp_path / "own.csv").write_text("a,b,note\n1,2,3\n4,5,6\n")
+    monkeypatch.chdir(tmp_path)
+    served = []
+
+    def serve(ds, system, **options):
+        served.append((ds, options["source"]))
+        loop = SimpleNamespace(start=lambda: None)
+        return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
+
+    monkeypatch.setattr(app, "serve", serve)
+    code, out, err = command("explore", "own.csv", "--columns", "x=a,y=b,=note", "--no-browser", *quiet)
+    assert (code, err) == (0, "")
+    assert "http://localhost:1234/" in out
+    ((ds, (line,)),) = served
+    assert (list(ds), ds["x"].values.tolist(), ds["y"].values.tolist()) == (["x", "y"], [1, 4], [2, 5])
+    names = {"io": io}
+    exec(line, names)
+    assert names["ds"].identical(ds)
 
 
 def test_each_field_is_opened_and_the_line_does_it(tmp_path):

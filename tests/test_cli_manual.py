@@ -13,7 +13,6 @@ from daskclust.cli._manual import parse
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
 OTHERS = {"exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "..."}  # keys of other benchmarks
-DOCUMENTED = [name for name in COMMANDS if name != "explore"]
 
 
 def manual_of(name):
@@ -41,7 +40,7 @@ def test_every_option_has_a_help_text_and_a_panel(name):
     assert PROGRAM.commands[name].rich_help_panel in ("Cluster", "Look", "Tools")
 
 
-@pytest.mark.parametrize("name", DOCUMENTED)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_is_a_valid_line(name):
     manual = manual_of(name)
     assert len(manual.examples) >= 2
@@ -156,6 +155,7 @@ def complete(shell, *words):
         (("events", "run.tpx3", "--variant", "s"), ["static"]),
         (("hca", "--rule", "eu"), ["euclid", "euclid_mahal"]),
         (("bench", "h"), ["hca"]),
+        (("explore", "hits.csv", "--system", "e"), ["events"]),
     ],
 )
 def test_shells_are_told_commands_options_and_choices(shell, words, offered):

@@ -563,6 +563,15 @@ def test_to_dataset_checks() -> None:
     assert to_dataset({"x": [1.0], "y": [1.0], "layer": [np.float32(-(2.0**31))]})["layer"] == -(2**31)
 
 
+@pytest.mark.parametrize("source", [None, "hits.csv"])
+def test_to_dataset_says_what_its_mapping_must_have(source: str | None) -> None:
+    """It takes no names of columns beside the columns themselves."""
+    with pytest.raises(ValueError, match=r"has no column for 'y'; it has 'x', 'b': add it under the key 'y'$"):
+        to_dataset({"x": [1.0], "b": [1.0]}, source=source)
+    with pytest.raises(ValueError, match=r"could all be 'energy'; name one of them 'energy', and leave"):
+        to_dataset({"x": [1.0], "y": [1.0], "e": [1.0], "weight": [1.0]}, source=source)
+
+
 def test_to_dataset_is_lazy_on_dask() -> None:
     import dask
     import dask.array as da

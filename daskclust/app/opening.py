@@ -7,13 +7,15 @@ from typing import Any
 
 import xarray as xr
 
+from daskclust.io.schema import Columns
+
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
 _PARTICLES = (".arborx", ".zarr")
 _HDF5 = (".h5", ".hdf5")
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
 
-def open_file(path: Path, system: str | None = None, columns: list[str] | None = None) -> tuple[xr.Dataset, str]:
+def open_file(path: Path, system: str | None = None, columns: Columns | None = None) -> tuple[xr.Dataset, str]:
     """Return the points of a file in memory, and the line that reads them.
 
     Parameters
@@ -22,8 +24,8 @@ def open_file(path: Path, system: str | None = None, columns: list[str] | None =
         Calorimeter, Timepix, particles or cells.
     system : str, optional
         What is to be done with them: tells the field where the file does not.
-    columns : list of str, optional
-        Names of the columns of a file without names.
+    columns : list of str or mapping of str to str or None, optional
+        As of `daskclust.io.read_hits`, for files that it reads.
 
     Returns
     -------
@@ -62,7 +64,7 @@ def _otherwise(path: Path, system: str | None, name: str) -> tuple[str, dict[str
     return None
 
 
-def _reader(path: Path, system: str | None, columns: list[str] | None) -> tuple[str, dict[str, Any]]:
+def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[str, dict[str, Any]]:
     """Return the function of `daskclust.io` for a file, and its options."""
     suffix = path.suffix.lower()
     if suffix in (".tpx3", ".t3pa"):

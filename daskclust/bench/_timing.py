@@ -69,6 +69,13 @@ def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
             setattr(kinds[name], name, original)
 
 
+def kernels_ms(call: Callable[[], Any], finish: Callable[[], None]) -> dict[str, float]:
+    """Return the time of each kernel; the device waits after each: on CUDA their sum is no total."""
+    with kernel_times(finish) as seconds:
+        call()
+    return {name: time * 1e3 for name, time in seconds.items()}
+
+
 def peak_bytes(call: Callable[[], Any]) -> int:
     """Return the memory that a call takes at its peak, results and scratch included; numpy's arrays are counted."""
     HOST.forget_scratch()

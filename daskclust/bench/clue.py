@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.bench._report import table
 from daskclust.bench._timing import kernel_threads, kernel_times, median_ms, nothing_to_wait_for, peak_bytes
 from daskclust.core.arrays import cupy_module
 
@@ -110,10 +111,10 @@ def markdown(report: dict[str, Any]) -> str:
     memory = report["device"] == "cpu"
     head = ["points", "clusters", *[f"{step} (ms)" for step in steps], "total (ms)", "Mpoints/s"]
     head += ["peak (B/point)"] if memory else ["host to host (ms)"]
-    rows = [head, ["---:"] * len(head)]
+    rows = []
     for run in report["runs"]:
         row = [f"{run['points']:,}", f"{run['clusters']:,}", *[f"{run['steps_ms'][step]:.2f}" for step in steps]]
         row += [f"{run['total_ms']:.2f}", f"{run['points'] / run['total_ms'] / 1e3:.1f}"]
         row += [f"{run['peak_bytes_per_point']:.0f}" if memory else f"{run['host_to_host_ms']:.2f}"]
         rows.append(row)
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return table(head, rows, words=0)

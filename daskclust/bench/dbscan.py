@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from daskclust.bench._report import check_kinds, table
 from daskclust.bench._timing import (
     kernel_threads,
-    kernel_times,
+    kernels_ms,
     median_ms,
     nothing_to_wait_for,
     peak_bytes,
@@ -66,9 +67,7 @@ def bench_dbscan(
 
     from daskclust.machine import describe
 
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(f"kinds of points are {', '.join(KINDS)}, got {unknown[0]!r}")
+    check_kinds(kinds, KINDS)
     asked = (None,) if min_samples is None else tuple(min_samples)
     numbers = [number or int(numba.get_num_threads()) for number in threads] if device == "cpu" else [None]
     runs = []
@@ -118,7 +117,7 @@ def _time(host: Any, eps: float, min_samples: int | None, device: str, repeats: 
         estimator.fit(X)
 
     run["total_ms"] = median_ms(fit, finish, repeats)
-    run["kernels_ms"] = _kernels_ms(fit, finish)
+    run["kernels_ms"] = kernels_ms(fit, finish)
     run["mpoints_per_second"] = len(host) / run["total_ms"] / 1e3
     run["clusters"], run["noise"] = int(estimator.n_clusters_), int((estimator.labels_ < 0).sum())
     del estimator.labels_, estimator.is_core_  # else those of the run before would count as input
@@ -126,23 +125,16 @@ def _time(host: Any, eps: float, min_samples: int | None, device: str, repeats: 
     return run
 
 
-def _kernels_ms(call: Callable[[], None], finish: Callable[[], None]) -> dict[str, float]:
-    """Return the time of each kernel; the device waits after each: on CUDA their sum is no total."""
-    with kernel_times(finish) as seconds:
-        call()
-    return {name: time * 1e3 for name, time in seconds.items()}
-
-
 def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table."""
     on_cuda = report["device"] == "cuda"
     head = ["points of", "points", "eps", "min_samples", "threads", "clusters", "total (ms)", "Mpoints/s"]
     head += ["host to host (ms)"] * on_cuda + ["peak (B/point)"]
-    rows = [head, ["---", *["---:"] * (len(head) - 1)]]
+    rows = []
     for run in report["runs"]:
         least, threads = run["min_samples"] or "FoF", run["threads"] or "-"
         row = [run["kind"], f"{run['points']:,}", f"{run['eps']:g}", str(least), str(threads), f"{run['clusters']:,}"]
         row += [f"{run['total_ms']:.1f}", f"{run['mpoints_per_second']:.2f}"]
         row += [f"{run['host_to_host_ms']:.1f}"] if on_cuda else []
         rows.append([*row, f"{run['peak_bytes_per_point']:.0f}"])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return table(head, rows)

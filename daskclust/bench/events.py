@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench._timing import kernel_threads, kernel_times, median_ms, nothing_to_wait_for, peak_bytes
+from daskclust.bench._report import table
+from daskclust.bench._timing import kernel_threads, kernels_ms, median_ms, nothing_to_wait_for, peak_bytes
 from daskclust.core.arrays import cupy_module
 
 KINDS = ("gamma", "pion0", "pion45", "lead")
@@ -81,14 +82,13 @@ def _on_cpu(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: 
                 "total": partial(_all_of_it, path, builder),
             }
             speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
-            with kernel_times(nothing_to_wait_for) as seconds:
-                builder.fit(data)
-            peak = peak_bytes(partial(builder.fit, data))
+            of_kernels = kernels_ms(calls["cluster"], nothing_to_wait_for)
+            peak = peak_bytes(calls["cluster"])
         runs.append(
             {
                 **_what(kind, threads, hits, builder),
                 "mhits_per_second": speeds,
-                "kernels_ms": {name: time * 1e3 for name, time in seconds.items()},
+                "kernels_ms": of_kernels,
                 "peak_bytes_per_hit": peak / hits,
             }
         )
@@ -143,8 +143,8 @@ def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table, in million hits a second."""
     steps = list(report["runs"][0]["mhits_per_second"])
     head = ["hits", "clusters", "mean size", "lanes", *[f"{step} (Mhit/s)" for step in steps]]
-    rows = [head, ["---", "---:", "---:", "---:", *["---:"] * len(steps)]]
+    rows = []
     for run in report["runs"]:
         row = [run["kind"], f"{run['clusters']:,}", f"{run['mean_size']:.1f}", str(run["lanes"])]
         rows.append(row + [f"{run['mhits_per_second'][step]:.1f}" for step in steps])
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return table(head, rows)

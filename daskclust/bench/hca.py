@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskclust.bench._report import check_kinds, table
 from daskclust.bench._timing import (
     kernel_threads,
-    kernel_times,
+    kernels_ms,
     median_ms,
     nothing_to_wait_for,
     peak_bytes,
@@ -91,9 +92,7 @@ def bench_hca(
 
     from daskclust.machine import describe
 
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(f"kinds of points are {', '.join(KINDS)}, got {unknown[0]!r}")
+    check_kinds(kinds, KINDS)
     most = int(numba.get_num_threads())
     numbers = list(dict.fromkeys(number or most for number in threads)) if device == "cpu" else [None]
     runs = []
@@ -151,19 +150,12 @@ def _time(data: _Data, device: str, repeats: int) -> dict[str, Any]:
 
     run["total_ms"] = median_ms(fit, finish, repeats)
     run["us_per_merge"] = run["total_ms"] * 1e3 / max(len(data.X) - 1, 1)
-    run["kernels_ms"] = _kernels_ms(fit, finish)
+    run["kernels_ms"] = kernels_ms(fit, finish)
     run["steps_ms"] = _steps_ms(run["kernels_ms"])
     run["last_height"] = float(estimator.linkage_[-1, 2])
     del estimator.linkage_  # else that of the run before would count as input
     run["peak_bytes_per_point"] = peak(fit) / len(data.X)
     return run
-
-
-def _kernels_ms(call: Callable[[], None], finish: Callable[[], None]) -> dict[str, float]:
-    """Return the time of each kernel; the device waits after each: on CUDA their sum is no total."""
-    with kernel_times(finish) as seconds:
-        call()
-    return {name: time * 1e3 for name, time in seconds.items()}
 
 
 def _steps_ms(kernels: dict[str, float]) -> dict[str, float]:
@@ -204,7 +196,7 @@ def markdown(report: dict[str, Any]) -> str:
     steps = [*_STEPS, _OTHERS]
     head = ["points of", "points", "threads", *[f"{step} (ms)" for step in steps], "total (ms)", "us/merge"]
     head += ["host to host (ms)"] * on_cuda + ["peak (B/point)"] + [f"{name} (ms)" for name in peers]
-    rows = [head, ["---", *["---:"] * (len(head) - 1)]]
+    rows = []
     for run in report["runs"]:
         kind = f"apriori, {run['groups']:,} clusters" if "groups" in run else run["kind"]
         row = [kind, f"{run['points']:,} x {run['channels']}", str(run["threads"] or "-")]
@@ -213,9 +205,8 @@ def markdown(report: dict[str, Any]) -> str:
         row += [f"{run['host_to_host_ms']:.1f}"] if on_cuda else []
         row += [f"{run['peak_bytes_per_point']:.0f}"]
         rows.append([*row, *[f"{run['peers_ms'][name]:.1f}" if name in run["peers_ms"] else "-" for name in peers]])
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     words = []
     for each in report["exponents"]:
         on = f", threads {each['threads']}" if each["threads"] else ""
         words.append(f"{each['kind']}{on}: n^{each['exponent']:.2f}")
-    return table + (f"\n\nTime grows as: {'; '.join(words)}" if words else "")
+    return table(head, rows) + (f"\n\nTime grows as: {'; '.join(words)}" if words else "")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from daskclust.bench._report import table
 from daskclust.bench._timing import kernel_threads, median_ms, nothing_to_wait_for
 from daskclust.bench.hca import points_of
 
@@ -126,13 +127,8 @@ def markdown(report: dict[str, Any]) -> str:
     ]
     heights = [(r["kind"], f"{r['points']:,}", f"{r['correlation']:.4f}") for r in report["heights"]]
     tables = [
-        _table(("points of", "points", "nearest known", "total (ms)"), known),
-        _table(("points", "apriori clusters", "size of each", "total (ms)"), ratios),
-        _table(("points of", "points", "correlation of point heights"), heights),
+        table(("points of", "points", "nearest known", "total (ms)"), known),
+        table(("points", "apriori clusters", "size of each", "total (ms)"), ratios),
+        table(("points of", "points", "correlation of point heights"), heights),
     ]
     return "\n\n".join(tables)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from daskclust.cli._frame import console, errors, progress
+from daskclust.cli._options import READING, RUNNING, Columns, Quiet, columns_of
 
 _HERE = ("localhost", "127.0.0.1", "::1")
+
+MANUALS = {
+    "explore": """
+Reads
+  FILE                          into memory, as the command of --system does, which says what columns and units there
+                                are: .tpx3, .t3pa, Parquet, HDF5, CSV or text, NumPy, zarr, ArborX, ROOT, FCS
+
+Writes
+  standard output               the address of the page
+  in the browser                its buttons give the table of clusters, as CSV or Parquet, and the Python lines of
+                                what is shown
+
+Examples
+  # sliders and pictures in the browser
+  $ daskclust explore hits.parquet
+  # halos of a snapshot
+  $ daskclust explore snapshot.hdf5 --system fof
+  # your own names of columns
+  $ daskclust explore my.csv --columns x=px,y=py,energy=E
+  # on another machine, behind ssh -L 5006:localhost:5006 of this one
+  $ daskclust explore run.tpx3 --port 5006 --no-browser
+""",
+}
 
 
 def explore(
@@ -18,12 +42,22 @@ def explore(
         typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
     ],
     system: Annotated[
-        str | None, typer.Option(help="clue, events, fof, dbscan or hca.  \\[default: what suits the file]")
+        Literal["clue", "events", "fof", "dbscan", "hca"] | None,
+        typer.Option(
+            metavar="NAME",
+            help="clue, events, fof, dbscan or hca.  \\[default: what suits the file]",
+            rich_help_panel=READING,
+        ),
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Names of the columns of a file without a header.")] = None,
-    port: Annotated[int, typer.Option(help="Port of the page; 0: a free one.")] = 0,
-    address: Annotated[str, typer.Option(help="Where to listen; another one lets others in.")] = "localhost",
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Tell the address, and open no browser.")] = False,
+    columns: Columns = None,
+    port: Annotated[int, typer.Option(help="Port of the page; 0: a free one.", rich_help_panel=RUNNING)] = 0,
+    address: Annotated[
+        str, typer.Option(help="Where to listen; another one lets others in.", rich_help_panel=RUNNING)
+    ] = "localhost",
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Tell the address, and open no browser.", rich_help_panel=RUNNING)
+    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Explore a file in the browser: sliders, pictures, a table and histograms that follow.
 
@@ -31,15 +65,11 @@ def explore(
     """
     from daskclust.app import serve
     from daskclust.app.opening import open_file
-    from daskclust.app.systems import SYSTEMS
 
-    if system is not None and system not in SYSTEMS:
-        raise ValueError(f"--system must be one of {', '.join(SYSTEMS)}, got {system!r}")
     if not 0 <= port < 65536:
         raise ValueError(f"--port must be from 0 to 65535, got {port}")
-    with progress(f"reading {path.name}"):
-        names = None if columns is None else [name.strip() for name in columns.split(",")]
-        ds, line = open_file(path, system, names)
+    with progress(f"reading {path.name}", quiet=quiet):
+        ds, line = open_file(path, system, columns_of(columns))
         server = serve(
             ds,
             system,

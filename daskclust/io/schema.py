@@ -38,11 +38,14 @@ class Naming:
         The reader's ``columns=``.
     source : str
         The file, for messages.
+    is_mapping : bool, default False
+        The names are keys of the caller's own mapping: it is these that messages say to change, not ``columns=``.
     """
 
     field: Field | None
     columns: Columns | None
     source: str
+    is_mapping: bool = False
 
     @property
     def known(self) -> Field:
@@ -142,9 +145,9 @@ class Naming:
         chosen = _explicit(given, found, self.source)
         if REST not in given:
             rest = [name for name in found if name not in given]
-            chosen.update(_by_alias(rest, set(chosen.values()), self.known, self.source))
+            chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
-        _check_complete(chosen, found, self.known, self.source)
+        _check_complete(chosen, found, self)
         return chosen
 
 
@@ -201,11 +204,11 @@ def _explicit(given: Mapping[str, str | None], found: Sequence[str], source: str
     return chosen
 
 
-def _by_alias(names: Sequence[str], taken: set[str], field: Field, source: str) -> dict[str, str]:
+def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str, str]:
     """Return names of variables for columns: the variable's own name wins, then an alias, then the column's own."""
     chosen: dict[str, str] = {}
-    own = {v.name: v.name for v in field.variables}
-    aliases = {alias: v.name for v in field.variables for alias in v.aliases}
+    own = {v.name: v.name for v in naming.known.variables}
+    aliases = {alias: v.name for v in naming.known.variables for alias in v.aliases}
     for table in (own, aliases):
         used = taken | set(chosen.values())
         matches = {name: table[name.lower()] for name in names if name not in chosen and name.lower() in table}
@@ -214,27 +217,29 @@ def _by_alias(names: Sequence[str], taken: set[str], field: Field, source: str) 
             if ours in used:
                 continue
             if len(same) > 1:
-                raise ValueError(
-                    f"columns {_listed(same)} of {source} could all be {ours!r}; "
-                    f"choose one with columns={{{same[0]!r}: {ours!r}, {same[1]!r}: None}}"
-                )
+                remedy = f"choose one with columns={{{same[0]!r}: {ours!r}, {same[1]!r}: None}}"
+                if naming.is_mapping:
+                    remedy = f"name one of them {ours!r}, and leave the others out"
+                raise ValueError(f"columns {_listed(same)} of {naming.source} could all be {ours!r}; {remedy}")
             chosen[name] = ours
     for name in names:
         if name not in chosen:
             if name in taken or name in chosen.values():
-                raise ValueError(f"column {name!r} of {source} is in the way of another one; rename it with columns=")
+                raise ValueError(
+                    f"column {name!r} of {naming.source} is in the way of another one; rename it with columns="
+                )
             chosen[name] = name
     return chosen
 
 
-def _check_complete(chosen: Mapping[str, str], found: Sequence[str], field: Field, source: str) -> None:
+def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Naming) -> None:
     """Raise when a required variable has no column."""
-    missing = [name for name in field.required if name not in chosen.values()]
+    missing = [name for name in naming.known.required if name not in chosen.values()]
     if missing:
-        raise ValueError(
-            f"{source} has no column for {_listed(missing)}; it has {_listed(found)}: "
-            f"name it with columns={{'its name': {missing[0]!r}}}"
-        )
+        remedy = f"name it with columns={{'its name': {missing[0]!r}}}"
+        if naming.is_mapping:
+            remedy = f"add it under the key {missing[0]!r}"
+        raise ValueError(f"{naming.source} has no column for {_listed(missing)}; it has {_listed(found)}: {remedy}")
 
 
 def to_dataset(
@@ -286,7 +291,7 @@ def to_dataset(
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     known = FIELDS[field]
     name_of_source = "the mapping" if source is None else os.fspath(source)
-    chosen = Naming(known, None, name_of_source).choose(list(columns))
+    chosen = Naming(known, None, name_of_source, is_mapping=True).choose(list(columns))
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
         unit = (units or {}).get(ours)

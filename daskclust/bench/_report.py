@@ -1,0 +1,19 @@
+"""What benchmarks share beside their timing: kinds of points, and tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
+    """Refuse kinds of points that a benchmark does not have."""
+    unknown = [kind for kind in kinds if kind not in known]
+    if unknown:
+        raise ValueError(f"kinds of points are {', '.join(known)}, got {unknown[0]!r}")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, words: int = 1) -> str:
+    """Return a table in Markdown: so many columns of words, then numbers, which are aligned to the right."""
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in (head, rule, *rows))
