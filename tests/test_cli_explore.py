@@ -19,6 +19,8 @@ from daskclust.app.systems import SYSTEMS
         (("empty.csv",), "empty.csv"),
         (("hits.csv", "--system", "clue"), "--columns x=NAME"),
         (("hits.csv", "--system", "clue", "--columns", "x=a,y=c"), "hits.csv has no column 'c'"),
+        (("hits.csv", "--columns", "x=a,y=c"), "hits.csv has no column 'c'"),
+        (("hits.csv", "--system", "hca", "--columns", "x=a,y=b"), "columns cannot be chosen of hits.csv"),
     ],
 )
 def test_errors_in_two_lines(command, tmp_path, monkeypatch, arguments, words):

@@ -37,15 +37,17 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
     Raises
     ------
     FileNotFoundError, ValueError, ImportError
-        As of the readers in `daskclust.io`.
+        As of the readers in `daskclust.io`; for columns of a file that another reader than `read_hits` reads.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     name, options = _reader(path, system, columns)
+    if columns is not None and name != "read_hits":
+        raise ValueError(f"columns cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out")
     try:
         return _read(path, name, options)
     except ValueError:
-        again = _otherwise(path, system, name)
+        again = _otherwise(path, system, name) if columns is None else None
         if again is None:
             raise
         try:
