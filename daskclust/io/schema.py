@@ -45,7 +45,7 @@ class Naming:
     field: Field | None
     columns: Columns | None
     source: str
-    is_mapping: bool = False
+    is_mapping: bool = dataclass_field(default=False, kw_only=True)
 
     @property
     def known(self) -> Field:
