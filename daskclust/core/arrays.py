@@ -6,6 +6,7 @@ back from one to the other.
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import threading
 from collections.abc import Iterator
@@ -121,6 +122,7 @@ class Cuda:
     def __init__(self, gives_cupy: bool) -> None:
         self._gives_cupy = gives_cupy
         self._kept: dict[str, Any] = {}
+        _let_device_arrays_travel()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         if self._gives_cupy:  # cupy's memory pool makes this cheap
@@ -256,6 +258,25 @@ def device_of(array: Any) -> Host | Cuda:
     if gives_cupy not in kept:
         kept[gives_cupy] = Cuda(gives_cupy)
     return kept[gives_cupy]  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _let_device_arrays_travel() -> None:
+    """Let numba's device arrays be pickled, over the host, as CuPy's are: measures may go to another worker."""
+    from numba import cuda
+
+    copyreg.pickle(type(cuda.device_array(1, np.int8)), _by_value)
+
+
+def _by_value(array: Any) -> tuple[Any, ...]:
+    return _on_this_device, (np.ascontiguousarray(array.copy_to_host()),)
+
+
+def _on_this_device(values: Any) -> Any:
+    from numba import cuda
+
+    _let_device_arrays_travel()  # it may have to travel on
+    return cuda.to_device(values) if values.size else cuda.device_array(values.shape, values.dtype)
 
 
 @functools.cache

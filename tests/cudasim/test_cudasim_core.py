@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import time
 
 import numpy as np
 import pytest
 from numba import cuda
 
-from daskclust.core.arrays import device_of
+from daskclust.core.arrays import device_of, is_cuda
 
 pytestmark = pytest.mark.cudasim
 
@@ -31,3 +32,16 @@ def test_running_sum_where_threads_ask_for_shared_memory_at_once(monkeypatch):
     on_device = cuda.to_device(values)
     device_of(on_device).running_sum(on_device, on_device)
     np.testing.assert_array_equal(on_device.copy_to_host(), values.cumsum())
+
+
+@pytest.mark.parametrize("values", [np.arange(5, dtype=np.int32), np.ones((3, 2)), np.empty((0, 2), np.float32)])
+def test_device_arrays_travel_between_processes(cupy, values):
+    """Measures and local results may go to another worker."""
+    device = device_of(cupy.asarray(values))
+    for array in (device.from_host(values), device.argument(cupy.asarray(values)), device.cast(values, values.dtype)):
+        for _ in range(2):
+            array = pickle.loads(pickle.dumps(array))
+        assert is_cuda(array)
+        found = device.to_host(array)
+        assert found.dtype == values.dtype
+        np.testing.assert_array_equal(found, values)
