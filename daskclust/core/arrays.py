@@ -122,14 +122,13 @@ class Cuda:
     def __init__(self, gives_cupy: bool) -> None:
         self._gives_cupy = gives_cupy
         self._kept: dict[str, Any] = {}
-        _let_device_arrays_travel()
 
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
         if self._gives_cupy:  # cupy's memory pool makes this cheap
             return self.argument(cupy_module().empty(shape, dtype))
         from numba import cuda
 
-        return cuda.device_array(shape, np.dtype(dtype))
+        return _travelling(cuda.device_array(shape, np.dtype(dtype)))
 
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
         array = self.empty(shape, dtype)
@@ -173,13 +172,15 @@ class Cuda:
         from numba import cuda
 
         array = np.ascontiguousarray(array)
-        return cuda.to_device(array, stream=current_stream()) if array.size else self.empty(array.shape, array.dtype)
+        if not array.size:
+            return self.empty(array.shape, array.dtype)
+        return _travelling(cuda.to_device(array, stream=current_stream()))
 
     def argument(self, array: Any) -> Any:
         from numba import cuda
 
         is_foreign = hasattr(array, "__cuda_array_interface__")  # which arrays of numba's simulator do not have
-        return cuda.as_cuda_array(array, sync=False) if is_foreign else array
+        return _travelling(cuda.as_cuda_array(array, sync=False)) if is_foreign else array
 
     def cast(self, array: Any, dtype: Any) -> Any:
         if self._gives_cupy:
@@ -260,23 +261,20 @@ def device_of(array: Any) -> Host | Cuda:
     return kept[gives_cupy]  # type: ignore[no-any-return]
 
 
-@functools.cache
-def _let_device_arrays_travel() -> None:
-    """Let numba's device arrays be pickled, over the host, as CuPy's are: measures may go to another worker."""
-    from numba import cuda
-
-    copyreg.pickle(type(cuda.device_array(1, np.int8)), _by_value)
+def _travelling(array: Any) -> Any:
+    """Return a device array of numba's whose class can be pickled: measures may go to another worker."""
+    if type(array) not in copyreg.dispatch_table:
+        copyreg.pickle(type(array), _by_value)
+    return array
 
 
 def _by_value(array: Any) -> tuple[Any, ...]:
+    """Take a device array apart, over the host, as CuPy does with its own."""
     return _on_this_device, (np.ascontiguousarray(array.copy_to_host()),)
 
 
 def _on_this_device(values: Any) -> Any:
-    from numba import cuda
-
-    _let_device_arrays_travel()  # it may have to travel on
-    return cuda.to_device(values) if values.size else cuda.device_array(values.shape, values.dtype)
+    return Cuda(gives_cupy=False).from_host(values)
 
 
 @functools.cache
