@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from daskclust import io
+
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
 
@@ -33,6 +35,15 @@ def test_workers_and_table_give_the_same(command, tmp_path, shared_data):
     assert code == 0, err
     pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(two))
     assert pd.read_csv(table)["size"].sum() == (pd.read_parquet(one)["label"] >= 0).sum()
+
+
+def test_points_of_another_field(command, tmp_path):
+    rng = np.random.default_rng(0)
+    points = io.to_dataset({"x": rng.uniform(0, 9, 200), "y": rng.uniform(0, 9, 200)}, field="particles")
+    io.write_hits(points, tmp_path / "points.parquet")
+    code, out, err = command("clue", tmp_path / "points.parquet", "--dc", 1, "--rhoc", 3, "--json")
+    assert code == 0, err
+    assert json.loads(out)["clusters"] == int(points.clust.clue(1.0, 3.0)["label"].max()) + 1
 
 
 def test_columns_wrap_and_rhoc_by_name(command, tmp_path):

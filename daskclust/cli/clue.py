@@ -171,10 +171,11 @@ def clue(
     with progress(f"clustering {path.name}", quiet=quiet) as work, cluster(workers, work):
         work.read(path)
         hits = read_hits(path, **reading)
-        work.begin(f"clustering {hits.sizes['hit']:,} hits")
+        n = next(iter(hits.sizes.values()))  # along hits, or the points of another field
+        work.begin(f"clustering {n:,} hits")
         result = ClustAccessor(hits).clue(**parameters)
         if workers:
-            result = work.compute(result, f"clustering {path.name}", (hits.sizes["hit"], "hits"))
+            result = work.compute(result, f"clustering {path.name}", (n, "hits"))
         summary = _summary(result)
         write_all(
             [
