@@ -29,11 +29,12 @@ _MOST_AXES = 3  # that cells serve
 
 
 class Sets(NamedTuple):
-    """What a chunk knows before the merge, on the device of its points."""
+    """What a chunk knows before the merge, on the device of its points; all chunks' wait in memory for it."""
 
-    ids: Any  # (n,) ids of its own points
+    first: int  # id of its first own point
+    beyond: Any  # (n,) how far the ids of its own points are from that; int32 where that is wide enough
     set_of: Any  # (n,) int32 the set of each, -1 for none
-    is_core: Any  # (n,) bool
+    is_core: Any  # (n,) bool; None where all points of sets are
     others: Any  # (m, 2) int64 own points that further sets are within eps of, and those sets
 
 
@@ -98,7 +99,7 @@ class DbscanPlan:
         device = device_of(X)
         if len(X) == 0:
             empty, nothing = device.count_up(0), np.empty(0, np.int64)
-            none = Sets(empty, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
+            none = Sets(0, empty, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing)
         search = self._search(device, chunk)
         if not self.links_alone:
@@ -115,7 +116,7 @@ class DbscanPlan:
 
     def owned_ids(self, sets: Sets) -> Any:
         """Return the global ids of the points that the chunk owns."""
-        return sets.ids
+        return sets.first + sets.beyond.astype(np.int64)
 
     def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
@@ -129,13 +130,14 @@ class DbscanPlan:
         return self._finish(local, merged.numbers)
 
     def _finish(self, sets: Sets, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        device = device_of(sets.ids)
+        device = device_of(sets.set_of)
         number = device.from_host(np.append(numbers, -1))
         labels = device.give(number)[sets.set_of]
         device.run(
             kernels.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels)
         )
-        return {"labels": labels, "is_core": sets.is_core & (labels >= 0)}
+        in_cluster = labels >= 0
+        return {"labels": labels, "is_core": in_cluster if sets.is_core is None else in_cluster & sets.is_core}
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _search(self, device: Host | Cuda, chunk: Chunk) -> BlockSearch | TreeSearch:
@@ -220,7 +222,8 @@ class DbscanPlan:
         place = np.cumsum(owned) - 1  # among the own points
         others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
         shared = np.flatnonzero(is_shared & (number[root] >= 0))
-        sets = Sets(chunk.ids[owned], set_of[owned], core[owned], others)
+        is_core = None if self.links_alone else core[owned]
+        sets = Sets(*_narrowed(device, chunk.ids[owned]), set_of[owned], is_core, others)
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
         return sets, Fragments(*[device.to_host(values).astype(np.int64) for values in up])
 
@@ -264,6 +267,14 @@ class DbscanPlan:
             args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
             device.run(kernels.mark_shared, len(chunk.ids), *args)
         return device.give(is_shared)
+
+
+def _narrowed(device: Host | Cuda, ids: Any) -> tuple[int, Any]:
+    """Return the first of ascending ids, and how far all are from it."""
+    if len(ids) == 0:
+        return 0, ids
+    first, last = (int(end) for end in device.to_host(ids[[0, -1]]))
+    return first, (ids - first).astype(np.int32 if last - first < 2**31 else np.int64)
 
 
 def _faces(chunk: Chunk) -> tuple[tuple[float, ...], tuple[float, ...]]:
