@@ -7,6 +7,7 @@ import importlib.util
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 _PACKAGES = (
@@ -33,7 +34,15 @@ _OPTIONAL = (
     "dask-cuda",
 )
 _GPU_PACKAGES = (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda"))
+_DRIVER = (
+    "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
+    "CUDA_VISIBLE_DEVICES, if set, must name it"
+)
 _INSTALL = 'pip install "daskclust[gpu]" (CUDA 13) or "daskclust[gpu12]" (CUDA 12)'
+
+
+class NoGPUError(RuntimeError):
+    """A GPU is asked for, and the driver, a GPU or a package is missing; it says which, and what to do."""
 
 
 def describe() -> dict[str, dict[str, str]]:
@@ -102,15 +111,36 @@ def missing_for_cuda(dask: bool = True) -> list[str]:
     """
     missing = []
     if not gpus():
-        missing.append(
-            "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
-            "CUDA_VISIBLE_DEVICES, if set, must name it"
-        )
+        missing.append(_DRIVER)
     wanted = _GPU_PACKAGES if dask else _GPU_PACKAGES[:2]
     absent = [package for package, module in wanted if importlib.util.find_spec(module) is None]
     if absent:
         missing.append(f"{' and '.join(absent)} missing: {_INSTALL}")
     return missing
+
+
+def check_gpu(dask: bool = False) -> None:
+    """Raise an error where this process cannot use a GPU.
+
+    Parameters
+    ----------
+    dask : bool, default False
+        Whether workers are to be started on GPUs, too.
+
+    Raises
+    ------
+    NoGPUError
+        With all that is missing.
+    """
+    missing = missing_for_cuda(dask)
+    if missing:
+        raise no_gpu("workers with GPUs cannot start here" if dask else "no GPU can be used here", missing)
+
+
+def no_gpu(where: str, missing: Sequence[str]) -> NoGPUError:
+    """Return an error of what `missing_for_cuda` found: what it is, and behind a semicolon what to do."""
+    faults, remedies = zip(*[each.split(": ", 1) for each in missing], strict=True)
+    return NoGPUError(f"{where}: {', and '.join(faults)}; {', and '.join(remedies)}")
 
 
 def _gpu() -> dict[str, str]:

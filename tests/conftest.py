@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,3 +81,21 @@ def command(monkeypatch, capsys):
         return code, shown.out, shown.err
 
     return call
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Return a scheduler with a worker, in processes of their own with a folder of their own: address, process."""
+    file, folder = tmp_path / "scheduler.json", tmp_path / "elsewhere"
+    folder.mkdir()
+    program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    options = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([*program, "--interface", "lo", "--scheduler-file", file], **options) as scheduler:
+        while not file.exists() or not file.read_text().endswith("}"):
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        program = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+        with subprocess.Popen([*program, "--no-dashboard"], **options) as worker:
+            yield address, scheduler
+            worker.kill()
+            scheduler.kill()

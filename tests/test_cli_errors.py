@@ -77,6 +77,23 @@ def made(tmp_path_factory):
             "it has ['energy', 'layer', 'x', 'y']",
         ),
         (("clue", "hits.csv", *CLUE, "--wrap", "z=2"), 1, "--wrap names the axis 'z'", "['x', 'y']"),
+        *(
+            ((*line, "--boxsize", box), 1, f"--boxsize must be finite and positive, got {box}", "--boxsize: Period of")
+            for line in (("dbscan", "hits.csv", 1), ("fof", "hits.csv", "--linking-length", 1))
+            for box in ("0.0", "nan", "-1.0")
+        ),
+        (
+            ("fof", "hits.csv", "--linking-length", 1, "--boxsize", "9,none,9"),
+            1,
+            "--boxsize must be one number or one for each of x, y, got 9,none,9",
+            "--boxsize: Period of",
+        ),
+        (
+            ("fof", "hits.csv", "--b", 0.2, "--boxsize", "none,5"),
+            1,
+            "--boxsize none,5.0 of x, y is none",
+            "give --boxsize with a side for each, or a --linking",
+        ),
         (("dbscan", "hits.csv", 5, "--boxsize", 1), 1, "--boxsize must be at least 2 eps", "or --boxsize none"),
         (
             ("fof", "hits.csv", "--b", 0.2),
@@ -121,14 +138,68 @@ def made(tmp_path_factory):
             "write to different ones",
         ),
         (("demo", "-o", "hits.csv"), 1, "-o hits.csv is a file, not a folder", "name another one"),
+        # where it runs
+        (
+            ("dbscan", "hits.csv", 1, "--scheduler", "tcp://h:1", "--workers", 2),
+            1,
+            "--scheduler tcp://h:1 has workers of its own",
+            "leave --workers out",
+        ),
+        (
+            ("fof", "hits.csv", "--linking-length", 1, "--memory-limit", "1GB"),
+            1,
+            "--memory-limit 1GB is for workers that are started here",
+            "give --workers",
+        ),
+        (
+            ("hca", "hits.csv", 9, "--memory-limit", "1GB", "--scheduler", "tcp://h:1"),
+            1,
+            "--memory-limit 1GB is for workers that are started here",
+            "give it to `dask worker`",
+        ),
+        (
+            ("clue", "hits.csv", *CLUE, "--workers", 1, "--memory-limit", "4XB"),
+            1,
+            "--memory-limit must be an amount of memory such as \"4GB\", got '4XB'",
+            "--memory-limit: Memory of each of the --workers",
+        ),
+        (
+            ("clue", "hits.csv", *CLUE, "--scheduler", "tcp://127.0.0.1:9"),
+            1,
+            "no scheduler answers at 'tcp://127.0.0.1:9'",
+            "`dask scheduler` starts one",
+        ),
+        *(
+            (("events", "new.tpx3", "--dt-max", 2, "--follow", *option), 1, "on its CPU", f"leave {option[0]} out")
+            for option in (("--workers", 2), ("--scheduler", "tcp://h:1"), ("--cuda",))
+        ),
+        *(
+            ((*line, "--cuda"), 1, "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver")
+            for line in (
+                ("clue", "hits.csv", *CLUE),
+                ("events", "pixels.csv", "--dt-max", 2),
+                ("dbscan", "hits.csv", 1),
+                ("fof", "hits.csv", "--linking-length", 1),
+                ("hca", "hits.csv", 9),
+            )
+        ),
+        (
+            ("clue", "hits.csv", *CLUE, "--cuda", "--workers", 2),
+            1,
+            "workers with GPUs cannot start here: no GPU was found",
+            "it needs NVIDIA's driver",
+        ),
         # packages, devices
         (("bench", "clue", "--sizes", 100, "--device", "cuda"), 1, "cupy", "pip install"),
     ],
 )
 def test_what_and_what_to_do(command, made, monkeypatch, arguments, code, what, hint):
     monkeypatch.chdir(made)
+    monkeypatch.setattr("daskclust.workers._start._PATIENCE", 0.5)
     if "cuda" in arguments:
         monkeypatch.setitem(sys.modules, "cupy", None)
+    if "--cuda" in arguments:
+        monkeypatch.setenv("PATH", "/nowhere")  # where no nvidia-smi is
     before = sorted(made.iterdir())
     found, out, err = command(*arguments)
     assert (found, out) == (code, "")

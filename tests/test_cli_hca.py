@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -261,19 +260,6 @@ def test_workers_give_the_same(hca, folder, tmp_path):
     assert told["clusters"] == len(set(pd.read_parquet(two)["label"])) == 3
 
 
-def test_on_a_gpu(hca, cells, folder, monkeypatch):
-    """Without one: what goes to it."""
-    taken = []
-
-    def asarray(values):
-        taken.append(values.shape)
-        return values
-
-    monkeypatch.setattr("daskclust.core.arrays.cupy_module", lambda: SimpleNamespace(asarray=asarray))
-    assert_printed(hca(folder / "data", 30, "--device", "cuda"), MahalanobisHCA(30).fit(cells["X"].values).linkage_)
-    assert taken == [(300, 3)]
-
-
 # --------------------------------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize(
     ("arguments", "words"),
@@ -289,7 +275,7 @@ def test_on_a_gpu(hca, cells, folder, monkeypatch):
         (("cells.csv", 100, "--channels", "CD9"), "'CD9'"),
         (("data", 100, "asgns", "--channels", "CD9"), "no channel 'CD9'\nhint: the channels are channel_1"),
         (("data", 100, "--cofactor", 5), "--cofactor is for --transform arcsinh"),
-        (("data", 100, "--device", "cuda", "--workers", 2), "leave --workers out"),
+        (("data", 100, "--scheduler", "tcp://h:1", "--workers", 2), "leave --workers out"),
         (("data", 100, "--n-clusters", 2, "--height", 1), "got --n-clusters 2 and --height 1\nhint: give one of them"),
         (("data", 100, "--n-clusters", 0), "--n-clusters must be 1 or more"),
         (("data", 100, "--n-clusters", 900), "at most"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,14 @@ def test_a_folder_takes_the_place_of_another(tmp_path):
     (tmp_path / "store" / "old").touch()
     write(tmp_path / "store")
     assert [path.name for path in tmp_path.rglob("*")] == ["store", "part"]
+
+
+def test_the_folder_has_an_absolute_path(tmp_path, monkeypatch):
+    """Workers run in other folders."""
+    monkeypatch.chdir(tmp_path)
+    with files.replacing_folder(Path("store")) as temporary:
+        assert temporary.parent == tmp_path
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
 
 
 def test_after_a_failure_all_is_as_before(tmp_path):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
+import time
 import types
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import LocalCluster
+import xarray as xr
+from dask.system import CPU_COUNT
+from distributed import CancelledError, Future, LocalCluster
+from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
 from daskclust.datasets import timepix
@@ -32,10 +38,18 @@ def test_processes_have_a_thread_and_a_limit_each():
         assert limits(client) == {2**30}
 
 
-@pytest.mark.parametrize(("asked", "bytes_"), [(0, 0), ("300MB", 300_000_000), (5e8, 500_000_000)])
+MACHINE = {0.25: int(0.25 * MEMORY_LIMIT), "0.25": int(0.25 * MEMORY_LIMIT), "auto": MEMORY_LIMIT}
+
+
+@pytest.mark.parametrize(("asked", "bytes_"), [(0, 0), ("300MB", 300_000_000), (5e8, 500_000_000), *MACHINE.items()])
 def test_memory_limits(asked, bytes_):
     with workers.start(1, processes=False, memory_limit=asked) as client:
         assert limits(client) == {bytes_}
+
+
+def test_the_machines_memory_is_shared_by_the_workers():
+    with workers.start(CPU_COUNT + 1) as client:
+        assert limits(client) == {int(MEMORY_LIMIT / (CPU_COUNT + 1))}
 
 
 def test_kernels_are_compiled_before_the_first_task():
@@ -90,9 +104,48 @@ def test_too_few_workers(monkeypatch):
 def test_a_scheduler_without_gpus():
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
-        pytest.raises(RuntimeError, match="has no GPU: "),
+        pytest.raises(machine.NoGPUError, match=r"the worker inproc://\S+ has no GPU: .* missing; .*pip install"),
     ):
         workers.start(scheduler=cluster, cuda=True)
+
+
+def points(function=lambda block: time.sleep(0.2) or block, count=50):
+    """Return a lazy Dataset of so many parts; a lambda takes its code along."""
+    return xr.Dataset({"x": ("hit", da.ones(count, chunks=1).map_blocks(function, dtype=float, meta=np.ones(0)))})
+
+
+def test_a_scheduler_that_is_lost(elsewhere):
+    """Not a result that nobody computed, and no waiting for one."""
+    address, scheduler = elsewhere
+    parts = []
+
+    def report(*part):
+        parts.append(part)
+        scheduler.kill()
+
+    client = workers.start(scheduler=address)
+    try:
+        with pytest.raises(ConnectionError, match=rf"the scheduler at {address} was lost while it worked.*; start it"):
+            workers.persist(points(), report)
+    finally:
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it tells at length as it closes
+        client.close()
+    assert parts[0] == (1, 50, "parts")
+    assert len(parts) < 50
+
+
+def test_what_somebody_cancels_is_no_lost_scheduler():
+    with workers.start(1, processes=False) as client:
+        stop = threading.Timer(0.5, lambda: client.cancel([Future(key, client) for key in list(client.futures)]))
+        stop.start()
+        with pytest.raises(CancelledError):
+            workers.persist(points(), lambda *_: None)
+        stop.join()
+
+
+def test_an_error_of_a_task_is_raised():
+    with workers.start(1, processes=False), pytest.raises(ZeroDivisionError):
+        workers.persist(points(lambda _: 1 // 0, 2), lambda *_: None)
 
 
 # ------------------------------------------------------------------------------------------------------------- errors
@@ -103,6 +156,8 @@ def test_a_scheduler_without_gpus():
         ({"n_workers": 1.5}, TypeError, "n_workers must be a whole number, got 1.5"),
         ({"memory_limit": "4XB"}, ValueError, "memory_limit must be an amount of memory such as \"4GB\", got '4XB'"),
         ({"memory_limit": -1}, ValueError, "memory_limit must be an amount"),
+        ({"memory_limit": "-1GB"}, ValueError, "memory_limit must be an amount"),
+        ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
         ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
     ],
@@ -146,7 +201,7 @@ def test_gpus_that_may_be_used(driver, monkeypatch):
 def test_without_a_driver(monkeypatch, packages):
     monkeypatch.setenv("PATH", "/nowhere")
     packages(numba_cuda=True, cupy=True, dask_cuda=True)
-    with pytest.raises(RuntimeError, match=r"no GPU was found.*NVIDIA's driver, 525 or newer"):
+    with pytest.raises(machine.NoGPUError, match=r"no GPU was found .*; it needs NVIDIA's driver, 525 or newer"):
         workers.start(cuda=True)
 
 
@@ -154,7 +209,7 @@ def test_without_a_driver(monkeypatch, packages):
 def test_without_a_package(driver, packages, package):
     there = {"numba_cuda": True, "cupy": True, "dask_cuda": True} | {package.replace("-", "_"): False}
     packages(**there)
-    with pytest.raises(RuntimeError, match=rf"here: {package} missing: pip install \"daskclust\[gpu\]\""):
+    with pytest.raises(machine.NoGPUError, match=rf"here: {package} missing; pip install \"daskclust\[gpu\]\""):
         workers.start(cuda=True)
 
 

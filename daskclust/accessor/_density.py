@@ -29,7 +29,7 @@ def box_of(ds: xr.Dataset, boxsize: Any, axes: Sequence[Hashable]) -> Any:
     told, there = ds.attrs.get("boxsize"), [axis for axis in _AXES if axis in ds.variables]
     if told is None:
         return None
-    sides = list(np.ravel(told))
+    sides = np.ravel(told).tolist()
     sides = sides * len(there) if len(sides) == 1 else sides
     if len(sides) != len(there):
         raise ValueError(

@@ -18,8 +18,10 @@ from typing import Any
 
 import typer
 
+from daskclust.machine import NoGPUError
+
 # What is the user's to mend. All else is a fault of this program, and shows where it happened.
-_OF_USERS = (ValueError, TypeError, OSError, ImportError, MemoryError)
+_OF_USERS = (ValueError, TypeError, OSError, ImportError, MemoryError, NoGPUError)
 _USAGE: Any = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError"
 )  # typer has no name for it
@@ -29,6 +31,7 @@ _VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it i
 _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
 _PHRASES = (
     (r" as a mapping \{name in the file: name of the variable\}", " x=NAME,y=NAME"),
+    (r"\bn_workers\b", "--workers"),
     (r", e\.g\. X\[np\.isfinite\(X\)\.all\(axis=1\)\]", ""),
     (r"X contains (\S+)( \(inf\))?: X\[(\d+), (\d+)\] = \S+", r"\1 in coordinate \4 of point \3, both counted from 0"),
 )
@@ -191,7 +194,9 @@ def _value(text: str) -> str:
     if text.startswith("{"):
         pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
         return ",".join(f"{ours}={theirs.replace('its name', 'NAME')}" for theirs, ours in pairs) or "NAME=..."
-    return "NAME,NAME,..." if text.startswith("[") else "none" if text == "None" else text.strip("'")
+    if text.startswith("[") and "'" in text:
+        return "NAME,NAME,..."
+    return text.strip("'[]").replace(", ", ",").replace("None", "none")
 
 
 def _option_named(what: str, command: Any) -> str:

@@ -1,4 +1,4 @@
-"""What commands share: consoles, progress, a cluster, the summary."""
+"""What commands share: consoles, progress, the summary, files that are written."""
 
 from __future__ import annotations
 
@@ -77,22 +77,6 @@ def progress(name: str, *, quiet: bool = False) -> Iterator[Work]:
 
     with bar(name, errors, quiet=quiet) as work:
         yield work
-
-
-@contextmanager
-def cluster(workers: int, work: Work | None = None) -> Iterator[Any]:
-    """Run on a local cluster, or, without workers, on none."""
-    if workers < 0:
-        raise ValueError(f"--workers must be 0 or more, got {workers}; 0 clusters in this process, on all cores")
-    if workers == 0:
-        yield None
-        return
-    from daskclust.workers import start
-
-    if work is not None:
-        work.begin(f"starting {workers} worker{'s' * (workers > 1)}")
-    with start(workers) as client:
-        yield client
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -27,13 +27,6 @@ Units = Annotated[
         rich_help_panel=READING,
     ),
 ]
-Workers = Annotated[
-    int, typer.Option(help="Processes of a Dask cluster; 0: this process, on all cores.", rich_help_panel=RUNNING)
-]
-Chunks = Annotated[int, typer.Option(help="Points of a chunk, with --workers.", rich_help_panel=RUNNING)]
-Device = Annotated[
-    Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
-]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print the summary as one JSON document, and nothing else.", rich_help_panel=RUNNING),
@@ -41,6 +34,11 @@ Json = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show neither progress nor a summary.", rich_help_panel=RUNNING)
 ]
+
+
+def one_of(help: str, panel: str) -> Any:
+    """Return an option whose choices are in its help text: as the name of its value they would fill the page."""
+    return typer.Option(metavar="NAME", help=help, rich_help_panel=panel)
 
 
 def names(text: str | None) -> list[str] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daskclust.cli._running import Running
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.stream import EventStream
 
@@ -27,7 +28,7 @@ def check_reading(
     follow: bool,
     idle: float | None,
     trigger: int | None,
-    workers: int,
+    running: Running,
 ) -> None:
     """Refuse options that do not go with each other, or with the kind of file."""
     if reading["layout"] == "quad" and source.endswith(".t3pa"):
@@ -46,8 +47,10 @@ def check_reading(
         raise ValueError(
             f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
         )
-    if follow and workers:
-        raise ValueError("--follow clusters in this process; leave --workers out")
+    where = {"--workers": running.workers, "--scheduler": running.scheduler, "--cuda": running.cuda}
+    for option, given in where.items():
+        if follow and given:
+            raise ValueError(f"--follow clusters in this process, on its CPU; leave {option} out")
     if idle is not None and not follow:
         raise ValueError(f"--idle is for --follow, got --idle {idle:g} without it; leave it out, or add --follow")
     if idle is not None and not idle >= 0:

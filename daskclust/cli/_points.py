@@ -35,11 +35,33 @@ def box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
         return ...
+    from daskclust.core.checks import check_positive
+
     try:
         sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
     except ValueError:
         raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    for side in sides:
+        if side is not None:
+            check_positive("--boxsize", side)
     return sides[0] if len(sides) == 1 else sides
+
+
+def in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
+    """Return particles in a box of `box_of`, for catalogues, too: 0 is an open axis there, ... the file's box."""
+    if box is ...:
+        return particles
+    axes = [axis for axis in "xyz" if axis in particles.variables]
+    if isinstance(box, list) and len(box) != len(axes):
+        raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {_words(box)}")
+    attrs = {name: value for name, value in particles.attrs.items() if name != "boxsize"}
+    if box is not None:
+        attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
+    return particles.drop_attrs(deep=False).assign_attrs(attrs)
+
+
+def _words(box: list[float | None]) -> str:
+    return ",".join("none" if side is None else f"{side:g}" for side in box)
 
 
 def open_points(path: Path, particle_type: str, columns: str | None, chunks: int | None) -> xr.Dataset:

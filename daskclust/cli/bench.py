@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daskclust.cli._frame import emit, naming, progress
-from daskclust.cli._options import OUTPUT, RUNNING, Device, Quiet, check_place
+from daskclust.cli._options import OUTPUT, RUNNING, Quiet, check_place
 
 if TYPE_CHECKING:
     from daskclust.cli._work import Work
@@ -117,7 +117,9 @@ def bench(
             rich_help_panel=RUNNING,
         ),
     ] = None,
-    device: Device = "cpu",
+    device: Annotated[
+        Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
+    ] = "cpu",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The report as JSON: .json.", rich_help_panel=OUTPUT)
     ] = None,

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import cluster, progress, show, write_all
+from daskclust.cli._frame import progress, show, write_all
 from daskclust.cli._options import (
     CLUSTERING,
     OUTPUT,
     READING,
     RUNNING,
-    Chunks,
     Columns,
     Json,
     Quiet,
     Units,
-    Workers,
     check_outputs,
     columns_of,
     names,
+    one_of,
     units_of,
 )
+from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -67,6 +67,8 @@ Examples
   $ daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
   # on four Dask workers, for a script
   $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
+  # on a GPU
+  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
 """,
 }
 
@@ -100,11 +102,7 @@ def clue(
     ] = None,
     kernel: Annotated[
         Literal["flat", "gaussian", "exponential"],
-        typer.Option(
-            metavar="NAME",
-            help="flat, gaussian or exponential: how a neighbour's weight falls with distance.",
-            rich_help_panel=CLUSTERING,
-        ),
+        one_of("flat, gaussian or exponential: how a neighbour's weight falls with distance.", CLUSTERING),
     ] = "flat",
     neighbor_weight: Annotated[
         float,
@@ -135,14 +133,13 @@ def clue(
         typer.Option(help="A row for each cluster: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
     ] = None,
     workers: Workers = 0,
+    cuda: Cuda = False,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     chunks: Chunks = 1_000_000,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
-        typer.Option(
-            metavar="NAME",
-            help="auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.",
-            rich_help_panel=RUNNING,
-        ),
+        one_of("auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.", RUNNING),
     ] = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -155,6 +152,7 @@ def clue(
     from daskclust.io import read_hits, write_hits
 
     began = time.perf_counter()
+    running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(path, {"-o": output, "--table": table}, _WRITABLE)
     parameters: dict[str, Any] = {
         "dc": dc,
@@ -167,15 +165,14 @@ def clue(
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    reading = {"columns": columns_of(columns), "units": units_of(units), "chunks": chunks if workers else None}
-    with progress(f"clustering {path.name}", quiet=quiet) as work, cluster(workers, work):
+    reading = {"columns": columns_of(columns), "units": units_of(units), "chunks": running.chunks(chunks)}
+    with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
         hits = read_hits(path, **reading)
         n = next(iter(hits.sizes.values()))  # along hits, or the points of another field
         work.begin(f"clustering {n:,} hits")
-        result = ClustAccessor(hits).clue(**parameters)
-        if workers:
-            result = work.compute(result, f"clustering {path.name}", (n, "hits"))
+        found = ClustAccessor(running.give(hits)).clue(**parameters)
+        result = running.results(found, f"clustering {path.name}", (n, "hits"), work)
         summary = _summary(result)
         write_all(
             [

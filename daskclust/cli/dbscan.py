@@ -8,20 +8,19 @@ from typing import Annotated, Any
 
 import typer
 
-from daskclust.cli._frame import cluster, progress, show, write_all
+from daskclust.cli._frame import progress, show, write_all
 from daskclust.cli._options import (
     CLUSTERING,
     OUTPUT,
     READING,
-    Chunks,
     Columns,
     Json,
     Quiet,
-    Workers,
     check_outputs,
     names,
 )
 from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, open_points, write_points
+from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
     "dbscan": """
@@ -88,6 +87,9 @@ def dbscan(
         ),
     ] = None,
     workers: Workers = 0,
+    cuda: Cuda = False,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     chunks: Chunks = 1_000_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -100,6 +102,7 @@ def dbscan(
     from daskclust.core.checks import check_positive, check_whole
 
     began = time.perf_counter()
+    running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(path, {"-o": output}, WRITABLE)
     check_positive("EPS", eps)
     check_whole("--min-samples", min_samples, 1)
@@ -109,15 +112,14 @@ def dbscan(
         "coordinates": names(coordinates),
         "weight": weight,
     }
-    with progress(f"clustering {path.name}", quiet=quiet) as work, cluster(workers, work):
+    with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        points = open_points(path, particle_type, columns, chunks if workers else None)
+        points = open_points(path, particle_type, columns, running.chunks(chunks))
         n = points.sizes["particle"]
         work.begin(f"clustering {n:,} points")
-        result = ClustAccessor(points).dbscan(eps, **parameters)
-        if workers:
-            wanted = result if output else result[["label", "is_core"]]
-            result = work.compute(wanted, f"clustering {path.name}", (n, "points"))
+        found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)
+        wanted = found if output else found[["label", "is_core"]]
+        result = running.results(wanted, f"clustering {path.name}", (n, "points"), work)
         label = result["label"]
         summary: dict[str, Any] = {
             "points": int(label.size),

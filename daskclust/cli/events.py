@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import cluster, naming, progress, show, write_all
+from daskclust.cli._frame import naming, progress, show, write_all
 from daskclust.cli._options import (
     CLUSTERING,
     OUTPUT,
@@ -22,12 +22,13 @@ from daskclust.cli._options import (
     Json,
     Quiet,
     Units,
-    Workers,
     check_outputs,
     columns_of,
+    one_of,
     units_of,
 )
 from daskclust.cli._pixels import check_reading, energies, open_hits, running_readout, stop_at_interrupt, windows
+from daskclust.cli._running import Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,7 +71,8 @@ Writes
   x_min .. y_max, chip          bounding box, pixel; chip where hits have it
   seed, x_seed, y_seed          row in --hits of the hit with most tot, and its pixel
   --hits                        the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster,
-                                noise -1
+                                noise -1. With --workers, --scheduler or --cuda in the order of time, with all
+                                columns
 
 Keys of --json
   hits, hits_out                hits that came, and that went into the tables
@@ -104,10 +106,8 @@ def events(
     ],
     variant: Annotated[
         Literal["local", "global", "static"],
-        typer.Option(
-            metavar="NAME",
-            help="local, global or static: dt-max is to the touching hit, the cluster's last hit, or its first.",
-            rich_help_panel=CLUSTERING,
+        one_of(
+            "local, global or static: dt-max is to the touching hit, the cluster's last hit, or its first.", CLUSTERING
         ),
     ] = "local",
     connectivity: Annotated[
@@ -169,6 +169,9 @@ def events(
     ] = None,
     hits: Annotated[Path | None, typer.Option(help="Hits with their labels: .parquet.", rich_help_panel=OUTPUT)] = None,
     workers: Workers = 0,
+    cuda: Cuda = False,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -177,18 +180,20 @@ def events(
     Hits of touching pixels, close in time, are one cluster. Window by window, with the answer of all at once. Memory is
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
+    from daskclust.accessor import ClustAccessor
     from daskclust.events.estimator import EventBuilder
 
     began = time.perf_counter()
+    running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(source, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
     reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
     naming_of = {"columns": columns_of(columns), "units": units_of(units)}
-    check_reading(source, reading, naming_of, follow, idle, trigger, workers)
+    check_reading(source, reading, naming_of, follow, idle, trigger, running)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
     prepare = None if calibration is None else energies(calibration, tot_unit)
     name = source if source.startswith("tcp://") else Path(source).name
-    with progress(f"reading {name}", quiet=quiet) as work, cluster(workers, work):
+    with progress(f"reading {name}", quiet=quiet) as work, running.cluster(work):
         if follow:
             with stop_at_interrupt() as stop:
                 stream = running_readout(source, builder, reading, idle, stop, trigger, prepare)
@@ -199,10 +204,12 @@ def events(
             work.read(Path(source))
             data = open_hits(source, reading, naming_of, trigger)
             n = data.sizes["hit"]
-            if workers:
-                lazy = (data if prepare is None else prepare(data)).clust.events(**builder.get_params())
-                result = work.compute(lazy, f"clustering {name}", (n, "hits"))
-                summary = _on_workers(result, output, hits, where, work)
+            if running.is_on_dask or cuda:
+                work.begin(f"clustering {name}")
+                given = running.give(data if prepare is None else prepare(data))
+                found = ClustAccessor(given).events(**builder.get_params())
+                result = running.results(found, f"clustering {name}", (n, "hits"), work)
+                summary = _write_at_once(result, output, hits, where, work)
             else:
                 work.begin(f"clustering {name}", n, "hits")
                 summary = _write(windows(data, builder, prepare), name, output, hits, where, work)
@@ -257,10 +264,10 @@ def _lost(counts: Mapping[str, Any]) -> dict[str, int]:
     return {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
 
 
-def _on_workers(
+def _write_at_once(
     result: xr.Dataset, output: Path | None, hits: Path | None, where: str | None, work: Work
 ) -> dict[str, Any]:
-    """Write the result of a Dask cluster; return the summary."""
+    """Write a result that is there as a whole, on workers or in memory; return the summary."""
     from daskclust.io import write_hits
     from daskclust.properties import cluster_table, select, select_hits
 

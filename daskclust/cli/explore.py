@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from daskclust.cli._frame import console, errors, progress
-from daskclust.cli._options import READING, RUNNING, Columns, Quiet, columns_of
+from daskclust.cli._options import READING, RUNNING, Columns, Quiet, columns_of, one_of
 
 _HERE = ("localhost", "127.0.0.1", "::1")
 
@@ -43,11 +43,7 @@ def explore(
     ],
     system: Annotated[
         Literal["clue", "events", "fof", "dbscan", "hca"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="clue, events, fof, dbscan or hca.  \\[default: what suits the file]",
-            rich_help_panel=READING,
-        ),
+        one_of("clue, events, fof, dbscan or hca.  \\[default: what suits the file]", READING),
     ] = None,
     columns: Columns = None,
     port: Annotated[int, typer.Option(help="Port of the page; 0: a free one.", rich_help_panel=RUNNING)] = 0,

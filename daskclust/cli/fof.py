@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from types import EllipsisType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from daskclust.cli._frame import cluster, progress, show, write_all
-from daskclust.cli._options import CLUSTERING, OUTPUT, Chunks, Columns, Json, Quiet, Workers, check_outputs
-from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, open_points, write_points
-
-if TYPE_CHECKING:
-    import xarray as xr
+from daskclust.cli._frame import progress, show, write_all
+from daskclust.cli._options import CLUSTERING, OUTPUT, Columns, Json, Quiet, check_outputs
+from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, in_box, open_points, write_points
+from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
     "fof": """
@@ -53,6 +50,8 @@ Examples
   $ daskclust fof points.csv --b 0.2 --boxsize 100 -o halos.csv
   # on four Dask workers, for a script
   $ daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
+  # on the workers of a cluster that runs
+  $ daskclust fof snapshot.hdf5 --b 0.2 --scheduler tcp://host:8786 -o halos.parquet
 """,
 }
 
@@ -92,6 +91,9 @@ def fof(
         typer.Option(help="Particles with labels: .parquet, .csv, .h5, .npz or .zarr.", rich_help_panel=OUTPUT),
     ] = None,
     workers: Workers = 0,
+    cuda: Cuda = False,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     chunks: Chunks = 1_000_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -105,6 +107,7 @@ def fof(
     from daskclust.properties import halo_table
 
     began = time.perf_counter()
+    running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(path, {"-o": output, "--labels": labels}, WRITABLE)
     if (b is None) == (linking_length is None):
         raise ValueError(
@@ -113,17 +116,14 @@ def fof(
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     check_whole("--min-members", min_members, 1)
     box = box_of(boxsize)
-    with progress(f"finding halos of {path.name}", quiet=quiet) as work, cluster(workers, work):
+    with progress(f"finding halos of {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        particles = open_points(path, particle_type, columns, chunks if workers else None)
-        if not isinstance(box, EllipsisType):
-            particles = _with_box(particles, box)
+        particles = in_box(open_points(path, particle_type, columns, running.chunks(chunks)), box)
         n = particles.sizes["particle"]
         work.begin(f"linking {n:,} particles")
-        result = ClustAccessor(particles).fof(linking_length, b=b, min_members=min_members)
-        if workers:
-            wanted = result if output or labels else result[["label"]]
-            result = work.compute(wanted, f"finding halos of {path.name}", (n, "particles"))
+        found = ClustAccessor(running.give(particles)).fof(linking_length, b=b, min_members=min_members)
+        wanted = found if output or labels else found[["label"]]
+        result = running.results(wanted, f"finding halos of {path.name}", (n, "particles"), work)
         label = result["label"]
         summary: dict[str, Any] = {
             "particles": int(label.size),
@@ -141,11 +141,3 @@ def fof(
     summary["seconds"] = round(time.perf_counter() - began, 3)
     summary |= {name: str(file) for name, file in (("output", output), ("labels", labels)) if file is not None}
     show(summary, as_json, f"Friends-of-friends: {path}", quiet=quiet)
-
-
-def _with_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
-    """Return particles in another box; an open axis has 0 there, as in catalogues."""
-    particles = particles.assign_attrs(boxsize=[side or 0.0 for side in box] if isinstance(box, list) else box)
-    if box is None:
-        del particles.attrs["boxsize"]
-    return particles

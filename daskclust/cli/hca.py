@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import cluster, console, errors, progress, show, write_all
+from daskclust.cli._frame import console, errors, progress, show, write_all
 from daskclust.cli._options import (
     CLUSTERING,
     OUTPUT,
     READING,
-    Chunks,
-    Device,
     Json,
     Quiet,
-    Workers,
     check_outputs,
+    one_of,
 )
+from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -85,19 +84,14 @@ def hca(
     ] = None,
     rule: Annotated[
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        typer.Option(
-            metavar="NAME",
-            help="For small clusters: thesis (gmhclust); or mahal, mahal0, euclid, euclid_mahal of the R package mhca.",
-            rich_help_panel=CLUSTERING,
+        one_of(
+            "For small clusters: thesis (gmhclust); or mahal, mahal0, euclid, euclid_mahal of the R package mhca.",
+            CLUSTERING,
         ),
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
-        typer.Option(
-            metavar="NAME",
-            help="centroid: between centroids; full: the mean over all members.",
-            rich_help_panel=CLUSTERING,
-        ),
+        one_of("centroid: between centroids; full: the mean over all members.", CLUSTERING),
     ] = "centroid",
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Shapes keep determinant 1.", rich_help_panel=CLUSTERING)
@@ -115,11 +109,10 @@ def hca(
     ] = -1,
     order: Annotated[
         Literal["height", "groups"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Merges within apriori clusters: by height, or one cluster after the other.  "
+        one_of(
+            "Merges within apriori clusters: by height, or one cluster after the other.  "
             "\\[default: groups for a file of gmhclust, else height]",
-            rich_help_panel=CLUSTERING,
+            CLUSTERING,
         ),
     ] = None,
     n_clusters: Annotated[
@@ -135,11 +128,7 @@ def hca(
     ] = None,
     transform: Annotated[
         Literal["arcsinh", "none"],
-        typer.Option(
-            metavar="NAME",
-            help="none: values as they are; arcsinh: arcsinh(value / cofactor).",
-            rich_help_panel=READING,
-        ),
+        one_of("none: values as they are; arcsinh: arcsinh(value / cofactor).", READING),
     ] = "none",
     cofactor: Annotated[
         float | None,
@@ -156,8 +145,10 @@ def hca(
         Path | None,
         typer.Option(help="Cells with labels: .parquet or .csv, or labels alone: .npy.", rich_help_panel=OUTPUT),
     ] = None,
-    device: Device = "cpu",
     workers: Workers = 0,
+    cuda: Cuda = False,
+    scheduler: Scheduler = None,
+    memory_limit: MemoryLimit = None,
     chunks: Chunks = 100_000,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -170,6 +161,7 @@ def hca(
     from daskclust.cli import _trees as trees
 
     began = time.perf_counter()
+    running = Running(workers, cuda, scheduler, memory_limit)
     for source in (path, assignments):
         if source is not None:
             check_outputs(source, {"-o": output, "--labels-out": labels_out}, _WRITABLE)
@@ -182,21 +174,20 @@ def hca(
         "order": order or "height",
         "noise_label": noise_label,
     }
-    _check(parameters, apriori, assignments, transform, cofactor, device, workers)
+    _check(parameters, apriori, assignments, transform, cofactor)
     reading = {"channels": channels, "transform": transform, "cofactor": cofactor, "apriori": apriori}
     prints = output is None and labels_out is None and not as_json
-    with progress(f"clustering {path.name}", quiet=quiet) as work, cluster(workers, work):
+    with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        cells, is_gmhc = _open(path, assignments, reading, chunks if workers else None)
+        cells, is_gmhc = _open(path, assignments, reading, running.chunks(chunks))
         if order is None and is_gmhc:
             parameters["order"] = "groups"
         n = cells.sizes["cell"]
         work.begin(f"clustering {n:,} cells")
-        result = ClustAccessor(_on(device, cells)).hca(**parameters, **cut, apriori=_apriori(apriori))
-        if workers:
-            wanted = result if labels_out else result[["label", "linkage", "is_apriori"]]
-            result = work.compute(wanted, f"clustering {path.name}", (n, "cells"))
-        Z, label = result["linkage"].values, result["label"].as_numpy().values
+        found = ClustAccessor(running.give(cells)).hca(**parameters, **cut, apriori=_apriori(apriori))
+        wanted = found if labels_out else found[["label", "linkage", "is_apriori"]]
+        result = running.results(wanted, f"clustering {path.name}", (n, "cells"), work)
+        Z, label = result["linkage"].values, result["label"].values
         summary = trees.summary_of(result, Z)
         if "n_clusters" in cut or "height" in cut:
             summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
@@ -262,8 +253,6 @@ def _check(
     assignments: Path | None,
     transform: str,
     cofactor: float | None,
-    device: str,
-    workers: int,
 ) -> None:
     """Refuse wrong options before any work."""
     from daskclust.hca.estimator import MahalanobisHCA
@@ -273,8 +262,6 @@ def _check(
         raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
     if cofactor is not None and transform != "arcsinh":
         raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
-    if device == "cuda" and workers:
-        raise ValueError("--device cuda clusters in this process; leave --workers out")
 
 
 def _apriori(text: str | None) -> Any:
@@ -328,11 +315,3 @@ def _points_in_text(path: Path, chunks: int | None) -> xr.Dataset | None:
         return io.read_gmhc(path, chunks=chunks)
     except ValueError:
         return None
-
-
-def _on(device: str, cells: xr.Dataset) -> xr.Dataset:
-    if device == "cpu":
-        return cells
-    from daskclust.core.arrays import cupy_module
-
-    return cells.assign(X=cells["X"].copy(data=cupy_module().asarray(cells["X"].values)))

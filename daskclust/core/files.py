@@ -31,7 +31,11 @@ def replacing(target: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_folder(target: Path) -> Iterator[Path]:
-    """Make a temporary folder beside the target, which takes its place if the body succeeds and vanishes if not."""
+    """Make a temporary folder beside the target, which takes its place if the body succeeds and vanishes if not.
+
+    Its path is absolute: what workers write to it goes there from whichever folder they run in.
+    """
+    target = Path(os.path.abspath(target))
     mark = uuid.uuid4().hex
     temporary, old = target.with_name(f".{target.name}.{mark}.tmp"), target.with_name(f".{target.name}.{mark}.old")
     try:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._cytometry_gmhc import read_gmhc, write_gmhc
     from ._cytometry_transform import arcsinh_transform, compensate
     from ._cytometry_write import write_cells
+    from ._devices import to_device
     from ._parquet import ParquetSink
     from .calibration import Calibration, calibrate, read_calibration
     from .cytometry import open_fcs, read_cells
@@ -29,6 +30,7 @@ _NAMES = {
     "_cytometry_gmhc": ("read_gmhc", "write_gmhc"),
     "_cytometry_transform": ("arcsinh_transform", "compensate"),
     "_cytometry_write": ("write_cells",),
+    "_devices": ("to_device",),
     "_parquet": ("ParquetSink",),
     "calibration": ("Calibration", "calibrate", "read_calibration"),
     "cytometry": ("open_fcs", "read_cells"),
@@ -73,6 +75,7 @@ __all__ = [
     "receive",
     "time_of_flight",
     "to_dataset",
+    "to_device",
     "write_cells",
     "write_gmhc",
     "write_hits",

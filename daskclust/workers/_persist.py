@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+_CONNECTION_LOST = "scheduler-connection-lost"  # why distributed cancels what it was to compute
+
 
 def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     """Compute a lazy collection on the workers, where its parts stay, and tell how far it is meanwhile.
@@ -27,10 +29,13 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     ------
     Exception
         What a task raised.
+    ConnectionError
+        Where the scheduler is lost meanwhile.
     """
-    from distributed import as_completed, default_client, futures_of
+    from distributed import CancelledError, as_completed, default_client, futures_of
 
-    scheduler = getattr(default_client().cluster, "scheduler", None)
+    client = default_client()
+    address, scheduler = client.scheduler.address, getattr(client.cluster, "scheduler", None)
     steps = _steps(report)
     if scheduler is not None:
         scheduler.add_plugin(steps, name=steps.name)
@@ -38,14 +43,26 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
         done = collection.persist()
         futures = futures_of(done)
         for number, future in enumerate(as_completed(futures), start=1):
+            if future.status != "finished":
+                future.result()  # raises what the task did
             if scheduler is None:
                 report(number, len(futures), "parts")
-            if future.status == "error":
-                future.result()
+    except CancelledError as error:
+        if getattr(error, "reason", None) != _CONNECTION_LOST and client.status == "running":
+            raise  # somebody cancelled it
+        raise _lost(address) from error
     finally:
         if scheduler is not None:
             scheduler.remove_plugin(steps.name)
     return done
+
+
+def _lost(address: str) -> ConnectionError:
+    """Return the error that the scheduler there has gone, or cannot be reached."""
+    return ConnectionError(
+        f"the scheduler at {address} was lost while it worked, and the results with it; start it and its workers "
+        "again (its log may tell why it ended: lack of memory, or the end of a job), and run this again"
+    )
 
 
 def _steps(report: Callable[[int, int, str], None]) -> Any:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from daskclust.core.checks import check_whole
-from daskclust.machine import gpus, missing_for_cuda
+from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
 
 if TYPE_CHECKING:
     from distributed import Client
 
+_NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
 
 
@@ -68,8 +71,9 @@ def start(
     ValueError
         For fewer workers than one, or more than there are GPUs; memory that is no amount; options that a cluster that
         is there already does not take; unknown systems.
-    RuntimeError
-        Where GPUs are asked for and the driver, a GPU or a package is missing: it says which, and how to install it.
+    NoGPUError
+        A RuntimeError, of `daskclust.machine`: where GPUs are asked for and the driver, a GPU or a package is missing.
+        It says which, and how to install it.
     ConnectionError
         Where no scheduler answers, or no workers come, within a minute.
 
@@ -122,7 +126,7 @@ def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes
     from distributed import Client
 
     count = CPU_COUNT if n_workers is None else n_workers
-    limit = _bytes(memory_limit, count) if processes or memory_limit is not None else 0
+    limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     with _without_interrupts():
         # a client that makes its own cluster closes it too
         return Client(
@@ -135,9 +139,7 @@ def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
-    missing = missing_for_cuda()
-    if missing:
-        raise RuntimeError(f"no workers with GPUs here: {'; '.join(missing)}")
+    check_gpu(dask=True)
     count = len(gpus())
     if n_workers is not None and n_workers > count:
         raise ValueError(f"n_workers must be at most {count}, a worker for each GPU, got {n_workers}")
@@ -190,16 +192,17 @@ def _connected(scheduler: Any, count: int) -> Client:
 
 
 def _bytes(memory_limit: str | float | None, count: int) -> Any:
-    """Return the limit of a worker as distributed takes it."""
+    """Return the limit of one of `count` workers as distributed takes it: bytes, or a fraction of the machine's."""
     from dask.utils import parse_bytes
 
     if memory_limit is None or memory_limit == "auto":
-        return "auto"
+        return 1 / count  # distributed's "auto" is over the cores: too much for many workers, too little for few
+    amount: Any = memory_limit
     try:
         if isinstance(memory_limit, str):
-            return parse_bytes(memory_limit)
-        if memory_limit >= 0:
-            return memory_limit
+            amount = float(memory_limit) if _NUMBER.fullmatch(memory_limit) else parse_bytes(memory_limit)
+        if 0 <= amount < math.inf:
+            return amount
     except (ValueError, TypeError):
         pass
     raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
@@ -209,7 +212,7 @@ def _check_gpus(client: Client) -> None:
     """Refuse workers that cannot use a GPU."""
     for address, missing in client.run(missing_for_cuda, False).items():
         if missing:
-            raise RuntimeError(f"the worker {address} has no GPU: {'; '.join(missing)}")
+            raise no_gpu(f"the worker {address} has no GPU", missing)
 
 
 def _warm(client: Client, systems: Sequence[str], cuda: bool) -> None:
