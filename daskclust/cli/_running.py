@@ -131,15 +131,22 @@ class Running:
 
         return to_device(ds, "cuda")
 
-    def results(self, found: xr.Dataset, name: str, points: tuple[int, str], work: Work) -> xr.Dataset:
-        """Return results in host memory, to be written: computed on the workers, where they stay, or here."""
+    def results(
+        self, found: xr.Dataset, read: xr.Dataset, name: str, points: tuple[int, str], work: Work
+    ) -> xr.Dataset:
+        """Return results in host memory, to be written: computed on the workers, where they stay, or here.
+
+        On workers what was `read` is not kept, but read again when it is written: it may be larger than their memory.
+        """
         if self.cuda:
             from daskclust.io import to_device
 
             found = to_device(found, "cpu")
-        if self.is_on_dask:
-            return work.compute(found, name, points)  # type: ignore[no-any-return]
-        return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
+        if not self.is_on_dask:
+            return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
+        again = {column: read[column] for column in found.data_vars if column in read.data_vars}
+        done = work.compute(found.drop_vars(list(again)), name, points)
+        return found.assign({**again, **done.data_vars})
 
     def _explain(self, error: Exception, client: Any) -> None:
         """Raise another error where one is due to the scheduler that was given."""

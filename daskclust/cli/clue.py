@@ -172,7 +172,7 @@ def clue(
         n = next(iter(hits.sizes.values()))  # along hits, or the points of another field
         work.begin(f"clustering {n:,} hits")
         found = ClustAccessor(running.give(hits)).clue(**parameters)
-        result = running.results(found, f"clustering {path.name}", (n, "hits"), work)
+        result = running.results(found, hits, f"clustering {path.name}", (n, "hits"), work)
         summary = _summary(result)
         write_all(
             [

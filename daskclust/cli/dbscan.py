@@ -119,7 +119,7 @@ def dbscan(
         work.begin(f"clustering {n:,} points")
         found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)
         wanted = found if output else found[["label", "is_core"]]
-        result = running.results(wanted, f"clustering {path.name}", (n, "points"), work)
+        result = running.results(wanted, points, f"clustering {path.name}", (n, "points"), work)
         label = result["label"]
         summary: dict[str, Any] = {
             "points": int(label.size),

@@ -206,9 +206,9 @@ def events(
             n = data.sizes["hit"]
             if running.is_on_dask or cuda:
                 work.begin(f"clustering {name}")
-                given = running.give(data if prepare is None else prepare(data))
-                found = ClustAccessor(given).events(**builder.get_params())
-                result = running.results(found, f"clustering {name}", (n, "hits"), work)
+                given = data if prepare is None else prepare(data)
+                found = ClustAccessor(running.give(given)).events(**builder.get_params())
+                result = running.results(found, given, f"clustering {name}", (n, "hits"), work)
                 summary = _write_at_once(result, output, hits, where, work)
             else:
                 work.begin(f"clustering {name}", n, "hits")

@@ -123,7 +123,7 @@ def fof(
         work.begin(f"linking {n:,} particles")
         found = ClustAccessor(running.give(particles)).fof(linking_length, b=b, min_members=min_members)
         wanted = found if output or labels else found[["label"]]
-        result = running.results(wanted, f"finding halos of {path.name}", (n, "particles"), work)
+        result = running.results(wanted, particles, f"finding halos of {path.name}", (n, "particles"), work)
         label = result["label"]
         summary: dict[str, Any] = {
             "particles": int(label.size),

@@ -186,7 +186,7 @@ def hca(
         work.begin(f"clustering {n:,} cells")
         found = ClustAccessor(running.give(cells)).hca(**parameters, **cut, apriori=_apriori(apriori))
         wanted = found if labels_out else found[["label", "linkage", "is_apriori"]]
-        result = running.results(wanted, f"clustering {path.name}", (n, "cells"), work)
+        result = running.results(wanted, cells, f"clustering {path.name}", (n, "cells"), work)
         Z, label = result["linkage"].values, result["label"].values
         summary = trees.summary_of(result, Z)
         if "n_clusters" in cut or "height" in cut:
