@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -118,14 +119,14 @@ def test_npy_header_of_gigabytes(tmp_path: Path) -> None:
 
 def test_npz_member_of_gigabytes(tmp_path: Path) -> None:
     """Header, directory and local entry agree, and what is stored is a few bytes."""
-    n, path = 1 << 30, tmp_path / "a.npz"
+    n, path = 3 << 27, tmp_path / "a.npz"
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (n,)})
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("x", "y"):
             archive.writestr(f"{name}.npy", header.getvalue() + bytes(64))
     data = path.read_bytes()
-    true, false = (struct.pack("<I", (len(header.getvalue()) + size) & 0xFFFFFFFF) for size in (64, 8 * n - (1 << 32)))
+    true, false = (struct.pack("<I", len(header.getvalue()) + size) for size in (64, 8 * n))
     assert data.count(true) == 4
     path.write_bytes(data.replace(true, false))
     assert largest(read_hits, path) < 1 << 20
@@ -154,22 +155,32 @@ def test_parquet_of_one_number(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 def test_zarr_chunks_of_gigabytes(tmp_path: Path) -> None:
+    """By the header of a chunk, of three codecs, and by the metadata of an array."""
     import numcodecs
     import zarr
 
-    path = tmp_path / "a.zarr"
+    size = 1 << 30
+    path, told = tmp_path / "a.zarr", struct.pack("<I", size)
     group = zarr.open_group(path, mode="w", zarr_format=2)
-    for name in ("x", "y", "z"):
-        group.create_array(name, data=np.ones(100), chunks=(100,), compressors=numcodecs.Zstd())
-    chunk = path / "y" / "0"
-    good = chunk.read_bytes()
-    chunk.write_bytes(b"\x28\xb5\x2f\xfd\xc0" + bytes([0]) + struct.pack("<Q", 3 << 30) + good[6:])
+    codecs = {"x": numcodecs.Blosc(), "y": numcodecs.Zstd(), "z": numcodecs.LZ4()}
+    for name, codec in codecs.items():
+        group.create_array(name, data=np.ones(100), chunks=(100,), compressors=codec)
     ds = open_particles(path)
-    assert ds["x"].values.sum() == 100
-    assert largest(lambda _: ds["y"].values, path) < 1 << 20
-    about = json.loads((path / "z" / ".zarray").read_text())
-    (path / "z" / ".zarray").write_text(json.dumps({**about, "shape": [1 << 40], "chunks": [1 << 40]}))
-    assert largest(open_particles, path) < 1 << 20
+    assert [ds[name].values.sum() for name in codecs] == [100, 100, 100]
+    good = {name: (path / name / "0").read_bytes() for name in codecs}
+    (path / "x" / "0").write_bytes(good["x"][:4] + told + good["x"][8:])
+    (path / "y" / "0").write_bytes(b"\x28\xb5\x2f\xfd\xc0\x00" + struct.pack("<Q", size) + good["y"][6:])
+    (path / "z" / "0").write_bytes(told + good["z"][4:])
+    for name in codecs:
+        assert largest(lambda _, name=name: ds[name].values, path) < 1 << 20
+        with pytest.raises(ValueError, match=rf"chunk 0 claims {size} bytes, and a chunk has 800"):
+            ds[name].values
+    alone = tmp_path / "b.zarr"
+    zarr.open_group(alone, mode="w", zarr_format=2).create_array("x", data=np.ones(100), chunks=(100,))
+    about = json.loads((alone / "x" / ".zarray").read_text())
+    (alone / "x" / ".zarray").write_text(json.dumps({**about, "shape": [1 << 40], "chunks": [1 << 40]}))
+    with pytest.raises(ValueError, match=r"b.zarr cannot be read .* claim 8796093022208 bytes each"):
+        open_particles(alone)
 
 
 def test_lists_of_root_files_that_are_not_there(tmp_path: Path) -> None:
@@ -358,6 +369,7 @@ def test_the_explorer_listens_to_this_machine_alone(monkeypatch: Any, command: A
         loop = SimpleNamespace(start=lambda: None)
         return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
 
+    assert inspect.signature(serve).parameters["address"].default == "localhost"
     monkeypatch.setattr(app, "serve", started)
     code, _, err = command("explore", tmp_path / "hits.csv", "--no-browser")
     assert (code, err) == (0, "")
