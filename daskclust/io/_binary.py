@@ -1,7 +1,8 @@
-"""Columns of NumPy and ROOT files."""
+"""Columns of NumPy files."""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,10 @@ import numpy.typing as npt
 from ._attrs import KEY, unpack
 from .schema import Naming, Table
 
-Arrays = dict[str, npt.NDArray[Any]]
+# NumPy refuses longer headers, but reads them first.
+_LONGEST_HEADER = 10_000
+# Deflate makes at most 1032 bytes out of one; what claims more was never written.
+_MOST_EXPANSION = 2000
 
 
 @contextmanager
@@ -63,9 +67,25 @@ def read_npy(path: str, naming: Naming) -> Table:
     ValueError
         For damaged files, objects (they would need pickle) and other shapes.
     """
+    return _columns_of(map_npy(path), naming)
+
+
+def map_npy(path: str) -> npt.NDArray[Any]:
+    """Map the array of a ``.npy`` file into memory, read-only.
+
+    Raises
+    ------
+    ValueError
+        For what is no such file, and for objects, which would need pickle.
+    """
     with reading(path, "NumPy"):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return _columns_of(array, naming)
+        with open(path, "rb") as stream:
+            if np.lib.format.read_magic(stream) != (1, 0):
+                length = int.from_bytes(stream.read(4), "little")
+                if length > _LONGEST_HEADER:
+                    raise ValueError(f"its header claims {length} bytes, more than any of {_LONGEST_HEADER}")
+        array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    return array
 
 
 def _columns_of(array: npt.NDArray[Any], naming: Naming) -> Table:
@@ -148,6 +168,11 @@ def _check_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
 
     NumPy allocates what the header claims before it reads, so a damaged header must not get that far.
     """
+    if info.file_size > _MOST_EXPANSION * info.compress_size or info.compress_size > _size(archive):
+        raise ValueError(
+            f"{info.filename} claims {info.file_size} bytes, made of {info.compress_size}, and the file has "
+            f"{_size(archive)}"
+        )
     with archive.open(info) as stream:
         version = np.lib.format.read_magic(stream)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -160,112 +185,18 @@ def _check_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
     return 0 if dtype.names is not None else len(shape)
 
 
+def _size(archive: zipfile.ZipFile) -> int:
+    """Return the bytes of an archive."""
+    return os.path.getsize(os.fspath(archive.filename or ""))
+
+
 def same_length(columns: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the columns, if they have one length."""
-    lengths = {name: len(values) for name, values in columns.items()}
+    check_lengths({name: len(values) for name, values in columns.items()}, path)
+    return columns
+
+
+def check_lengths(lengths: Mapping[str, int], path: str) -> None:
+    """Raise where columns have several lengths."""
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {path} have unequal lengths: {lengths}; leave some out with columns=")
-    return columns
-
-
-def read_root(path: str, tree: str | None, naming: Naming) -> Table:
-    """Read the branches of one tree of a ROOT file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    tree : str or None
-        Name of the tree; None where the file has only one.
-    naming : Naming
-        Which branches become which variables.
-
-    Returns
-    -------
-    Table
-        The columns. Where branches are jagged (a list of hits per event), they are joined, values per event are
-        repeated for each of its hits, and ``event`` is the entry of the tree, unless a branch is named so.
-
-    Raises
-    ------
-    ImportError
-        Without uproot.
-    ValueError
-        For damaged files, no or several trees, branches that are no numbers, and lists of unequal lengths.
-    """
-    try:
-        import uproot
-    except ImportError as error:
-        raise ImportError('reading ROOT files needs uproot: pip install "daskclust[io]"') from error
-    with reading(path, "ROOT"):
-        file = uproot.open(path)
-    with file:
-        name = _tree_name(file, tree, path)
-        with reading(path, "ROOT"):
-            branches = {b.name: b for b in file[name].itervalues(recursive=True) if not len(b.branches)}
-        naming = naming.settle(list(branches))
-        chosen = naming.choose(list(branches), named=True)
-        with reading(path, "ROOT"):
-            arrays = {name: branches[name].array(library="ak") for name in chosen}
-    columns = _flatten(arrays, path)
-    event = columns.pop("", None)
-    result = {ours: columns[name] for name, ours in chosen.items()}
-    if event is not None and "event" not in result:
-        result["event"] = event
-    return Table(result, naming)
-
-
-def _tree_name(file: Any, tree: str | None, path: str) -> str:
-    """Return the name of the tree to read."""
-    with reading(path, "ROOT"):
-        known = list(file.keys(cycle=False, filter_classname="TTree"))
-    if tree is None:
-        if len(known) != 1:
-            raise ValueError(
-                f"{path} has {len(known)} trees ({', '.join(known)}); choose one with {path}:name"
-                if known
-                else f"{path} has no TTree"
-            )
-        return str(known[0])
-    if tree not in known:
-        raise ValueError(f"{path} has no tree {tree!r}; it has {', '.join(known) or 'none'}")
-    return tree
-
-
-def _flatten(arrays: Mapping[str, Any], path: str) -> Arrays:
-    """Return flat columns of flat or jagged awkward arrays; the event number has the name ''."""
-    import awkward as ak
-
-    for name, array in arrays.items():
-        if array.ndim > 2 or not all(kind in "fiub" for kind in _kinds(array)):
-            raise ValueError(
-                f"branch {name!r} of {path} has type {array.type}, which is neither a number per hit nor a list of "
-                f"numbers per event; leave it out with columns={{{name!r}: None}}"
-            )
-    jagged = [name for name, array in arrays.items() if array.ndim == 2]
-    if not jagged:
-        return {name: ak.to_numpy(array) for name, array in arrays.items()}
-    counts = ak.to_numpy(ak.num(arrays[jagged[0]]))
-    columns: Arrays = {"": np.repeat(np.arange(len(counts), dtype=np.int64), counts)}
-    for name, array in arrays.items():
-        if name not in jagged:
-            columns[name] = np.repeat(ak.to_numpy(array), counts)
-            continue
-        if not np.array_equal(ak.to_numpy(ak.num(array)), counts):
-            raise ValueError(
-                f"branches {jagged[0]!r} and {name!r} of {path} have lists of unequal lengths, so they are not of the "
-                "same hits; give columns={'branch': 'variable', ..., '*': None} to read only those that belong together"
-            )
-        columns[name] = ak.to_numpy(ak.flatten(array))
-    return columns
-
-
-def _kinds(array: Any) -> list[str]:
-    """Return the NumPy kind of the numbers in an awkward array, 'O' for what is no number."""
-    import awkward as ak
-
-    flat = ak.flatten(array, axis=None) if array.ndim == 2 else array
-    try:
-        return [ak.to_numpy(flat).dtype.kind]
-    except (TypeError, ValueError):
-        return ["O"]

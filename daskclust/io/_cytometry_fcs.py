@@ -35,6 +35,7 @@ class Scale(NamedTuple):
     gain: float = 1.0
     step: float = 1.0  # seconds of a unit of time
 
+    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
     def apply(self, stored: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return intensities, in the order of operations of flowio."""
         if self.mask:
@@ -43,8 +44,7 @@ class Scale(NamedTuple):
         if self.step != 1:
             values *= self.step
         if self.decades > 0:
-            with np.errstate(over="ignore"):
-                values = 10 ** (self.decades * values / self.range) * self.offset
+            values = 10 ** (self.decades * values / self.range) * self.offset
         return values / self.gain if self.gain != 1 else values
 
 

@@ -13,6 +13,7 @@ from ._attrs import KEY, unpack
 from ._binary import reading
 from ._cytometry_gmhc import numbered
 from ._cytometry_rows import VARIABLES, WholeNumbers, choose_channels, column_of, matrix_of, whole_numbers
+from ._parquet import check_claims, group_sizes
 from ._text import read_text
 from .fields import Field
 from .schema import Naming
@@ -135,7 +136,7 @@ class ParquetRows:
         import pyarrow.parquet as pq
 
         with reading(self.path, "Parquet"), pq.ParquetFile(self.path) as file:
-            sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+            sizes = group_sizes(file)
             ends = np.cumsum(sizes, dtype=np.int64)
             begins = ends - np.asarray(sizes, dtype=np.int64)
             groups = np.flatnonzero((begins < stop) & (ends > start))
@@ -159,6 +160,7 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
         raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema, rows, metadata = file.schema_arrow, file.metadata.num_rows, file.metadata.metadata or {}
+        groups = group_sizes(file)
     attrs, _ = unpack(metadata.get(KEY.encode()), path)
     naming = Columns(_PLAIN, None, path, channels, apriori)
     chosen = list(naming.choose(schema.names))
@@ -171,6 +173,7 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
                 "channels="
             )
         types[name] = np.dtype(arrow.to_pandas_dtype())
+    check_claims(path, groups, sum(dtype.itemsize for dtype in types.values()), chunks)
     named = naming.variables(chosen)
     names = [name for name in chosen if name not in named]
     is_small = all(types[name].kind == "f" and types[name].itemsize <= 4 for name in names)

@@ -44,6 +44,7 @@ class Preparation:
     curved: tuple[int, ...] = ()
     cofactor: float = 1.0
 
+    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
     def apply(self, columns: Float) -> None:
         """Change columns, of shape (d, n), in place."""
         if self.mixed:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._attrs import plain_attrs
-from ._binary import reading
+from ._binary import check_lengths, reading
 from ._blocks import Block
 from ._kinds import conform
 from ._lazy import lazy_column
@@ -23,6 +23,10 @@ from .schema import Naming, Table
 
 # The filters of HDF5 make less than this out of one byte; what claims more was never written.
 _MOST_EXPANSION = 2000
+# The sum at the end of a chunk, which the filter that checks it takes off without asking whether it is there.
+_FLETCHER32 = 4
+# How a global heap begins, and the bytes at the start and the end of a file where it is looked for.
+_HEAP, _HEAPS_WITHIN = b"GCOL\x01\0\0\0", 1 << 22
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
 
@@ -55,9 +59,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         data than the file holds or that keep them in other files, and unequal lengths.
     """
     h5py = import_h5py()
-    with reading(path, "HDF5"):
-        file = h5py.File(path, "r")
-    with file:
+    with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = _groups(h5py, file)
         where = _group_name(groups, group, path)
@@ -75,8 +77,7 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             dtypes[ours], rows[ours] = _check_column(dataset, member, path)
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
-    if len(set(rows.values())) > 1:
-        raise ValueError(f"the columns of {path} have unequal lengths: {rows}; leave some out with columns=")
+    check_lengths(rows, path)
     columns = {
         ours: _column(path, member, naming.known.find(ours), dtypes[ours], rows[ours], chunks)
         for ours, member in members.items()
@@ -91,6 +92,40 @@ def import_h5py() -> ModuleType:
     except ImportError as error:
         raise ImportError('HDF5 files need h5py: pip install "daskclust[io]"') from error
     return h5py  # type: ignore[no-any-return,unused-ignore]
+
+
+def open_hdf5(path: str) -> Any:
+    """Open a file whose texts are to be read, too.
+
+    Raises
+    ------
+    ValueError
+        For damaged files. Texts are in heaps, which the library does not leave where one has an object of no size, as
+        pages have that were never written; such heaps are looked for where writers of attributes put them.
+    """
+    h5py = import_h5py()
+    with reading(path, "HDF5"):
+        size = os.path.getsize(path)
+        with open(path, "rb") as stream:
+            for start in {0, max(size - _HEAPS_WITHIN, 0)}:
+                stream.seek(start)
+                _check_heaps(stream.read(_HEAPS_WITHIN))
+        return h5py.File(path, "r")
+
+
+def _check_heaps(data: bytes) -> None:
+    """Raise where a heap of texts has an object of no size before its end."""
+    place = data.find(_HEAP)
+    while place >= 0:
+        end = place + int.from_bytes(data[place + 8 : place + 16], "little")
+        entry = place + 16
+        while entry + 16 <= min(end, len(data)):
+            is_free = data[entry : entry + 2] == bytes(2)
+            size = int.from_bytes(data[entry + 8 : entry + 16], "little")
+            if is_free and not size:
+                raise ValueError(f"its heap of texts at byte {place} has an object of no size; write it again")
+            entry += size if is_free else 16 + -(-size // 8) * 8
+        place = data.find(_HEAP, place + 1)
 
 
 def _column(
@@ -177,6 +212,7 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         largest = max(claimed, math.prod(chunks) * itemsize if chunks else 0)
         blocks = math.prod(-(-length // step) for length, step in zip(shape, chunks, strict=True)) if chunks else 0
         complete = dataset.id.get_num_chunks() >= blocks if blocks else stored >= claimed
+        least = _least_chunk(dataset) if blocks and dataset.fletcher32 else _FLETCHER32
     if elsewhere:
         raise ValueError(f"dataset {name} of {path} keeps its numbers in other files; copy them into one, or {remedy}")
     if claimed and (not complete or largest > stored * _MOST_EXPANSION):
@@ -184,6 +220,18 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
             f"dataset {name} of {path} claims {largest} bytes of data, and the file holds {stored} of it: it was not "
             f"written completely; write it again, or {remedy}"
         )
+    if least < _FLETCHER32:
+        raise ValueError(
+            f"dataset {name} of {path} has a chunk of {least} bytes, which is less than its checksum takes; write it "
+            f"again, or {remedy}"
+        )
+
+
+def _least_chunk(dataset: Any) -> int:
+    """Return the stored bytes of the smallest chunk of a dataset."""
+    sizes: list[int] = []
+    dataset.id.chunk_iter(lambda chunk: sizes.append(chunk.size))
+    return min(sizes, default=0)
 
 
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:

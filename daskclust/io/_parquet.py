@@ -25,6 +25,9 @@ from .schema import Naming, Table
 
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20
+# A column of a single number is stored in a few bytes, whatever its length; other columns take a byte for some rows.
+_MOST_EXPANSION = 2000
+_ALWAYS = 1 << 26
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
@@ -54,13 +57,15 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     pq = _pyarrow_parquet()
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema, rows, metadata = file.schema_arrow, file.metadata.num_rows, file.metadata.metadata or {}
+        groups = group_sizes(file)
     attrs, _ = unpack(metadata.get(KEY.encode()), path)
     naming = naming.settle(schema.names, attrs.get("field"))
     chosen = naming.choose(schema.names, named=True)
     columns: dict[str, Any] = {}
+    dtypes = {name: _numpy_dtype(schema.field(name).type, name, path) for name in chosen}
+    check_claims(path, groups, sum(dtype.itemsize for dtype in dtypes.values()), chunks)
     for name, ours in chosen.items():
-        dtype = _numpy_dtype(schema.field(name).type, name, path)
-        variable = naming.known.find(ours)
+        dtype, variable = dtypes[name], naming.known.find(ours)
         if chunks is None:
             columns[ours] = _read_rows(path, name, variable, 0, rows)
         else:
@@ -68,6 +73,37 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     units = {ours: (schema.field(name).metadata or {}).get(b"units") for name, ours in chosen.items()}
     told = {name: unit.decode("utf-8", "replace") for name, unit in units.items() if unit is not None}
     return Table(columns, naming, told, attrs)
+
+
+def group_sizes(file: Any) -> list[int]:
+    """Return the rows of each row group of a `pyarrow.parquet.ParquetFile`."""
+    return [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+
+
+def check_claims(path: str, groups: list[int], row_bytes: int, chunks: int | None) -> None:
+    """Raise for a file that claims much more data than it has bytes.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    groups : list of int
+        Rows of each row group.
+    row_bytes : int
+        Bytes of the columns that are read, of one row.
+    chunks : int or None
+        Rows per chunk; None where all are read at once. Lazy columns need one row group in memory.
+
+    Raises
+    ------
+    ValueError
+        With both sizes.
+    """
+    size = os.path.getsize(path)
+    claimed = (sum(groups) if chunks is None else max(groups, default=0)) * row_bytes
+    if not 0 <= claimed <= size * _MOST_EXPANSION + _ALWAYS:
+        remedy = "; with chunks= rows are read when they are used" if chunks is None else ""
+        raise ValueError(f"{path} has {size} bytes, and claims to hold {claimed} bytes of columns{remedy}")
 
 
 def _pyarrow_parquet() -> ModuleType:
@@ -96,7 +132,7 @@ def _read_rows(path: str, column: str, variable: Variable | None, start: int, st
     """Read rows start to stop of one column, from the row groups that have them."""
     pq = _pyarrow_parquet()
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        sizes = [file.metadata.row_group(i).num_rows for i in range(file.metadata.num_row_groups)]
+        sizes = group_sizes(file)
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))

@@ -85,7 +85,8 @@ class Stored:
                 out[first + low - start : first + high - start] = found
             first += part.rows
         if self.factor != 1:
-            out *= out.dtype.type(self.factor)
+            with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such
+                out *= out.dtype.type(self.factor)
         return out
 
     def columns(self, chunks: int | None) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from ._binary import reading
+from ._binary import map_npy
 from ._blocks import blocks_of
 from ._particles_arrays import Array, Part, Stored, check_numbers
 from .fields import PARTICLES
@@ -41,8 +41,7 @@ def read_npy(path: str, naming: Naming, chunks: int | None) -> Table:
     ValueError
         For damaged files, objects (they would need pickle) and other shapes.
     """
-    with reading(path, "NumPy"):
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = map_npy(path)
     if array.dtype.names is None:
         remedy = "write the particles as rows, with their coordinates first"
         check_numbers(array.shape, array.dtype, f"the array of {path}", remedy)
@@ -66,9 +65,8 @@ def _stored_npy(path: str, member: str, array: Array) -> Stored:
 
 def _npy_rows(path: str, member: str, start: int, stop: int) -> Array:
     """Return rows of a ``.npy`` file, of one field where it is structured."""
-    with reading(path, "NumPy"):
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)[start:stop]
-        return np.asarray(array[member] if member else array)
+    array: Array = map_npy(path)[start:stop]
+    return np.asarray(array[member] if member else array)
 
 
 def table_of(stored: Stored, naming: Naming, chunks: int | None) -> Table:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ._attrs import KEY, plain_attrs, unpack
 from ._binary import reading
-from ._hdf5 import check_stored, datasets_in, import_h5py
+from ._hdf5 import check_stored, datasets_in, import_h5py, open_hdf5
 from ._particles_arrays import Array, Part, Stored, check_numbers, constant, scalable
 from ._particles_units import first_number, number, system_of, unit_of, velocity_power
 from .schema import REST, Columns, Naming, Table
@@ -137,9 +137,7 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
 def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
     """Read everything but the particles of one file."""
     h5py = import_h5py()
-    with reading(path, "HDF5"):
-        file = h5py.File(path, "r")
-    with file:
+    with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
             header = _group_attrs(h5py, file, "Header")

@@ -13,10 +13,11 @@ import numpy as np
 import xarray as xr
 
 from ._attrs import plain_attrs, stored_attrs
-from ._binary import reading
+from ._binary import check_lengths, reading
 from ._particles_arrays import Array, Part, Stored, check_numbers
 from ._particles_plain import table_of
 from ._particles_snapshot import COMPONENTS, KNOWN
+from ._zarr_chunks import check_chunks, check_codecs, check_heads
 from .schema import Naming, Table
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
@@ -74,6 +75,10 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
         units = {name: dict(array.attrs).get("units") for name, array in arrays.items()}
     columns = _columns(arrays)
     chosen = naming.choose(list(columns), named=True)
+    with reading(path, "zarr"):
+        # Chunks that are not there are filled, so that only positions bound the number of rows.
+        lengths = {ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}
+    check_lengths(lengths, path)
     read: dict[str, list[Any]] = {}
     found: dict[str, Any] = {}
     told: dict[str, str] = {}
@@ -94,6 +99,7 @@ def _open(path: str) -> Any:
     if not is_zarr(path):
         raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
     with reading(path, "zarr"):
+        check_codecs(path)
         return zarr.open(path, mode="r")
 
 
@@ -116,6 +122,7 @@ def _stored(path: str, member: str, array: Any, ours: str) -> Stored:
     remedy = f"leave it out with columns={{{member!r}: None}}" if member else "write the particles as rows"
     with reading(path, "zarr"):
         shape, dtype = array.shape, np.dtype(array.dtype)
+        check_chunks(array, os.path.join(path, member))
         there, expected = array.nchunks_initialized, array.nchunks
     width = check_numbers(shape, dtype, what, remedy)
     if ours in COMPONENTS and there < expected:
@@ -130,7 +137,9 @@ def _zarr_rows(path: str, member: str, start: int, stop: int) -> Array:
     """Return rows of one array of a store."""
     with reading(path, "zarr"):
         root = import_zarr().open(path, mode="r")
-        return np.asarray((root[member] if member else root)[start:stop])
+        array = root[member] if member else root
+        check_heads(array, os.path.join(path, member), start, stop)
+        return np.asarray(array[start:stop])
 
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:

@@ -14,13 +14,14 @@ import xarray as xr
 from daskclust.core.files import replacing
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
-from ._binary import read_npy, read_npz, read_root
+from ._binary import read_npy, read_npz
 from ._blocks import Block, blocks_of, column_dtypes, native, only_dim
 from ._hdf5 import read_hdf5, write_hdf5
 from ._lazy import check_hits_per_chunk
 from ._matrices import PIXELS
 from ._parquet import RowGroups, read_parquet
 from ._quad import LAYOUTS
+from ._root import read_root
 from ._text import is_number, read_text
 from .fields import FIELDS, TIMEPIX
 from .schema import Columns, Naming, Table, to_dataset
