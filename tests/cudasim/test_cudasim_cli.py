@@ -105,7 +105,7 @@ def test_in_this_process(command, folder, launches, name):
 @pytest.mark.parametrize("name", LINES)
 def test_on_the_workers_of_a_scheduler(command, folder, launches, name):
     chunks = () if name == "events" else ("--chunks", 50)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         check(command, folder, name, "--cuda", "--scheduler", cluster.scheduler_address, *chunks)
     assert launches
 
