@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,5 @@ def elsewhere(tmp_path):
             yield address, scheduler
             worker.kill()
             scheduler.kill()
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        gc.collect()  # sockets by which distributed's client tried to reach a scheduler that was killed

@@ -10,10 +10,8 @@ import pandas as pd
 import pytest
 from distributed import LocalCluster, Nanny
 
-from daskclust import datasets, io, properties
+from daskclust import datasets, io, properties, workers
 from daskclust.workers import _start
-
-pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
 
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 --chunks 500 -o out.parquet --table table.csv",
@@ -42,7 +40,7 @@ def scheduler(tmp_path_factory):
     before, folder = os.getcwd(), tmp_path_factory.mktemp("elsewhere")
     os.chdir(folder)
     try:
-        cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None)
+        cluster = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0")
     finally:
         os.chdir(before)
     with cluster:
@@ -76,19 +74,39 @@ def test_the_workers_of_a_scheduler_give_the_same(command, files, scheduler, tmp
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
 
 
-def test_workers_that_do_not_see_a_file(command, files, scheduler, tmp_path, monkeypatch):
-    """As on another machine: the path of the file leads to nothing there."""
+@pytest.mark.parametrize(
+    "line",
+    [
+        "clue hits.parquet --dc 1 --rhoc 1",
+        "clue hits.h5 --dc 1 --rhoc 1",
+        "events run.tpx3 --dt-max 200",
+        "dbscan store.zarr 0.3",
+        "hca cells.fcs 20",
+    ],
+)
+def test_workers_that_do_not_see_a_file(command, files, scheduler, tmp_path, monkeypatch, line):
+    """As on another machine: it is not there while they compute."""
     monkeypatch.chdir(tmp_path)
-    shutil.copy(files / "hits.parquet", tmp_path / "here.parquet")
+    io.write_hits(io.read_hits(files / "hits.parquet"), "hits.h5")
+    io.write_particles(io.open_particles(files / "snapshot.hdf5"), "store.zarr")
+    io.write_cells(io.read_cells(files / "cells.parquet"), "cells.fcs")
+    for name in ("hits.parquet", "run.tpx3"):
+        shutil.copy(files / name, name)
+    file = tmp_path / line.split()[1]
 
-    def vanish(path, *_):
-        raise FileNotFoundError(2, "No such file or directory", str(path))
+    def elsewhere(*given):
+        hidden = file.rename(tmp_path / "hidden")
+        try:
+            return persist(*given)
+        finally:
+            hidden.rename(file)
 
-    monkeypatch.setattr("daskclust.io.hits.read_parquet", vanish)
-    code, out, err = command("clue", "here.parquet", "--dc", 1, "--rhoc", 1, "--scheduler", scheduler)
+    persist = workers.persist
+    monkeypatch.setattr(workers, "persist", elsewhere)
+    code, out, err = command(*line.split(), "--scheduler", scheduler)
     assert (code, out) == (1, "")
     what, hint = err.splitlines()
-    assert what == f"error: workers of {scheduler} see no here.parquet, which is here"
+    assert what == f"error: workers of {scheduler} see no {file}, which is here"
     assert hint == "hint: put it where all machines have it under the same name"
 
 

@@ -16,6 +16,7 @@ from event_cases import VARIANTS, assert_labels, dense
 from event_cases import Case as EventCase
 from event_cases import cases as event_cases
 from hypothesis import given, settings
+from line_cases import LINES, assert_same_files, make_files
 from test_clue_reference import COUNTS, assert_equals_reference, inputs, load
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
@@ -514,3 +515,11 @@ def test_survey(cupy):
     assert survey(device, device.argument(given_points))[2] == 60_001
     group = cupy.asarray(np.array([2**62, -(2**63), 0] * 1000))
     assert group_range(device, device.argument(group)) == (-(2**63), 2**62)
+
+
+# ---------------------------------------------------------------------------------------------------- the command line
+@pytest.mark.parametrize("name", LINES)
+def test_files_of_the_command_line(command, tmp_path, monkeypatch, name):
+    make_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert_same_files(command, tmp_path, name, "--cuda")

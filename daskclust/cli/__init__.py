@@ -74,4 +74,5 @@ def _program(
 def main() -> None:
     """Run the command line; errors are told in two lines, without a traceback."""
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", "error")  # read when dask is imported, here and by workers
+    os.environ.setdefault("NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS", "0")  # numba's remarks on kernels tell users nothing
     leave(run(app, sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -157,9 +158,18 @@ class Running:
                 f"the scheduler at {self.scheduler} was lost, and the results with it; start it and its workers again, "
                 "and run this again"
             ) from error
-        path = getattr(error, "filename", None)
-        if isinstance(error, FileNotFoundError) and path is not None and Path(path).exists():
+        path = _missing(error)
+        if path is not None and path.exists():
             raise FileNotFoundError(
                 f"workers of {self.scheduler} see no {path}, which is here; put it where all machines have it under "
                 "the same name"
             ) from error
+
+
+def _missing(error: Exception) -> Path | None:
+    """Return the file that an error says is not there: libraries other than Python's name it in their text alone."""
+    if not isinstance(error, FileNotFoundError):
+        return None
+    told = re.search(r"'(/[^']+)'|^(/.+) does not exist", str(error))
+    name = error.filename or (told and (told[1] or told[2]))
+    return Path(name) if name else None

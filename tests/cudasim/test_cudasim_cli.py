@@ -7,12 +7,12 @@ import types
 
 import dask
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from distributed import LocalCluster
+from line_cases import LINES, assert_same_files, make_files
 
-from daskclust import datasets, io, machine
+from daskclust import io, machine
 from daskclust.workers import _start
 
 pytestmark = [
@@ -21,31 +21,11 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Port .* is already in use"),
 ]
 
-N = 120
-LINES = {
-    "clue": "clue hits.parquet --dc 2 --rhoc 0.3 -o out.parquet --table table.csv",
-    "clue, another field": "clue points.parquet --dc 0.6 --rhoc cut -o out.parquet",
-    "events": "events pixels.parquet --dt-max 100 --min-hits 2 -o table.parquet --hits out.parquet",
-    "dbscan": "dbscan points.parquet 0.4 --min-samples 3 --weight cut -o out.parquet",
-    "fof": "fof points.parquet --linking-length 0.4 --boxsize 40,2,none -o table.csv --labels out.parquet",
-    "hca": "hca cells.parquet 0.3 --n-clusters 3 -o table.csv --labels-out out.parquet",
-}
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Return a folder with small files of each field, as the working one."""
-    rng = np.random.default_rng(0)
-    hits = datasets.hgcal_event(2, n_noise=20, rng=0).drop_vars("truth").isel(hit=slice(None, None, 4))
-    io.write_hits(hits, tmp_path / "hits.parquet")
-    pixels = datasets.timepix(N, rng=0, rate=2e4).drop_vars("truth")
-    io.write_hits(pixels.assign(run=("hit", np.arange(N))), tmp_path / "pixels.parquet")
-    columns = {"x": rng.uniform(0, 40, N), "y": rng.uniform(0, 2, N), "z": rng.uniform(0, 1, N)}
-    columns = {name: values.astype(np.float32) for name, values in columns.items()}
-    points = pd.DataFrame(columns | {"cut": rng.integers(0, 4, N) / 2})
-    points.to_parquet(tmp_path / "points.parquet")
-    cells = pd.DataFrame(rng.normal(size=(45, 3)), columns=["CD3", "CD4", "CD8"]).assign(apriori=np.arange(45) % 3)
-    cells.to_parquet(tmp_path / "cells.parquet")
+    make_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -68,45 +48,17 @@ def launches(gpu, monkeypatch):
     return counted
 
 
-def written(folder):
-    """Return the tables that a command wrote."""
-    tables = {path.name: path for path in folder.iterdir() if path.stem in ("out", "table")}
-    return {n: (pd.read_csv if path.suffix == ".csv" else pd.read_parquet)(path) for n, path in tables.items()}
-
-
-def in_order(frame):
-    """Return a table of hits in the order of time: those of a file that goes through in windows are by cluster."""
-    if "toa" not in frame:
-        return frame
-    return frame.drop(columns="seed", errors="ignore").sort_values(["toa", "x", "y"], ignore_index=True)
-
-
-def check(command, folder, name, *options):
-    """Run a command on the CPU and with options; compare all that it writes."""
-    assert command(*LINES[name].split())[0] == 0
-    wanted = written(folder)
-    for table in wanted:
-        (folder / table).unlink()
-    code, _, err = command(*LINES[name].split(), *options)
-    assert (code, err) == (0, "")
-    found = written(folder)
-    assert found.keys() == wanted.keys()
-    for table, frame in wanted.items():
-        pd.testing.assert_frame_equal(*map(in_order, (found[table][frame.columns], frame)))
-    assert wanted["out.parquet"]["label"].max() > 0
-
-
 @pytest.mark.parametrize("name", LINES)
 def test_in_this_process(command, folder, launches, name):
-    check(command, folder, name, "--cuda")
+    assert_same_files(command, folder, name, "--cuda")
     assert launches
 
 
 @pytest.mark.parametrize("name", LINES)
 def test_on_the_workers_of_a_scheduler(command, folder, launches, name):
     chunks = () if name == "events" else ("--chunks", 50)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
-        check(command, folder, name, "--cuda", "--scheduler", cluster.scheduler_address, *chunks)
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
+        assert_same_files(command, folder, name, "--cuda", "--scheduler", cluster.scheduler_address, *chunks)
     assert launches
 
 
@@ -119,7 +71,7 @@ def test_on_workers_that_are_started(command, folder, launches, monkeypatch):
             super().__init__(processes=False, **options)
 
     monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
-    check(command, folder, "fof", "--cuda", "--workers", 1, "--memory-limit", "8GB", "--chunks", 50)
+    assert_same_files(command, folder, "fof", "--cuda", "--workers", 1, "--memory-limit", "8GB", "--chunks", 50)
     assert (asked[0]["n_workers"], asked[0]["memory_limit"]) == (1, 8_000_000_000)
     assert launches
     code, _, err = command(*LINES["fof"].split(), "--cuda", "--workers", 2)
