@@ -184,7 +184,7 @@ def _with_peers(system: str, work: Work, asked: Asked, report: Report) -> Report
 
 
 # ----------------------------------------------------------------------------------------------------------------- all
-_BYTES_A_POINT = 200  # of friends-of-friends and its points while they are made, at the peak
+_BYTES_A_POINT = 100  # of friends-of-friends, at the peak: 70, those of the points among them
 
 
 def _all(work: Work, asked: Asked) -> Report:
