@@ -209,7 +209,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     ),
     "dbscan": (Peer("scikit-learn DBSCAN", *_SCIKIT_LEARN, 2 * 10**5, _dbscan_of_points),),
     "fof": (
-        Peer("SciPy cKDTree pairs, connected components", *_SCIPY, 10**6, _pairs_and_components),
+        Peer("SciPy cKDTree pairs, connected components", *_SCIPY, 2 * 10**5, _pairs_and_components),
         Peer("hfof", "hfof", "hfof", "make in a clone of github.com/pec27/hfof, and its folder on PYTHONPATH",
              4 * 10**6, _hfof),
         Peer("pyfof", "pyfof", "pyfof", "pip install pyfof", 10**5, _pyfof),

@@ -127,6 +127,7 @@ def bench(
         typer.Option(
             "--output",
             "-o",
+            metavar="<path>",
             help="The report: .md, .json or .html; may be given for each of them.",
             rich_help_panel=OUTPUT,
         ),
