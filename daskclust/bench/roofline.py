@@ -49,8 +49,9 @@ from daskclust.bench.kernels import OPERATIONS, multiply_add
 from daskclust.core.arrays import HOST, Cuda, copy
 from daskclust.core.threads import in_threads, thread_count
 
-_COPIED = 1 << 28  # bytes of each of two arrays: beyond caches
-_POINTS, _ROUNDS = 1 << 18, 256
+_COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: beyond caches, and long beside a launch
+_POINTS = 1 << 18
+_ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
 _REPEATS = 5
 _SAMPLE, _SLABS = 200_000, 50
 
@@ -63,29 +64,33 @@ class Work(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------------------ ceilings
-def measure_ceilings(device: str = "cpu", *, copied: int = _COPIED, points: int = _POINTS) -> dict[str, float]:
+def measure_ceilings(
+    device: str = "cpu", *, copied: int | None = None, points: int = _POINTS, rounds: int | None = None
+) -> dict[str, float]:
     """Measure how fast this machine copies and computes, on all threads.
 
     Parameters
     ----------
     device : {"cpu", "cuda"}
         The processor or the current CUDA device.
-    copied : int, default 268_435_456
-        Bytes of the array that is copied; larger than the caches, of which it would else be the speed.
+    copied : int, optional
+        Bytes of the array that is copied; larger than the caches, of which it would else be the speed. By default
+        256 MiB on the CPU, 1 GiB on a GPU.
     points : int, default 262_144
         Numbers that are computed with.
+    rounds : int, optional
+        How often; by default 256 times on the CPU, 16384 times on a GPU.
 
     Returns
     -------
     dict
-        ``bytes_per_second``, read and written, of a copy within memory; ``operations_per_second`` in float32, of
-        products and sums in registers, as fast as the compiler makes them from one kernel: apart on the CPU, fused on
-        CUDA. The best of 5 runs, as they are ceilings.
+        ``bytes_per_second``, read and written, of a copy within memory, on a GPU by a kernel or by the driver;
+        ``operations_per_second`` in float32, of products and sums in registers, as fast as the compiler makes them
+        from one kernel: apart on the CPU, fused on CUDA. The best of 5 runs, as they are ceilings.
     """
     finish = place_of(device).finish
-    if device == "cpu":
-        return _ceilings(HOST, _copy_on_host, finish, copied, points)
-    return _ceilings(Cuda(gives_cupy=True), _copy_on_device, finish, copied, points)
+    place = HOST if device == "cpu" else Cuda(gives_cupy=True)
+    return _ceilings(place, finish, copied or _COPIED[device], points, rounds or _ROUNDS[device])
 
 
 @functools.cache
@@ -94,16 +99,15 @@ def ceilings_of(device: str) -> dict[str, float]:
     return measure_ceilings(device)
 
 
-def _ceilings(
-    place: Any, copies: Callable[..., None], finish: Callable[[], None], copied: int, points: int
-) -> dict[str, float]:
+def _ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:
     source, target = (place.full(max(copied // 4, 1), 1.0, np.float32) for _ in range(2))
-    seconds = _best(functools.partial(copies, place, source, target), finish)
+    copies = (_by_threads,) if place.name == "cpu" else (_by_kernel, _by_driver)
+    seconds = min(_best(functools.partial(copied_by, place, source, target), finish) for copied_by in copies)
     row, numbers = (place.full(points + 16, 0, dtype) for dtype in (np.int32, np.float32))
-    compute = functools.partial(place.run, multiply_add, points, row, _ROUNDS, numbers)
+    compute = functools.partial(place.run, multiply_add, points, row, rounds, numbers)
     return {
         "bytes_per_second": 2 * 4 * len(source) / seconds,
-        "operations_per_second": points * _ROUNDS * OPERATIONS / _best(compute, finish),
+        "operations_per_second": points * rounds * OPERATIONS / _best(compute, finish),
     }
 
 
@@ -120,7 +124,7 @@ def _best(call: Callable[[], Any], finish: Callable[[], None]) -> float:
     return min(times)
 
 
-def _copy_on_host(_place: Any, source: Any, target: Any) -> None:
+def _by_threads(_place: Any, source: Any, target: Any) -> None:
     """Copy by NumPy, which writes past the caches, a part on each thread."""
     threads = thread_count()
     bounds = [len(source) * k // threads for k in range(threads + 1)]
@@ -128,8 +132,12 @@ def _copy_on_host(_place: Any, source: Any, target: Any) -> None:
     in_threads(lambda k: np.copyto(target[parts[k]], source[parts[k]]), threads, threads)
 
 
-def _copy_on_device(place: Any, source: Any, target: Any) -> None:
+def _by_kernel(place: Any, source: Any, target: Any) -> None:
     place.run(copy, len(source), source, target)
+
+
+def _by_driver(_place: Any, source: Any, target: Any) -> None:
+    target.copy_to_device(source)
 
 
 # ---------------------------------------------------------------------------------------------------------------- work

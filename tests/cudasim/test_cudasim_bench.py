@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cudasim
 
 def test_ceilings():
     place = device_of(cuda.to_device(np.zeros(1)))
-    found = roofline._ceilings(place, roofline._copy_on_device, lambda: None, 400, 5)
+    found = roofline._ceilings(place, lambda: None, copied=400, points=5, rounds=4)
     assert all(value > 0 for value in found.values())
 
 
