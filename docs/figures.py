@@ -71,5 +71,6 @@ def points(axis, X, labels=None, *, size=4.0, **options):
 
 
 def record(name):
-    """Return what ``daskclust bench`` wrote to ``docs/benchmarks``."""
-    return json.loads((_RECORDS / f"{name}.json").read_text())
+    """Return what ``daskclust bench`` wrote to ``docs/benchmarks``; None where that has not been done."""
+    path = _RECORDS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else None

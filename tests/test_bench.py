@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from daskclust import EventBuilder
-from daskclust.bench import bench_clue, bench_events, bench_stream, events_markdown, stream
+from daskclust.bench import bench_clue, bench_events, bench_stream, markdown, stream
 from daskclust.cli import main
 from daskclust.datasets import timepix
 
@@ -34,9 +34,12 @@ def test_events():
     assert run["peak_bytes_per_hit"] > 8  # the labels
     assert (report["system"], report["device"], report["parameters"]["hits"]) == ("events", "cpu", 20_000)
     json.dumps(report)
-    head, rule, row = events_markdown(report).splitlines()
-    assert head == "| hits | clusters | mean size | lanes | " + " | ".join(f"{step} (Mhit/s)" for step in STEPS) + " |"
-    assert rule == "| --- | " + " | ".join(["---:"] * 7) + " |"
+    head, rule, row, nothing, ceilings = markdown(report).splitlines()
+    speeds = " | ".join(f"{step} (Mhit/s)" for step in STEPS)
+    assert head == f"| hits | clusters | mean size | lanes | {speeds} | floor (ms) | of roofline |"
+    assert rule == "| --- | " + " | ".join(["---:"] * 9) + " |"
+    assert nothing == ""
+    assert ceilings.startswith("Ceilings of this machine: ")
     assert row.startswith(f"| gamma | {run['clusters']:,} | {run['mean_size']:.1f} | 1 | ")
 
 
@@ -74,14 +77,18 @@ def test_lanes_of_a_gpu(monkeypatch):
         return builder.fit(hits).labels_, builder.n_clusters_
 
     waiting = SimpleNamespace(synchronize=lambda: None)
-    cupy = SimpleNamespace(asarray=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: waiting))
-    monkeypatch.setattr("daskclust.bench.events.cupy_module", lambda: cupy)
+    current = SimpleNamespace(get_current_stream=lambda: waiting)
+    cupy = SimpleNamespace(asarray=np.asarray, asnumpy=np.asarray, cuda=current)
+    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
+    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
+    monkeypatch.setattr("daskclust.bench.events.ceilings_of", {"cuda": ceilings}.__getitem__)
     monkeypatch.setattr("daskclust.events.device.cluster_on_gpu", cluster_on_gpu)
     (run,) = bench_events(2000, device="cuda", kinds=("gamma",), repeats=1)["runs"]
     assert set(calls) == {(2, run["window"])}
     assert run["lanes"] == 2
     assert run["lanes"] < 2000 / run["window"]  # no lane goes without a window
     assert list(run["mhits_per_second"]) == ["cluster", "host to host"]
+    assert run["floor_ms"] == pytest.approx(1e3 * 20 * 2000 / 4e12)
     runs = bench_events(2000, device="cuda", lanes=[1, 3], kinds=("gamma",), repeats=1)["runs"]
     assert [run["lanes"] for run in runs] == [1, 3]
     assert {lanes for lanes, _ in calls} == {1, 2, 3}
@@ -174,4 +181,4 @@ def test_the_command_writes_the_report(monkeypatch, capsys, tmp_path):
     ]
     assert report["parameters"]["hits"] == 20_000
     assert report["machine"]["versions"]["daskclust"]
-    assert events_markdown(report) == capsys.readouterr().out.strip()
+    assert markdown(report) == capsys.readouterr().out.strip()

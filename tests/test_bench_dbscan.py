@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.bench import bench_dbscan, dbscan_markdown
+from daskclust.bench import bench_dbscan, markdown
 from daskclust.datasets import cosmology_box, seed_spreader
 
 
@@ -37,9 +37,9 @@ def test_dbscan():
     assert (report["system"], report["device"]) == ("dbscan", "cpu")
     assert report["machine"]["versions"]["daskclust"]
     json.dumps(report)
-    head, rule, *rows = dbscan_markdown(report).splitlines()
+    head, rule, *rows = markdown(report).split("\n\n")[0].splitlines()
     assert head.startswith("| points of | points | eps | min_samples | threads | clusters | total (ms) | Mpoints/s |")
-    assert rule == "| --- | " + " | ".join(["---:"] * 8) + " |"
+    assert rule == "| --- | " + " | ".join(["---:"] * 10) + " |"
     assert len(rows) == 8
     assert rows[1].startswith(f"| cosmo | 2,000 | 0.168 | 10 | 1 | {box.n_clusters_:,} | ")
 
@@ -57,7 +57,7 @@ def test_fof_and_threads():
     assert [run["threads"] for run in report["runs"]] == threads
     expected = FriendsOfFriends(0.168).fit(columns(cosmology_box(3000, rng=0), "xyz")).n_clusters_
     assert {run["clusters"] for run in report["runs"]} == {expected}
-    assert "| FoF | 1 |" in dbscan_markdown(report)
+    assert "| FoF | 1 |" in markdown(report)
 
 
 def test_on_a_gpu(monkeypatch):
@@ -70,15 +70,16 @@ def test_on_a_gpu(monkeypatch):
         cuda=SimpleNamespace(get_current_stream=lambda: waiting),
         get_default_memory_pool=lambda: pool,
     )
-    for module in ("dbscan", "_timing"):
-        monkeypatch.setattr(f"daskclust.bench.{module}.cupy_module", lambda: cupy)
+    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
+    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
+    monkeypatch.setattr("daskclust.bench.dbscan.ceilings_of", {"cuda": ceilings}.__getitem__)
     report = bench_dbscan([2000], kinds=["ss2d"], device="cuda", threads=[1, 2], repeats=1)
     (run,) = report["runs"]
     assert run["threads"] is None
     assert run["host_to_host_ms"] > 0
     assert run["peak_bytes_per_point"] == 12.0
-    head, _, row = dbscan_markdown(report).splitlines()
-    assert head.endswith("| host to host (ms) | peak (B/point) |")
+    head, _, row = markdown(report).split("\n\n")[0].splitlines()
+    assert head.endswith("| host to host (ms) | peak (B/point) | floor (ms) | of roofline |")
     assert len(head.split("|")) == len(row.split("|"))
 
 
@@ -96,7 +97,7 @@ def test_the_command_writes_the_report(command, tmp_path):
     assert [(run["kind"], run["points"], run["min_samples"]) for run in report["runs"]] == [
         (kind, size, 5) for kind in ("ss3d", "cosmo") for size in (1000, 2000)
     ]
-    assert dbscan_markdown(report) == out.strip()
+    assert markdown(report) == out.strip()
     code, out, _ = command("bench", "fof", *arguments)
     assert code == 0
     assert out.count("| FoF |") == 4

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from types import SimpleNamespace
 
 import numba
@@ -12,17 +10,10 @@ import numpy as np
 import pytest
 
 from daskclust import MahalanobisHCA
-from daskclust.bench import bench_hca, hca, hca_markdown
+from daskclust.bench import bench_hca, hca, markdown
 from daskclust.datasets import apriori_gaussians, cytometry
 
 STEPS = ["first neighbours", "merges", "other kernels"]
-
-
-@pytest.fixture(autouse=True)
-def no_fastcluster(monkeypatch):
-    """Whether it is installed shall not matter."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "fastcluster" else find(name))
 
 
 def test_hca():
@@ -38,7 +29,6 @@ def test_hca():
         assert sum(run["steps_ms"].values()) == pytest.approx(sum(run["kernels_ms"].values()))
         assert run["steps_ms"]["merges"] > 0
         assert run["peak_bytes_per_point"] > 31  # the linkage
-        assert list(run["peers_ms"]) == ([] if kind == "apriori" else ["SciPy"])
     cells = MahalanobisHCA(0.5).fit(cytometry(600, 14, rng=0)["X"].values)
     assert runs["cytometry", 600]["last_height"] == cells.linkage_[-1, 2]
     ds = apriori_gaussians(3, 100, channels=20, rng=0)
@@ -55,24 +45,22 @@ def test_hca():
 
 def test_table():
     report = bench_hca([200, 300], kinds=["cytometry", "apriori"], groups=[(2, 50)], threads=[1], repeats=1)
-    head, rule, *rows, nothing, grows = hca_markdown(report).splitlines()
+    of_runs, grows, _ = markdown(report).split("\n\n")
+    head, rule, *rows = of_runs.splitlines()
     assert head == (
         "| points of | points | threads | first neighbours (ms) | merges (ms) | other kernels (ms) | total (ms) "
-        "| us/merge | peak (B/point) | SciPy (ms) |"
+        "| us/merge | peak (B/point) | floor (ms) | of roofline |"
     )
-    assert rule == "| --- | " + " | ".join(["---:"] * 9) + " |"
+    assert rule == "| --- | " + " | ".join(["---:"] * 10) + " |"
     assert [row.split(" | ")[:3] for row in rows] == [
         ["| cytometry", "200 x 14", "1"],
         ["| cytometry", "300 x 14", "1"],
         ["| apriori, 2 clusters", "100 x 20", "1"],
     ]
-    assert rows[2].endswith(" | - |")
-    assert nothing == ""
     assert grows == f"Time grows as: cytometry, threads 1: n^{report['exponents'][0]['exponent']:.2f}"
-    one = bench_hca([200], kinds=["cytometry"], threads=[1], repeats=1, peers=False)
+    one = bench_hca([200], kinds=["cytometry"], threads=[1], repeats=1)
     assert one["exponents"] == []
-    assert hca_markdown(one).count("\n") == 2
-    assert "SciPy" not in hca_markdown(one)
+    assert "Time grows" not in markdown(one)
 
 
 def test_threads_give_the_same():
@@ -81,19 +69,6 @@ def test_threads_give_the_same():
     assert [run["threads"] for run in report["runs"]] == sorted({1, most}) * 2
     for kind in ("gaussian", "apriori"):
         assert len({run["last_height"] for run in report["runs"] if run["kind"] == kind}) == 1
-    assert [bool(run["peers_ms"]) for run in report["runs"]].count(True) == 1  # once for each size
-
-
-def test_peers(monkeypatch):
-    """fastcluster where it is installed, SciPy where its memory is enough."""
-    calls = []
-    module = SimpleNamespace(linkage_vector=lambda X, method: calls.append((X.shape, method)))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setitem(sys.modules, "fastcluster", module)
-    monkeypatch.setattr(hca, "_MOST_FOR_SCIPY", 250)
-    runs = bench_hca([200, 300], kinds=["gaussian"], threads=[1], repeats=1)["runs"]
-    assert [list(run["peers_ms"]) for run in runs] == [["fastcluster", "SciPy"], ["fastcluster"]]
-    assert set(calls) == {((200, 14), "centroid"), ((300, 14), "centroid")}
 
 
 def test_on_a_gpu(monkeypatch):
@@ -102,19 +77,20 @@ def test_on_a_gpu(monkeypatch):
     waiting = SimpleNamespace(synchronize=lambda: None)
     cupy = SimpleNamespace(
         asarray=np.asarray,
+        asnumpy=np.asarray,
         cuda=SimpleNamespace(get_current_stream=lambda: waiting),
         get_default_memory_pool=lambda: pool,
     )
-    for module in ("hca", "_timing"):
-        monkeypatch.setattr(f"daskclust.bench.{module}.cupy_module", lambda: cupy)
+    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
+    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
+    monkeypatch.setattr("daskclust.bench.hca.ceilings_of", {"cuda": ceilings}.__getitem__)
     report = bench_hca([300], kinds=["cytometry"], device="cuda", repeats=1)
     (run,) = report["runs"]
     assert run["threads"] is None
     assert run["host_to_host_ms"] > 0
     assert run["peak_bytes_per_point"] == 40.0
-    assert run["peers_ms"] == {}
-    head, _, row = hca_markdown(report).splitlines()
-    assert head.endswith("| host to host (ms) | peak (B/point) |")
+    head, _, row = markdown(report).split("\n\n")[0].splitlines()
+    assert head.endswith("| host to host (ms) | peak (B/point) | floor (ms) | of roofline |")
     assert len(head.split("|")) == len(row.split("|"))
 
 
@@ -135,7 +111,7 @@ def test_the_command_writes_the_report(command, tmp_path):
         ("apriori", 100),
         ("apriori", 120),
     ]
-    assert hca_markdown(report) == out.strip()
+    assert markdown(report) == out.strip()
 
 
 def test_defaults_of_the_command(command, monkeypatch):
@@ -143,7 +119,7 @@ def test_defaults_of_the_command(command, monkeypatch):
 
     def bench(sizes, **options):
         asked.update(options, sizes=sizes)
-        return {"device": "cpu", "runs": [], "exponents": []}
+        return {"system": "hca", "device": "cpu", "runs": [], "exponents": []}
 
     monkeypatch.setattr("daskclust.bench.bench_hca", bench)
     assert command("bench", "hca")[0] == 0

@@ -8,7 +8,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from daskclust import MahalanobisHCA
-from daskclust.bench import bench_thesis, thesis_markdown
+from daskclust.bench import bench_thesis, markdown
 from daskclust.cli import app
 from daskclust.datasets import cytometry
 from daskclust.hca import level
@@ -28,8 +28,13 @@ def test_thesis():
     heights = [point_heights(MahalanobisHCA(rule=rule).fit(X).linkage_) for rule in ("thesis", "mahal")]
     found = {each["kind"]: each["correlation"] for each in report["heights"]}
     np.testing.assert_allclose(found["cytometry"], np.corrcoef(heights)[0, 1])
-    assert len(thesis_markdown(report).split("\n\n")) == 3
+    assert len(markdown(report).split("\n\n")) == 3
     json.dumps(report)
+
+
+def test_no_apriori_clusters_are_larger_than_all_points():
+    ratios = bench_thesis(100, total=300, group_sizes=[100, 200, 500], threads=1)["ratios"]
+    assert [(run["size"], run["groups"]) for run in ratios] == [(100, 3), (200, 1)]
 
 
 def test_command(tmp_path):

@@ -12,7 +12,8 @@ from daskclust.cli._manual import parse
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-OTHERS = {"exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "..."}  # keys of other benchmarks
+OTHERS = {"exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "...", "peers", "reports"}
+"""Keys of other benchmarks."""
 
 
 def manual_of(name):

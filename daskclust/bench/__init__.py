@@ -1,27 +1,25 @@
 """Benchmarks of the systems on this machine: ``daskclust bench``."""
 
 from daskclust.bench.clue import bench_clue
-from daskclust.bench.clue import markdown as clue_markdown
 from daskclust.bench.dbscan import bench_dbscan
-from daskclust.bench.dbscan import markdown as dbscan_markdown
 from daskclust.bench.events import bench_events
-from daskclust.bench.events import markdown as events_markdown
 from daskclust.bench.hca import bench_hca
-from daskclust.bench.hca import markdown as hca_markdown
+from daskclust.bench.output import markdown, write_report
+from daskclust.bench.peers import PEERS, bench_peers
+from daskclust.bench.roofline import measure_ceilings
 from daskclust.bench.stream import bench_stream
 from daskclust.bench.thesis import bench_thesis
-from daskclust.bench.thesis import markdown as thesis_markdown
 
 __all__ = [
+    "PEERS",
     "bench_clue",
     "bench_dbscan",
     "bench_events",
     "bench_hca",
+    "bench_peers",
     "bench_stream",
     "bench_thesis",
-    "clue_markdown",
-    "dbscan_markdown",
-    "events_markdown",
-    "hca_markdown",
-    "thesis_markdown",
+    "markdown",
+    "measure_ceilings",
+    "write_report",
 ]

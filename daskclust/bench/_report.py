@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -17,3 +17,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, words: int = 1)
     """Return a table in Markdown: so many columns of words, then numbers, which are aligned to the right."""
     rule = ["---"] * words + ["---:"] * (len(head) - words)
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in (head, rule, *rows))
+
+
+def floor_columns(runs: Sequence[dict[str, Any]]) -> dict[str, Callable[[dict[str, Any]], str]]:
+    """Return the columns of a table that tell of floors, and what they say of a run; none for runs without."""
+    if not all("floor_ms" in run for run in runs):
+        return {}
+    return {
+        "floor (ms)": lambda run: f"{run['floor_ms']:.3g}",
+        "of roofline": lambda run: f"{run['of_roofline']:.2%}",
+    }

@@ -6,8 +6,9 @@ import statistics
 import time
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -95,3 +96,74 @@ def peak_device_bytes(call: Callable[[], Any]) -> int:
     before = pool.total_bytes()
     call()
     return int(pool.total_bytes() - before)
+
+
+# ------------------------------------------------------------------------------------------------------------- devices
+@dataclass(frozen=True)
+class Place:
+    """Where the arrays of a benchmark are.
+
+    Parameters
+    ----------
+    take : function
+        Brings an array of the host there.
+    give : function
+        Brings an array back to the host.
+    finish : function
+        Waits until all is done there.
+    peak : function
+        Returns the memory that a call takes there at its peak, bytes.
+    """
+
+    take: Callable[[Any], Any]
+    give: Callable[[Any], Any]
+    finish: Callable[[], None]
+    peak: Callable[[Callable[[], Any]], int]
+
+
+def place_of(device: str) -> Place:
+    """Return the place that ``"cpu"`` or ``"cuda"`` names."""
+    if device == "cpu":
+        return Place(take=_as_it_is, give=_as_it_is, finish=nothing_to_wait_for, peak=peak_bytes)
+    cupy = cupy_module()
+    wait = cupy.cuda.get_current_stream().synchronize
+    return Place(take=cupy.asarray, give=cupy.asnumpy, finish=wait, peak=peak_device_bytes)
+
+
+def _as_it_is(array: Any) -> Any:
+    return array
+
+
+def time_fit(
+    fit: Callable[..., Any], host: Sequence[Any], device: str, repeats: int, forget: Callable[[], None]
+) -> dict[str, Any]:
+    """Time a fit of arrays on a device.
+
+    Parameters
+    ----------
+    fit : function
+        Takes the arrays and returns the result that a user would copy back from a device.
+    host : sequence of arrays
+        On the host; the first one has a row for each point.
+    device : {"cpu", "cuda"}
+        Where they are while the fit is timed.
+    repeats : int
+        Runs after a warm-up; medians are returned.
+    forget : function
+        Drops what the last fit left behind, or it would count as input where the peak is taken.
+
+    Returns
+    -------
+    dict
+        ``total_ms``, ``kernels_ms``, ``peak_bytes_per_point``, and on CUDA ``host_to_host_ms``, with both copies.
+    """
+    place, run = place_of(device), {}
+    if device == "cuda":
+        around = median_ms(lambda: place.give(fit(*map(place.take, host))), place.finish, repeats)
+        run["host_to_host_ms"] = around
+    arrays = [place.take(array) for array in host]
+    run["total_ms"] = median_ms(lambda: fit(*arrays), place.finish, repeats)
+    times = kernels_ms(lambda: fit(*arrays), place.finish)
+    forget()
+    peak = place.peak(lambda: fit(*arrays)) / max(len(host[0]), 1)
+    return {**run, "kernels_ms": times, "peak_bytes_per_point": peak}

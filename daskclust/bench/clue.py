@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench._report import table
-from daskclust.bench._timing import kernel_threads, kernel_times, median_ms, nothing_to_wait_for, peak_bytes
-from daskclust.core.arrays import cupy_module
+from daskclust.bench._report import floor_columns, table
+from daskclust.bench._timing import kernel_threads, kernel_times, place_of, time_fit
+from daskclust.bench.roofline import beside_floor, ceilings_of, clue_work, count_neighbours, mean_of
+
+DC, DELTA, RHOC = 3.0, 5.0, 8.0
+_LAYERS = 100
 
 # kernels by the step of the paper's table 2 that they do
 _CLUE_STEPS = {
@@ -43,53 +46,60 @@ def bench_clue(sizes: list[int], *, device: str = "cpu", threads: int = 0, repea
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters`` and ``runs``: for each size milliseconds in all and by step, and peak
-        memory in bytes a point beyond the input.
+        ``machine`` facts, ``ceilings`` of the machine, ``parameters`` and ``runs``: for each size milliseconds in all
+        and by step, peak memory in bytes a point beyond the input, and the work and its floor, as
+        `daskclust.bench.roofline` has them.
     """
     import numba
 
     from daskclust.machine import describe
 
     threads = threads or int(numba.get_num_threads())
+    ceilings = ceilings_of(device)
     with kernel_threads(threads):
-        runs = [_time_clue(n, device, repeats) for n in sizes]
+        runs = [_time_clue(n, device, repeats, ceilings) for n in sizes]
         machine = describe()
-    parameters = {"layers": 100, "dc": 3.0, "delta_c": 5.0, "delta_o": 5.0, "rhoc": 8.0}
-    facts = {"device": device, "threads": threads}
-    return {"system": "clue", **facts, "parameters": parameters, "machine": machine, "runs": runs}
+    parameters = {"layers": _LAYERS, "dc": DC, "delta_c": DELTA, "delta_o": DELTA, "rhoc": RHOC}
+    facts = {"device": device, "threads": threads, "parameters": parameters, "machine": machine, "ceilings": ceilings}
+    return {"system": "clue", **facts, "runs": runs}
 
 
-def _time_clue(n: int, device: str, repeats: int) -> dict[str, Any]:
-    from daskclust import CLUE
+def points_of(n: int) -> tuple[Any, Any, Any]:
+    """Return coordinates, layers and weights of the paper's calorimeter, layer after layer."""
     from daskclust.datasets import calorimeter
 
-    points = calorimeter(100, max(1, n // 100), rng=0)
+    points = calorimeter(_LAYERS, max(1, n // _LAYERS), rng=0)
     X = np.stack([points["x"].values, points["y"].values], axis=1)
-    host = [X, points["layer"].values.astype(np.int32), points["energy"].values]
-    clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
-    run: dict[str, Any] = {"points": len(X)}
-    arrays, finish = host, nothing_to_wait_for
-    if device == "cuda":
-        cupy = cupy_module()
-        finish = cupy.cuda.get_current_stream().synchronize
-        arrays = [cupy.asarray(array) for array in host]
+    return X, points["layer"].values.astype(np.int32), points["energy"].values
 
-        def host_to_host() -> None:
-            X, layer, weight = (cupy.asarray(array) for array in host)
-            clue.fit(X, layer=layer, sample_weight=weight)
-            cupy.asnumpy(clue.labels_)
 
-        run["host_to_host_ms"] = median_ms(host_to_host, finish, repeats)
+def fit_of(X: Any, layer: Any, weight: Any) -> Any:
+    """Return CLUE fitted with the paper's parameters."""
+    from daskclust import CLUE
 
-    def fit() -> None:
-        clue.fit(arrays[0], layer=arrays[1], sample_weight=arrays[2])
+    return CLUE(DC, RHOC, delta_c=DELTA, delta_o=DELTA).fit(X, layer=layer, sample_weight=weight)
 
-    run["total_ms"] = median_ms(fit, finish, repeats)
-    run["steps_ms"] = _steps_ms(fit, finish, repeats)
-    run["clusters"] = clue.n_clusters_
-    if device == "cpu":
-        run["peak_bytes_per_point"] = peak_bytes(fit) / len(X)
-    return run
+
+def _time_clue(n: int, device: str, repeats: int, ceilings: dict[str, float]) -> dict[str, Any]:
+    host, place, last = points_of(n), place_of(device), {}
+    size = len(host[0])
+
+    def fit(*arrays: Any) -> Any:
+        last["clue"] = fit_of(*arrays)
+        return last["clue"].labels_
+
+    run = {"points": size, **time_fit(fit, host, device, repeats, last.clear)}
+    del run["kernels_ms"]  # steps are made of them
+    arrays = [place.take(array) for array in host]
+    run["steps_ms"] = _steps_ms(lambda: fit(*arrays), place.finish, repeats)
+    run["clusters"] = last["clue"].n_clusters_
+    work = clue_work(size, 2, size * mean_of(_neighbours(host[0], host[1])) / 2)
+    return run | beside_floor(work, run["total_ms"], ceilings)
+
+
+def _neighbours(X: Any, layer: Any) -> Any:
+    """Count the neighbours within dc: layers are so far apart along a third axis that they have none in others."""
+    return count_neighbours(np.column_stack([X, 2.0 * DC * layer]), DC)
 
 
 def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int) -> dict[str, float]:
@@ -108,13 +118,14 @@ def _steps_ms(call: Callable[[], None], finish: Callable[[], None], repeats: int
 def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table."""
     steps = list(_CLUE_STEPS)
-    memory = report["device"] == "cpu"
+    on_cuda, floors = report["device"] == "cuda", floor_columns(report["runs"])
     head = ["points", "clusters", *[f"{step} (ms)" for step in steps], "total (ms)", "Mpoints/s"]
-    head += ["peak (B/point)"] if memory else ["host to host (ms)"]
+    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)", *floors]
     rows = []
     for run in report["runs"]:
         row = [f"{run['points']:,}", f"{run['clusters']:,}", *[f"{run['steps_ms'][step]:.2f}" for step in steps]]
         row += [f"{run['total_ms']:.2f}", f"{run['points'] / run['total_ms'] / 1e3:.1f}"]
-        row += [f"{run['peak_bytes_per_point']:.0f}" if memory else f"{run['host_to_host_ms']:.2f}"]
+        row += [f"{run['host_to_host_ms']:.2f}"] if on_cuda else []
+        row += [f"{run['peak_bytes_per_point']:.0f}", *(tell(run) for tell in floors.values())]
         rows.append(row)
     return table(head, rows, words=0)

@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench._report import check_kinds, table
-from daskclust.bench._timing import (
-    kernel_threads,
-    kernels_ms,
-    median_ms,
-    nothing_to_wait_for,
-    peak_bytes,
-    peak_device_bytes,
-)
-from daskclust.core.arrays import cupy_module
+from daskclust.bench._report import check_kinds, floor_columns, table
+from daskclust.bench._timing import kernel_threads, time_fit
+from daskclust.bench.roofline import beside_floor, ceilings_of, count_neighbours, dbscan_work, mean_of
 
 KINDS = ("cosmo", "ss2d", "ss3d", "uniform2d")
 
@@ -53,10 +46,11 @@ def bench_dbscan(
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters`` and ``runs``: for each kind, size, number of threads and `min_samples`
-        milliseconds in all and by kernel, and the peak of memory in bytes a point beyond the input, results included,
-        as measured: that of NumPy's arrays, or what CuPy's memory pool took from the device,
-        without scratch arrays kept from the call before.
+        ``machine`` facts, ``ceilings`` of the machine, ``parameters`` and ``runs``: for each kind, size, number of
+        threads and `min_samples` milliseconds in all and by kernel; the peak of memory in bytes a point beyond the
+        input, results included, as measured: that of NumPy's arrays, or what CuPy's memory pool took from the device,
+        without scratch arrays kept from the call before; and the work and its floor, as `daskclust.bench.roofline` has
+        them.
 
     Raises
     ------
@@ -70,21 +64,26 @@ def bench_dbscan(
     check_kinds(kinds, KINDS)
     asked = (None,) if min_samples is None else tuple(min_samples)
     numbers = [number or int(numba.get_num_threads()) for number in threads] if device == "cpu" else [None]
-    runs = []
+    runs, ceilings = [], ceilings_of(device)
     for kind in kinds:
         for size in sizes:
-            X, eps = _points(kind, size)
+            X, eps = points_of(kind, size)
+            neighbours = count_neighbours(X, eps)
             for number in numbers:
                 with kernel_threads(number or int(numba.get_num_threads())):
                     for least in asked:
                         what = {"kind": kind, "points": len(X), "eps": eps, "min_samples": least, "threads": number}
-                        runs.append({**what, **_time(X, eps, least, device, repeats)})
+                        run = {**what, **_time(X, eps, least, device, repeats)}
+                        needed = len(X) * mean_of(np.minimum(neighbours, (least or 2) - 1))
+                        work = dbscan_work(len(X), X.shape[1], needed)
+                        runs.append(run | beside_floor(work, run["total_ms"], ceilings))
     system = "fof" if min_samples is None else "dbscan"
     parameters = {"repeats": repeats, "dtype": "float32", "boxsize": None}
-    return {"system": system, "device": device, "parameters": parameters, "machine": describe(), "runs": runs}
+    facts = {"device": device, "parameters": parameters, "machine": describe(), "ceilings": ceilings}
+    return {"system": system, **facts, "runs": runs}
 
 
-def _points(kind: str, n: int) -> tuple[Any, float]:
+def points_of(kind: str, n: int) -> tuple[Any, float]:
     """Return coordinates and the distance of neighbours."""
     from daskclust.datasets import cosmology_box, seed_spreader
 
@@ -98,43 +97,35 @@ def _points(kind: str, n: int) -> tuple[Any, float]:
     return np.stack([ds[axis].values for axis in "xyz" if axis in ds], axis=1), eps
 
 
-def _time(host: Any, eps: float, min_samples: int | None, device: str, repeats: int) -> dict[str, Any]:
+def estimator_of(eps: float, min_samples: int | None) -> Any:
+    """Return what is timed: friends-of-friends where `min_samples` is None."""
     from daskclust import DBSCAN, FriendsOfFriends
 
-    estimator = FriendsOfFriends(eps) if min_samples is None else DBSCAN(eps, min_samples=min_samples)
-    run: dict[str, Any] = {}
-    X, finish, peak = host, nothing_to_wait_for, peak_bytes
-    if device == "cuda":
-        cupy = cupy_module()
-        X, finish, peak = cupy.asarray(host), cupy.cuda.get_current_stream().synchronize, peak_device_bytes
+    return FriendsOfFriends(eps) if min_samples is None else DBSCAN(eps, min_samples=min_samples)
 
-        def host_to_host() -> None:
-            cupy.asnumpy(estimator.fit(cupy.asarray(host)).labels_)
 
-        run["host_to_host_ms"] = median_ms(host_to_host, finish, repeats)
+def _time(host: Any, eps: float, min_samples: int | None, device: str, repeats: int) -> dict[str, Any]:
+    estimator = estimator_of(eps, min_samples)
 
-    def fit() -> None:
-        estimator.fit(X)
+    def forget() -> None:
+        del estimator.labels_, estimator.is_core_
 
-    run["total_ms"] = median_ms(fit, finish, repeats)
-    run["kernels_ms"] = kernels_ms(fit, finish)
+    run = time_fit(lambda X: estimator.fit(X).labels_, (host,), device, repeats, forget)
     run["mpoints_per_second"] = len(host) / run["total_ms"] / 1e3
     run["clusters"], run["noise"] = int(estimator.n_clusters_), int((estimator.labels_ < 0).sum())
-    del estimator.labels_, estimator.is_core_  # else those of the run before would count as input
-    run["peak_bytes_per_point"] = peak(fit) / len(host)
     return run
 
 
 def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table."""
-    on_cuda = report["device"] == "cuda"
+    on_cuda, floors = report["device"] == "cuda", floor_columns(report["runs"])
     head = ["points of", "points", "eps", "min_samples", "threads", "clusters", "total (ms)", "Mpoints/s"]
-    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)"]
+    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)", *floors]
     rows = []
     for run in report["runs"]:
         least, threads = run["min_samples"] or "FoF", run["threads"] or "-"
         row = [run["kind"], f"{run['points']:,}", f"{run['eps']:g}", str(least), str(threads), f"{run['clusters']:,}"]
         row += [f"{run['total_ms']:.1f}", f"{run['mpoints_per_second']:.2f}"]
         row += [f"{run['host_to_host_ms']:.1f}"] if on_cuda else []
-        rows.append([*row, f"{run['peak_bytes_per_point']:.0f}"])
+        rows.append([*row, f"{run['peak_bytes_per_point']:.0f}", *(tell(run) for tell in floors.values())])
     return table(head, rows)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from daskclust.bench._report import table
-from daskclust.bench._timing import kernel_threads, kernels_ms, median_ms, nothing_to_wait_for, peak_bytes
-from daskclust.core.arrays import cupy_module
+from daskclust.bench._report import check_kinds, floor_columns, table
+from daskclust.bench._timing import kernel_threads, kernels_ms, median_ms, nothing_to_wait_for, peak_bytes, place_of
+from daskclust.bench.roofline import beside_floor, ceilings_of, events_work
 
 KINDS = ("gamma", "pion0", "pion45", "lead")
+DT_MAX = 200.0  # ns
+_DISORDER = 20e3  # ns
+_TRIGGERS = 1e9 / 60  # ns between them
 
 
 def bench_events(
@@ -22,7 +25,7 @@ def bench_events(
     *,
     device: str = "cpu",
     lanes: list[int] | None = None,
-    kinds: tuple[str, ...] = KINDS,
+    kinds: Sequence[str] = KINDS,
     repeats: int = 5,
 ) -> dict[str, Any]:
     """Time event building on generated streams like the paper's data sets, dt_max 200 ns.
@@ -36,7 +39,7 @@ def bench_events(
     lanes : list of int, optional
         Numbers of data lanes. On the CPU threads, by default 1, 2, 4 and so on up to all; on CUDA windows that are
         under way at once, by default 2.
-    kinds : tuple of str
+    kinds : sequence of {"gamma", "pion0", "pion45", "lead"}
         Streams, see `daskclust.datasets.timepix`.
     repeats : int, default 5
         Runs after a warm-up; medians are reported.
@@ -44,42 +47,49 @@ def bench_events(
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters`` and ``runs``: for each stream and number of lanes million hits a second. On
-        the CPU of reading a raw file (``read``), of clustering sorted hits (``cluster``), of the ``table``, and of all
-        (``total``). On CUDA of clustering sorted hits that are on the device (``cluster``, all at once, whatever the
-        lanes), and in host memory, with copies to the device and back (``host to host``): in windows of a quarter of
-        each lane's share, so that copies have kernels to overlap with.
+        ``machine`` facts, ``ceilings`` of the machine, ``parameters`` and ``runs``: for each stream and number of lanes
+        million hits a second. On the CPU of reading a raw file (``read``), of clustering sorted hits (``cluster``), of
+        the ``table``, and of all (``total``). On CUDA of clustering sorted hits that are on the device (``cluster``,
+        all at once, whatever the lanes), and in host memory, with copies to the device and back (``host to host``): in
+        windows of a quarter of each lane's share, so that copies have kernels to overlap with. The work and its floor,
+        as `daskclust.bench.roofline` has them, are those of clustering.
+
+    Raises
+    ------
+    ValueError
+        For unknown kinds.
     """
     from daskclust.machine import describe
 
-    runs = []
+    check_kinds(kinds, KINDS)
+    runs, ceilings = [], ceilings_of(device)
     with tempfile.TemporaryDirectory() as folder:
         for kind in kinds:
             runs += (_on_cpu if device == "cpu" else _on_cuda)(Path(folder, f"{kind}.tpx3"), kind, hits, lanes, repeats)
-    parameters = {"hits": hits, "dt_max": 200.0, "rate": 10e6, "disorder": 20e3}
-    return {"system": "events", "device": device, "parameters": parameters, "machine": describe(), "runs": runs}
+    for run in runs:
+        run |= beside_floor(events_work(hits), hits / run["mhits_per_second"]["cluster"] / 1e3, ceilings)
+    parameters = {"hits": hits, "dt_max": DT_MAX, "rate": 10e6, "disorder": _DISORDER}
+    facts = {"device": device, "parameters": parameters, "machine": describe(), "ceilings": ceilings}
+    return {"system": "events", **facts, "runs": runs}
 
 
 def _on_cpu(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
     import numba
 
     from daskclust import EventBuilder
-    from daskclust.datasets import readout_order, timepix
-    from daskclust.io import open_tpx3, write_tpx3
     from daskclust.properties import cluster_table
 
-    made = timepix(hits, kind=kind, rng=0)
-    write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=1)), path)
-    builder, runs = EventBuilder(200.0), []
+    write_file(path, kind, hits)
+    builder, runs = EventBuilder(DT_MAX), []
     for threads in lanes or _doubling(numba.get_num_threads()):
         with kernel_threads(threads):
-            data = open_tpx3(path)
+            data = read_file(path)
             labels = builder.fit(data).labels_
             calls: dict[str, Callable[[], Any]] = {
-                "read": partial(open_tpx3, path),
+                "read": partial(read_file, path),
                 "cluster": partial(builder.fit, data),
                 "table": partial(cluster_table, data, labels),
-                "total": partial(_all_of_it, path, builder),
+                "total": partial(table_of, path),
             }
             speeds = {name: hits / median_ms(call, nothing_to_wait_for, repeats) / 1e3 for name, call in calls.items()}
             of_kernels = kernels_ms(calls["cluster"], nothing_to_wait_for)
@@ -101,13 +111,32 @@ def _what(kind: str, lanes: int, hits: int, builder: Any) -> dict[str, Any]:
     return {"kind": kind, "lanes": lanes, "clusters": clusters, "mean_size": hits / max(clusters, 1)}
 
 
-def _all_of_it(path: Path, builder: Any) -> None:
-    """Go from a raw file to the table."""
+def write_file(path: Path, kind: Any, hits: int) -> None:
+    """Write a stream as a detector sends it, not quite in the order of time; some programs need its triggers."""
+    import xarray as xr
+
+    from daskclust.datasets import readout_order, timepix
+    from daskclust.io import write_tpx3
+
+    made = timepix(hits, kind=kind, rng=0)
+    triggers = xr.Dataset({"time": ("trigger", np.arange(0.0, float(made["toa"].max()) + 1, _TRIGGERS))})
+    write_tpx3(made.isel(hit=readout_order(made, disorder=_DISORDER, rng=1)), path, triggers=triggers)
+
+
+def read_file(path: Path) -> Any:
+    """Read the hits of a raw file in the order of time."""
     from daskclust.io import open_tpx3
+
+    return open_tpx3(path)
+
+
+def table_of(path: Path) -> Any:
+    """Go from a raw file to the table of its clusters."""
+    from daskclust import EventBuilder
     from daskclust.properties import cluster_table
 
-    data = open_tpx3(path)
-    cluster_table(data, builder.fit(data).labels_)
+    data = read_file(path)
+    return cluster_table(data, EventBuilder(DT_MAX).fit(data).labels_)
 
 
 def _doubling(most: int) -> list[int]:
@@ -120,15 +149,14 @@ def _on_cuda(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats:
     from daskclust.datasets import timepix
     from daskclust.events.device import cluster_on_gpu
 
-    cupy = cupy_module()
-    finish = cupy.cuda.get_current_stream().synchronize
+    place = place_of("cuda")
     made = timepix(hits, kind=kind, rng=0)
     host = {name: np.ascontiguousarray(made[name].values) for name in ("x", "y", "toa")}
-    on_device = {name: cupy.asarray(values) for name, values in host.items()}
-    builder = EventBuilder(200.0)
+    on_device = {name: place.take(values) for name, values in host.items()}
+    builder = EventBuilder(DT_MAX)
 
     def speed(call: Callable[[], Any]) -> float:
-        return hits / median_ms(call, finish, repeats) / 1e3
+        return hits / median_ms(call, place.finish, repeats) / 1e3
 
     on_device_speed, runs = speed(partial(builder.fit, on_device)), []
     for under_way in lanes or [2]:
@@ -142,9 +170,11 @@ def _on_cuda(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats:
 def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table, in million hits a second."""
     steps = list(report["runs"][0]["mhits_per_second"])
-    head = ["hits", "clusters", "mean size", "lanes", *[f"{step} (Mhit/s)" for step in steps]]
+    floors = floor_columns(report["runs"])
+    head = ["hits", "clusters", "mean size", "lanes", *[f"{step} (Mhit/s)" for step in steps], *floors]
     rows = []
     for run in report["runs"]:
         row = [run["kind"], f"{run['clusters']:,}", f"{run['mean_size']:.1f}", str(run["lanes"])]
-        rows.append(row + [f"{run['mhits_per_second'][step]:.1f}" for step in steps])
+        row += [f"{run['mhits_per_second'][step]:.1f}" for step in steps]
+        rows.append([*row, *(tell(run) for tell in floors.values())])
     return table(head, rows)

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.bench._report import check_kinds, table
-from daskclust.bench._timing import (
-    kernel_threads,
-    kernels_ms,
-    median_ms,
-    nothing_to_wait_for,
-    peak_bytes,
-    peak_device_bytes,
-)
-from daskclust.core.arrays import cupy_module
+from daskclust.bench._report import check_kinds, floor_columns, table
+from daskclust.bench._timing import kernel_threads, time_fit
+from daskclust.bench.roofline import beside_floor, ceilings_of, hca_work
 
 KINDS = ("gaussian", "cytometry", "apriori")
 SIZES = (5000, 10_000, 20_000, 44_000)
 
 _CHANNELS = {"gaussian": 14, "cytometry": 14, "apriori": 20}
 _MIXED = 8  # Gaussians of a mixture
-_MOST_FOR_SCIPY = 5000  # its memory is of the order of n^2
 
 # kernels by what they are for; the sum of the others is a step, too
 _STEPS = {"first neighbours": ("find_all",), "merges": ("merge_down_to", "link_sets")}
@@ -48,7 +38,6 @@ def bench_hca(
     device: str = "cpu",
     threads: Sequence[int] = (1, 0),
     repeats: int = 3,
-    peers: bool = True,
 ) -> dict[str, Any]:
     """Time Mahalanobis hierarchical clustering in memory, from float32 coordinates to the linkage.
 
@@ -68,20 +57,16 @@ def bench_hca(
         Numbers of threads of CPU kernels; 0: as numba has it.
     repeats : int, default 3
         Runs of each after a warm-up; medians are reported.
-    peers : bool, default True
-        Whether other programs are timed too, where they are installed: fastcluster's ``linkage_vector`` and, up to 5000
-        points, SciPy's ``linkage``, both with the method "centroid". It is another hierarchy, that of Euclidean
-        distances: what they have in common is the number of merges. On the CPU, one run after a warm-up.
 
     Returns
     -------
     dict
-        ``machine`` facts, ``parameters``, ``runs`` and ``exponents``. A run is of a kind, a number of points and a
-        number of threads: milliseconds in all, by kernel and by step, the height of the last merge, the peak of memory
-        in bytes a point beyond the input, as `bench_dbscan` has it, and ``peers_ms`` beside the first number of
-        threads. Of apriori clusters, which several threads work on at once, the times of kernels are added up over
-        threads. ``exponents`` are those of time against the number of points, by kind and threads, where there are
-        several sizes.
+        ``machine`` facts, ``ceilings`` of the machine, ``parameters``, ``runs`` and ``exponents``. A run is of a kind,
+        a number of points and a number of threads: milliseconds in all, by kernel and by step, the height of the last
+        merge, the peak of memory in bytes a point beyond the input, as `bench_dbscan` has it, and the work and its
+        floor, as `daskclust.bench.roofline` has them. Of apriori clusters, which several threads work on at once, the
+        times of kernels are added up over threads. ``exponents`` are those of time against the number of points, by
+        kind and threads, where there are several sizes.
 
     Raises
     ------
@@ -95,21 +80,20 @@ def bench_hca(
     check_kinds(kinds, KINDS)
     most = int(numba.get_num_threads())
     numbers = list(dict.fromkeys(number or most for number in threads)) if device == "cpu" else [None]
-    runs = []
+    runs, ceilings = [], ceilings_of(device)
     for kind in kinds:
         amounts: Sequence[Any] = groups if kind == "apriori" else sizes
         for amount in amounts:
             data = points_of(kind, amount)
-            others = _peers_ms(data) if peers and device == "cpu" and kind != "apriori" else {}
             for number in numbers:
                 what = {"kind": kind, "points": len(data.X), "channels": data.X.shape[1], "threads": number}
                 if kind == "apriori":
                     what["groups"] = amount[0]
                 with kernel_threads(number or most):
-                    runs.append({**what, **_time(data, device, repeats), "peers_ms": others})
-                others = {}
+                    run = {**what, **_time(data, device, repeats)}
+                runs.append(run | beside_floor(hca_work(*data.X.shape), run["total_ms"], ceilings))
     parameters = {"repeats": repeats, "dtype": "float32", "rule": "thesis", "distance": "centroid"}
-    facts = {"device": device, "parameters": parameters, "machine": describe()}
+    facts = {"device": device, "parameters": parameters, "machine": describe(), "ceilings": ceilings}
     return {"system": "hca", **facts, "runs": runs, "exponents": _exponents(runs)}
 
 
@@ -134,27 +118,17 @@ def _time(data: _Data, device: str, repeats: int) -> dict[str, Any]:
     from daskclust import MahalanobisHCA
 
     estimator = MahalanobisHCA(data.threshold)
-    run: dict[str, Any] = {"threshold": data.threshold}
-    X, finish, peak = data.X, nothing_to_wait_for, peak_bytes
-    if device == "cuda":
-        cupy = cupy_module()
-        X, finish, peak = cupy.asarray(data.X), cupy.cuda.get_current_stream().synchronize, peak_device_bytes
 
-        def host_to_host() -> None:
-            estimator.fit(cupy.asarray(data.X), apriori=data.apriori)  # the linkage is on the host
+    def fit(X: Any) -> Any:
+        return estimator.fit(X, apriori=data.apriori).linkage_
 
-        run["host_to_host_ms"] = median_ms(host_to_host, finish, repeats)
+    def forget() -> None:
+        del estimator.linkage_
 
-    def fit() -> None:
-        estimator.fit(X, apriori=data.apriori)
-
-    run["total_ms"] = median_ms(fit, finish, repeats)
+    run = {"threshold": data.threshold, **time_fit(fit, (data.X,), device, repeats, forget)}
     run["us_per_merge"] = run["total_ms"] * 1e3 / max(len(data.X) - 1, 1)
-    run["kernels_ms"] = kernels_ms(fit, finish)
     run["steps_ms"] = _steps_ms(run["kernels_ms"])
     run["last_height"] = float(estimator.linkage_[-1, 2])
-    del estimator.linkage_  # else that of the run before would count as input
-    run["peak_bytes_per_point"] = peak(fit) / len(data.X)
     return run
 
 
@@ -162,19 +136,6 @@ def _steps_ms(kernels: dict[str, float]) -> dict[str, float]:
     steps = {step: sum(kernels.get(name, 0.0) for name in names) for step, names in _STEPS.items()}
     known = [name for names in _STEPS.values() for name in names]
     return {**steps, _OTHERS: sum(time for name, time in kernels.items() if name not in known)}
-
-
-def _peers_ms(data: _Data) -> dict[str, float]:
-    """Return the times of other programs that are installed."""
-    calls: dict[str, Callable[[], Any]] = {}
-    if importlib.util.find_spec("fastcluster") is not None:
-        fastcluster = importlib.import_module("fastcluster")
-        calls["fastcluster"] = lambda: fastcluster.linkage_vector(data.X, method="centroid")
-    if len(data.X) <= _MOST_FOR_SCIPY:
-        from scipy.cluster.hierarchy import linkage
-
-        calls["SciPy"] = lambda: linkage(data.X, "centroid")
-    return {name: median_ms(call, nothing_to_wait_for, 1) for name, call in calls.items()}
 
 
 def _exponents(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -191,11 +152,10 @@ def _exponents(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def markdown(report: dict[str, Any]) -> str:
     """Return a report's figures as a Markdown table, and the exponents below it."""
-    on_cuda = report["device"] == "cuda"
-    peers = list(dict.fromkeys(name for run in report["runs"] for name in run["peers_ms"]))
+    on_cuda, floors = report["device"] == "cuda", floor_columns(report["runs"])
     steps = [*_STEPS, _OTHERS]
     head = ["points of", "points", "threads", *[f"{step} (ms)" for step in steps], "total (ms)", "us/merge"]
-    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)"] + [f"{name} (ms)" for name in peers]
+    head += ["host to host (ms)"] * on_cuda + ["peak (B/point)", *floors]
     rows = []
     for run in report["runs"]:
         kind = f"apriori, {run['groups']:,} clusters" if "groups" in run else run["kind"]
@@ -203,8 +163,7 @@ def markdown(report: dict[str, Any]) -> str:
         row += [f"{run['steps_ms'][step]:.1f}" for step in steps]
         row += [f"{run['total_ms']:.1f}", f"{run['us_per_merge']:.1f}"]
         row += [f"{run['host_to_host_ms']:.1f}"] if on_cuda else []
-        row += [f"{run['peak_bytes_per_point']:.0f}"]
-        rows.append([*row, *[f"{run['peers_ms'][name]:.1f}" if name in run["peers_ms"] else "-" for name in peers]])
+        rows.append([*row, f"{run['peak_bytes_per_point']:.0f}", *(tell(run) for tell in floors.values())])
     words = []
     for each in report["exponents"]:
         on = f", threads {each['threads']}" if each["threads"] else ""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.bench._report import table
 from daskclust.core.jit import kernel
 
 _STEPS = 40  # pieces in which one template is sent
@@ -101,6 +102,16 @@ def bench_stream(
         "mhits_per_second": counters.hits_in / took / 1e6,
         "equal": bool(equal and rows == repeats * table.sizes["cluster"]),
     }
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """Return a report's figures as a Markdown table."""
+    rows = [(name.replace("_", " "), _told(report[name])) for name in list(report)[3:]]
+    return table(("", "in all"), rows)
+
+
+def _told(value: Any) -> str:
+    return f"{value:,.2f}" if isinstance(value, float) else str(value) if isinstance(value, bool) else f"{value:,}"
 
 
 def _same_rows(found: Any, table: Any, first: int, period: int) -> bool:

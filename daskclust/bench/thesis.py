@@ -37,7 +37,7 @@ def bench_thesis(
     total : int, default 1_000_000
         Points that are divided into apriori clusters; the thesis has 5 000 000.
     group_sizes : sequence of int
-        Sizes of the apriori clusters, which are the threshold too.
+        Sizes of the apriori clusters, which are the threshold too; those larger than `total` are left out.
     threads : int, default 0
         Threads of kernels; 0: as numba has it.
     repeats : int, default 1
@@ -96,8 +96,8 @@ def _ratios(total: int, group_sizes: Sequence[int], repeats: int) -> list[dict[s
     from daskclust import MahalanobisHCA
 
     runs = []
-    for size in group_sizes:
-        data = points_of("apriori", (max(total // size, 1), size))
+    for size in (size for size in group_sizes if size <= total):
+        data = points_of("apriori", (total // size, size))
         fit = functools.partial(MahalanobisHCA(size).fit, data.X, apriori=data.apriori)
         time = median_ms(fit, nothing_to_wait_for, repeats)
         runs.append({"size": size, "groups": len(data.X) // size, "points": len(data.X), "total_ms": time})

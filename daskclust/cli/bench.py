@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from daskclust.cli._benchmarks import BENCHMARKS
 from daskclust.cli._frame import emit, naming, progress
 from daskclust.cli._options import OUTPUT, RUNNING, Quiet, check_place
-
-if TYPE_CHECKING:
-    from daskclust.cli._work import Work
 
 _POINTS, _TIMING = "Points", "Timing"
 
@@ -22,26 +19,43 @@ MANUALS = {
 Reads
   nothing                       points are made, the same ones each time
 
+Times
+  clue                          CLUE on its paper's calorimeter, by step: table 2 and figure 5
+  events                        hits/s of event building against lanes; stream: the same online
+  fof, dbscan                   points that programs for them are compared on; fof at 3.7e7 points of kind cosmo is
+                                the headline of ArborX
+  hca, thesis                   Mahalanobis clustering: figures 3.3 and 3.4 of its thesis, and 3.1 and 3.5 to 3.7
+  all                           the headline of each but stream, at no more points than memory holds
+
 Writes
-  standard output               a table in Markdown: milliseconds, median of --repeats; for dbscan, fof, hca and
-                                clue also bytes of memory a point
-  -o                            the report as JSON, as --json prints it
+  standard output               a table in Markdown: milliseconds, median of --repeats; peak, bytes of memory a point;
+                                floor, the time that reading the input, writing the answer and the least arithmetic
+                                take at the measured ceilings of this machine; of roofline, floor over time
+  -o                            the same (.md), the report as --json prints it (.json), a page of pictures that opens
+                                offline (.html; needs the extra app)
 
 Keys of --json
   system, device, threads       what was timed, where; threads where there is one number of them
   parameters                    of the system
   machine                       what `daskclust info --json` says
+  ceilings                      what was measured: bytes_per_second, operations_per_second
   runs                          one for each size, kind and number of threads: total_ms and kernels_ms or
                                 steps_ms (ms), points, clusters, peak_bytes_per_point (B); events:
-                                mhits_per_second (million hits/s)
+                                mhits_per_second (million hits/s); bytes, operations, floor_ms, of_roofline
   exponents                     hca: how time grows with the number of points
   neighbours, ratios, heights   thesis: in the place of runs
   hits_in, hits_out, ...        stream: in the place of runs, with seconds, mhits_per_second, late_hits and
                                 equal
+  peers                         --peers: timed, with ms and ours_ms (ms), ratio, agrees; missing, and how to install it
+  reports                       all: one for each benchmark, in the place of the others
 
 Examples
   # CLUE at two sizes
   $ daskclust bench clue --sizes 1e5,1e6
+  # every headline, beside the other programs that are installed, as a table, a record and a page
+  $ daskclust bench all --peers -o bench.md -o bench.json -o bench.html
+  # the same in a minute
+  $ daskclust bench all --sizes 1e4
   # DBSCAN on 1 and 2 threads, into a file
   $ daskclust bench dbscan --kinds cosmo --threads 1,2 -o dbscan.json
   # a readout of ten million hits/s, for a minute
@@ -49,46 +63,25 @@ Examples
 """,
 }
 
-_OF_POINTS = ("kinds", "min_samples")
-_OF_STREAM = ("rate", "seconds")
-_OF_TREES = ("groups",)
-_NOT_FOR = {
-    "clue": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES),
-    "events": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES),
-    "stream": ("device", "sizes", "threads", "repeats", *_OF_POINTS, *_OF_TREES),
-    "dbscan": (*_OF_STREAM, *_OF_TREES),
-    "fof": (*_OF_STREAM, *_OF_TREES, "min_samples"),
-    "hca": (*_OF_STREAM, "min_samples"),
-    "thesis": (*_OF_STREAM, *_OF_POINTS, *_OF_TREES, "device"),
-}
-_USUAL: dict[str, dict[str, Any]] = {
-    "clue": {"sizes": "1e5,3e5,1e6,3e6,1e7"},
-    "events": {"sizes": "4e6"},
-    "dbscan": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
-    "fof": {"kinds": "cosmo,ss2d,ss3d,uniform2d"},
-    "hca": {"sizes": "5e3,1e4,2e4,4.4e4", "kinds": "gaussian,cytometry,apriori", "threads": "1,0", "repeats": 3},
-    "thesis": {"sizes": "4.4e4,1e6", "repeats": 1},
-}
-"""Defaults of options that differ between benchmarks."""
-
 
 def bench(
     context: typer.Context,
     system: Annotated[
-        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis"],
-        typer.Argument(help="What is timed. stream: events online; thesis: more of hca's source."),
+        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis", "all"],
+        typer.Argument(help="What is timed, see Times."),
     ] = "clue",
     sizes: Annotated[
         str | None,
         typer.Option(
-            help="Numbers of points, e.g. 1e5,1e6.  \\[default: the paper's, or 1e6]", rich_help_panel=_POINTS
+            help="Numbers of points, e.g. 1e5,1e6; of all: the most of any.  \\[default: the paper's, or 1e6]",
+            rich_help_panel=_POINTS,
         ),
     ] = None,
     kinds: Annotated[
         str | None,
         typer.Option(
-            help="Points. For dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: gaussian,cytometry,apriori.  "
-            "\\[default: all]",
+            help="Points. For events: gamma,pion0,pion45,lead; for dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: "
+            "gaussian,cytometry,apriori.  \\[default: all]",
             rich_help_panel=_POINTS,
         ),
     ] = None,
@@ -106,10 +99,19 @@ def bench(
     repeats: Annotated[
         int | None,
         typer.Option(
+            min=1,
             help="Runs of each size, after a warm-up; the median counts.  \\[default: 7; hca: 3; thesis: 1]",
             rich_help_panel=_TIMING,
         ),
     ] = None,
+    peers: Annotated[
+        bool,
+        typer.Option(
+            "--peers",
+            help="Time other programs that are installed, too, in turn with this one.",
+            rich_help_panel=_TIMING,
+        ),
+    ] = False,
     threads: Annotated[
         str | None,
         typer.Option(
@@ -121,7 +123,14 @@ def bench(
         Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
     ] = "cpu",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The report as JSON: .json.", rich_help_panel=OUTPUT)
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="<path>",
+            help="The report: .md, .json or .html; may be given for each of them.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON, not the table.", rich_help_panel=RUNNING)
@@ -129,145 +138,49 @@ def bench(
     quiet: Quiet = False,
 ) -> None:
     """Time a system on this machine, on the points of its paper."""
-    from daskclust.core.files import replacing
+    values = {
+        "sizes": sizes, "kinds": kinds, "groups": groups, "min_samples": min_samples, "rate": rate, "seconds": seconds,
+        "repeats": repeats, "peers": peers, "threads": threads, "device": device,
+    }  # fmt: skip
+    given = {name: value for name, value in values.items() if _is_given(context, name)}
+    benchmark = BENCHMARKS[system]
+    for name in given:
+        if name not in benchmark.takes:
+            raise ValueError(f"--{name.replace('_', '-')} is not for the benchmark {system}; leave it out")
+    if peers and device != "cpu":
+        raise ValueError("--peers are programs for the CPU, got --device cuda; leave one of them out")
+    outputs = output or []
+    _check_outputs(outputs, system)
+    from daskclust.bench import markdown, write_report
 
-    given = {"sizes": sizes, "threads": threads, "kinds": kinds, "repeats": repeats}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    usual: dict[str, Any] = {"sizes": "1e6", "threads": "0", "kinds": "", "repeats": 7, **_USUAL.get(system, {})}
-    asked = {**usual, **chosen, "device": device}
-    _check_bench(context, system, asked["threads"])
-    check_place(output)
-    asked |= {"sizes": _numbers("--sizes", asked["sizes"]), "threads": _numbers("--threads", asked["threads"], least=0)}
     with progress(f"timing {system}", quiet=quiet) as work:
-        if system == "stream":
-            work.begin(f"{rate:,.0f} hits/s for {seconds:g} s, and some to begin")
-            report, table = _bench_stream(rate, seconds)
-        elif system == "clue":
-            report, table = _bench_clue(work, **asked)
-        elif system == "events":
-            report, table = _bench_events(**asked)
-        elif system == "thesis":
-            report, table = _bench_thesis(**asked)
-        elif system == "hca":
-            report, table = _bench_hca(groups, **asked)
-        else:
-            least = None if system == "fof" else _numbers("--min-samples", min_samples)
-            report, table = _bench_dbscan(work, least, **asked)
+        report = benchmark.run(work, benchmark.asked(given))
+        for path in outputs:
+            work.write(path)
+            with naming(path):
+                write_report(report, path)
     if as_json:
         emit(report)
     elif not quiet:
-        print(table)
-    if output is not None:
-        with naming(output), replacing(output) as stream:
-            stream.write(f"{json.dumps(report, indent=1)}\n".encode())
+        print(markdown(report))
 
 
-def _one_by_one(work: Work, sizes: Sequence[int], call: Callable[[int], dict[str, Any]]) -> dict[str, Any]:
-    """Time each size on its own, and put the reports together; points that are done are shown."""
-    work.begin("timing", sum(sizes), "points")
-    report: dict[str, Any] = {}
-    for number, size in enumerate(sizes):
-        work.at(sum(sizes[:number]), f"timing {size:,} points")
-        part = call(size)
-        report = {**part, "runs": report.get("runs", []) + part["runs"]}
-    return report
+def _is_given(context: typer.Context, option: str) -> bool:
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
-def _check_bench(context: typer.Context, system: str, threads: str) -> None:
-    """Refuse options that are not for a benchmark."""
-    for option in _NOT_FOR[system]:
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"--{option.replace('_', '-')} is not for the benchmark {system}; leave it out")
-    if system == "clue" and "," in threads:
-        raise ValueError(f"clue is timed with one number of threads, got --threads {threads}; run it once for each")
+def _check_outputs(outputs: Sequence[Path], system: str) -> None:
+    """Refuse, before any work, files that cannot be written."""
+    from daskclust.bench.output import FORMATS
 
-
-def _numbers(option: str, text: str, least: int = 1) -> list[int]:
-    """Return the whole numbers in ``1e5, 2000``."""
-    try:
-        numbers = [round(float(number)) for number in text.split(",")]
-    except (ValueError, OverflowError):
-        numbers = []
-    if not numbers or min(numbers) < least:
-        raise ValueError(f"{option} must be whole numbers from {least} on, such as 1e5,2000, got {text!r}")
-    return numbers
-
-
-def _bench_clue(
-    work: Work, sizes: list[int], device: str, threads: list[int], repeats: int, **_: Any
-) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_clue, clue_markdown
-
-    def call(size: int) -> dict[str, Any]:
-        return bench_clue([size], device=device, threads=threads[0], repeats=repeats)
-
-    report = _one_by_one(work, sizes, call)
-    return report, clue_markdown(report)
-
-
-def _bench_events(
-    sizes: list[int], device: str, threads: list[int], repeats: int, **_: Any
-) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_events, events_markdown
-
-    if len(sizes) > 1:
-        raise ValueError(f"events are timed at one size, the hits of each stream, got --sizes {sizes}; give one")
-    given = None if threads == [0] else threads
-    report = bench_events(sizes[0], device=device, lanes=given, repeats=repeats)
-    return report, events_markdown(report)
-
-
-def _bench_stream(rate: float, seconds: float) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_stream
-    from daskclust.core.checks import check_positive
-
-    report = bench_stream(check_positive("--rate", rate), check_positive("--seconds", seconds))
-    return report, "\n".join(f"{name}: {report[name]}" for name in list(report)[3:])
-
-
-def _bench_dbscan(
-    work: Work,
-    min_samples: list[int] | None,
-    sizes: list[int],
-    kinds: str,
-    device: str,
-    threads: list[int],
-    repeats: int,
-) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_dbscan, dbscan_markdown
-
-    of_kinds = kinds.split(",")
-
-    def call(size: int) -> dict[str, Any]:
-        return bench_dbscan(
-            [size], kinds=of_kinds, min_samples=min_samples, device=device, threads=threads, repeats=repeats
-        )
-
-    report = _one_by_one(work, sizes, call)
-    report["runs"].sort(key=lambda run: of_kinds.index(run["kind"]))  # stable: sizes stay in order
-    return report, dbscan_markdown(report)
-
-
-def _bench_thesis(sizes: list[int], threads: list[int], repeats: int, **_: Any) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_thesis, thesis_markdown
-
-    if len(sizes) != 2:
-        raise ValueError(
-            f"thesis takes a size of single sets and one of apriori clusters, got --sizes {sizes}; give two"
-        )
-    report = bench_thesis(sizes[0], total=sizes[1], threads=threads[0], repeats=repeats)
-    return report, thesis_markdown(report)
-
-
-def _bench_hca(
-    groups: str, sizes: list[int], kinds: str, device: str, threads: list[int], repeats: int
-) -> tuple[dict[str, Any], str]:
-    from daskclust.bench import bench_hca, hca_markdown
-
-    try:
-        pairs = [(int(number), int(size)) for number, size in (pair.split("x") for pair in groups.split(","))]
-    except ValueError:
-        raise ValueError(f"--groups must be numbers and sizes of clusters, e.g. 100x1000, got {groups!r}") from None
-    report = bench_hca(sizes, kinds=kinds.split(","), groups=pairs, device=device, threads=threads, repeats=repeats)
-    return report, hca_markdown(report)
+    for path in outputs:
+        if path.suffix not in FORMATS:
+            raise ValueError(f"-o must be a .json, .md or .html file, got {path}")
+    check_place(*outputs)
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise ValueError(f"-o names {outputs[-1]} twice; give each file once")
+    if any(path.suffix == ".html" for path in outputs):
+        if system == "stream":
+            raise ValueError("there is nothing to draw of the benchmark stream; write it to .json or .md")
+        import daskclust.plot._look  # noqa: F401 (says what to install where the extra app is missing)

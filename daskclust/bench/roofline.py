@@ -1,0 +1,237 @@
+"""What this machine allows at best: measured ceilings, and the work that an answer needs at least.
+
+A *ceiling* is how many bytes a second the memory copies, and how many operations a second the cores do, both measured
+here. The *work* of a system on given points is a number of bytes and one of operations, by the formulas below; the
+*floor* is the time that they take at the ceilings, the longer of the two. How much of the roofline a run reaches is the
+floor over its time: 1 would be as fast as the machine can be.
+
+Bytes are those of the input, read once, and of the results, written once: whatever a program keeps in between comes on
+top. Operations are additions, products and comparisons of numbers, one each. With n points in d dimensions:
+
+===============  ==================================================  ======================================
+system           bytes                                               operations
+===============  ==================================================  ======================================
+CLUE             n (4 d + 4 layer + 4 weight + 8 label + 4 density   (3 d + 3) P
+                 + 4 delta + 8 nearest higher + 1 seed)
+event building   n (2 x + 2 y + 8 toa + 8 label)                     18 n
+DBSCAN, FoF      n (4 d + 8 label + 1 core)                          3 d K / 2
+Mahalanobis HCA  4 n d + 32 (n - 1)                                  6 d (n - 1) + d (d + 1) n
+===============  ==================================================  ======================================
+
+- CLUE: P are the pairs of points of a layer within dc. A distance has 3 d - 1 operations, comparing it with dc is one;
+  a pair adds a weight to each of its two densities, and these are compared once. Looking for the nearest higher
+  beyond dc is left out.
+- Event building: a hit asks each of 9 pixels whether it had a hit not longer ago than dt_max: a difference and a
+  comparison.
+- DBSCAN: K is the sum, over all points, of the neighbours within eps that a point must have seen to be core,
+  min(neighbours, min_samples - 1); for friends-of-friends it is one for each that is not alone. A distance, of
+  3 d operations with its comparison, is seen from both of its ends.
+- HCA: for each merge the centroid of the new cluster and the height; once for each point the products of its
+  coordinates, which covariances are made of. Which clusters are nearest has to be known, too, but how little work
+  that may take nobody has shown: so this floor is far below what any program does.
+
+P and K are counted on the points themselves, all of them or a sample (`count_neighbours`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.bench._timing import place_of
+from daskclust.bench.kernels import OPERATIONS, multiply_add
+from daskclust.core.arrays import HOST, Cuda, copy
+from daskclust.core.threads import in_threads, thread_count
+
+_COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: beyond caches, and long beside a launch
+_POINTS = 1 << 18
+_ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
+_REPEATS = 5
+_SAMPLE, _SLABS = 200_000, 50
+
+
+class Work(NamedTuple):
+    """What an answer needs at least."""
+
+    bytes: float  # in and out of memory
+    operations: float
+
+
+# ------------------------------------------------------------------------------------------------------------ ceilings
+def measure_ceilings(
+    device: str = "cpu", *, copied: int | None = None, points: int = _POINTS, rounds: int | None = None
+) -> dict[str, float]:
+    """Measure how fast this machine copies and computes, on all threads.
+
+    Parameters
+    ----------
+    device : {"cpu", "cuda"}
+        The processor or the current CUDA device.
+    copied : int, optional
+        Bytes of the array that is copied; larger than the caches, of which it would else be the speed. By default
+        256 MiB on the CPU, 1 GiB on a GPU.
+    points : int, default 262_144
+        Numbers that are computed with.
+    rounds : int, optional
+        How often; by default 256 times on the CPU, 16384 times on a GPU.
+
+    Returns
+    -------
+    dict
+        ``bytes_per_second``, read and written, of a copy within memory, on a GPU by a kernel or by the driver;
+        ``operations_per_second`` in float32, of products and sums in registers, as fast as the compiler makes them
+        from one kernel: apart on the CPU, fused on CUDA. The best of 5 runs, as they are ceilings.
+    """
+    finish = place_of(device).finish
+    place = HOST if device == "cpu" else Cuda(gives_cupy=True)
+    return _ceilings(place, finish, copied or _COPIED[device], points, rounds or _ROUNDS[device])
+
+
+@functools.cache
+def ceilings_of(device: str) -> dict[str, float]:
+    """Return the ceilings of a device, measured once in this process."""
+    return measure_ceilings(device)
+
+
+def _ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:
+    source, target = (place.full(max(copied // 4, 1), 1.0, np.float32) for _ in range(2))
+    copies = (_by_threads,) if place.name == "cpu" else (_by_kernel, _by_driver)
+    seconds = min(_best(functools.partial(copied_by, place, source, target), finish) for copied_by in copies)
+    row, numbers = (place.full(points + 16, 0, dtype) for dtype in (np.int32, np.float32))
+    compute = functools.partial(place.run, multiply_add, points, row, rounds, numbers)
+    return {
+        "bytes_per_second": 2 * 4 * len(source) / seconds,
+        "operations_per_second": points * rounds * OPERATIONS / _best(compute, finish),
+    }
+
+
+def _best(call: Callable[[], Any], finish: Callable[[], None]) -> float:
+    """Return the shortest time of some runs after a warm-up, in seconds."""
+    call()
+    times = []
+    for _ in range(_REPEATS):
+        finish()
+        begin = time.perf_counter()
+        call()
+        finish()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def _by_threads(_place: Any, source: Any, target: Any) -> None:
+    """Copy by NumPy, which writes past the caches, a part on each thread."""
+    threads = thread_count()
+    bounds = [len(source) * k // threads for k in range(threads + 1)]
+    parts = [slice(first, last) for first, last in itertools.pairwise(bounds)]
+    in_threads(lambda k: np.copyto(target[parts[k]], source[parts[k]]), threads, threads)
+
+
+def _by_kernel(place: Any, source: Any, target: Any) -> None:
+    place.run(copy, len(source), source, target)
+
+
+def _by_driver(_place: Any, source: Any, target: Any) -> None:
+    target.copy_to_device(source)
+
+
+# ---------------------------------------------------------------------------------------------------------------- work
+def clue_work(n: int, d: int, pairs: float) -> Work:
+    """Return the work of CLUE: `pairs` of points of a layer are within dc."""
+    return Work(n * (4 * d + 33), (3 * d + 3) * pairs)
+
+
+def events_work(n: int) -> Work:
+    """Return the work of event building."""
+    return Work(20 * n, 18 * n)
+
+
+def dbscan_work(n: int, d: int, needed: float) -> Work:
+    """Return the work of DBSCAN: `needed` neighbours must be seen, over all points."""
+    return Work(n * (4 * d + 9), 3 * d * needed / 2)
+
+
+def hca_work(n: int, d: int) -> Work:
+    """Return the work of hierarchical clustering."""
+    return Work(4 * n * d + 32 * (n - 1), 6 * d * (n - 1) + d * (d + 1) * n)
+
+
+def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
+    """Count the neighbours of points within a radius, the radius included and the point itself not.
+
+    Parameters
+    ----------
+    X : array (n, d)
+        Coordinates.
+    radius : float
+        In their unit.
+    sample : int, default 200_000
+        Of more points than these about so many are counted for: those of 50 slabs across the first axis, among their
+        quantiles, with all of their neighbours.
+
+    Returns
+    -------
+    array of int64
+        One number for each point that is counted for; all points in their order where there are not more than `sample`.
+    """
+    if len(X) <= sample:
+        return _neighbours(X, X, radius)
+    among = X[:: max(1, len(X) // 100_000), 0]
+    share, counts = sample / len(X) / _SLABS, []
+    for k in range(_SLABS):
+        middle = (k + 0.5) / _SLABS
+        low, high = np.quantile(among, [max(0.0, middle - share / 2), min(1.0, middle + share / 2)])
+        own = X[(X[:, 0] >= low) & (X[:, 0] < high)]
+        near = X[(X[:, 0] >= low - 1.001 * radius) & (X[:, 0] <= high + 1.001 * radius)]
+        counts.append(_neighbours(own, near, radius))
+    return np.concatenate(counts)
+
+
+def _neighbours(points: NDArray[Any], among: NDArray[Any], radius: float) -> NDArray[np.int64]:
+    from scipy.spatial import cKDTree
+
+    if not len(points):
+        return np.empty(0, np.int64)
+    tree = cKDTree(among.astype(np.float64))
+    counts = tree.query_ball_point(points.astype(np.float64), radius, return_length=True, workers=-1)
+    return np.asarray(counts, np.int64) - 1
+
+
+def mean_of(counts: NDArray[np.int64]) -> float:
+    """Return the mean of counts, 0 where there are none."""
+    return float(counts.mean()) if len(counts) else 0.0
+
+
+# --------------------------------------------------------------------------------------------------------------- floor
+def beside_floor(work: Work, ms: float, ceilings: dict[str, float]) -> dict[str, float]:
+    """Return the work of a run, the time that it would take at the ceilings, and their share of the time it took.
+
+    Parameters
+    ----------
+    work : Work
+        Bytes and operations.
+    ms : float
+        What was measured.
+    ceilings : dict
+        As `measure_ceilings` returns them.
+
+    Returns
+    -------
+    dict
+        ``bytes``, ``operations``, ``floor_ms`` and ``of_roofline``.
+    """
+    seconds = max(
+        work.bytes / ceilings["bytes_per_second"],
+        work.operations / ceilings["operations_per_second"],
+    )
+    return {
+        "bytes": float(work.bytes),
+        "operations": float(work.operations),
+        "floor_ms": seconds * 1e3,
+        "of_roofline": seconds * 1e3 / ms,
+    }

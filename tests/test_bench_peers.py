@@ -1,0 +1,185 @@
+"""Other programs beside this one: what is compared is right, how fast is not asked."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+
+from daskclust import CLUE, EventBuilder, FriendsOfFriends
+from daskclust.bench import PEERS, bench_peers, peers
+from daskclust.bench.clue import points_of
+from daskclust.datasets import timepix
+
+COLUMNS = {"name", "version", "kind", "points", "asked", "threads", "ms", "ours_ms", "ratio", "agrees"}
+
+
+def without(monkeypatch, *names):
+    """Let programs not be there."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in names else find(name))
+
+
+def with_module(monkeypatch, name, **functions):
+    """Let a program be there that has these functions."""
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda asked: True if asked == name else find(asked))
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(**functions))
+
+
+@pytest.mark.parametrize(
+    ("system", "name", "kinds"),
+    [
+        ("events", "scikit-learn DBSCAN", ["gamma", "lead"]),
+        ("dbscan", "scikit-learn DBSCAN", ["cosmo", "ss2d", "ss3d", "uniform2d"]),
+        ("fof", "SciPy cKDTree pairs, connected components", ["cosmo", "ss2d"]),
+        ("hca", "SciPy linkage", ["gaussian", "cytometry"]),
+    ],
+)
+def test_installed_programs_give_the_same_answers(system, name, kinds):
+    before = numba.get_num_threads()
+    timed = bench_peers(system, [600, 300], kinds=kinds, min_samples=5, threads=1, repeats=1)["timed"]
+    assert numba.get_num_threads() == before
+    mine = [run for run in timed if run["name"] == name]
+    assert [(run["kind"], run["points"]) for run in mine] == [(kind, n) for kind in kinds for n in (300, 600)]
+    for run in mine:
+        assert set(run) == COLUMNS
+        assert run["agrees"] is True
+        assert run["asked"] == run["points"]
+        assert run["version"][0].isdigit()
+        assert run["ratio"] == run["ms"] / run["ours_ms"]  # of one pair of runs
+
+
+def test_fastcluster_gives_the_same_heights():
+    pytest.importorskip("fastcluster")
+    timed = bench_peers("hca", [400], kinds=["cytometry"], repeats=1)["timed"]
+    assert [run["agrees"] for run in timed if run["name"].startswith("fastcluster")] == [True]
+
+
+def test_another_answer_is_told(monkeypatch):
+    monkeypatch.setattr(peers, "_scikit_learn", lambda X, *_, **__: np.zeros(len(X), np.int64))
+    (run,) = bench_peers("dbscan", [300], kinds=["cosmo"], repeats=1)["timed"]
+    assert run["agrees"] is False
+    assert peers.markdown({"timed": [run], "missing": []}).splitlines()[-1].endswith("| no |")
+
+
+def test_hierarchies_differ_in_their_heights():
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 3]])
+    other = Z.copy()
+    other[1, 2] = 2.1
+    assert peers._same_heights(Z, Z)
+    assert not peers._same_heights(Z, other)
+
+
+def test_the_median_is_that_of_pairs(monkeypatch):
+    times = iter([1.0, 10.0, 2.0, 4.0, 1.0, 6.0])
+    monkeypatch.setattr(peers, "_seconds", lambda _call: next(times))
+    found = peers._in_turn(peers.Duel(lambda: 1, lambda: 1, lambda a, b: a == b), 3)
+    assert found == {"ms": 6000.0, "ours_ms": 1000.0, "ratio": 6.0, "agrees": True}
+
+
+def test_slow_programs_are_given_fewer_points(monkeypatch):
+    slow = next(peer for peer in PEERS["dbscan"] if peer.module == "sklearn")._replace(most=250)
+    monkeypatch.setitem(peers.PEERS, "dbscan", (slow,))
+    found = bench_peers("dbscan", [200, 300, 400], kinds=["cosmo"], repeats=1)
+    assert [(run["points"], run["asked"]) for run in found["timed"]] == [(200, 200), (250, 400)]
+    text = peers.markdown(found)
+    assert "| 250 (of 400) |" in text
+    assert "Fewer points than asked for" in text
+
+
+def test_what_is_not_installed_is_named(monkeypatch):
+    without(monkeypatch, "fastcluster", "scipy")
+    found = bench_peers("hca", [100], repeats=1)
+    assert found["timed"] == []
+    assert [peer["name"] for peer in found["missing"]] == ["fastcluster linkage_vector", "SciPy linkage"]
+    text = peers.markdown(found)
+    assert text.startswith("Not installed, so not timed: fastcluster linkage_vector (pip install fastcluster);")
+
+
+def test_apriori_clusters_have_no_peer():
+    assert bench_peers("hca", [100], kinds=["apriori"], repeats=1)["timed"] == []
+
+
+# ------------------------------------------------------------------------------------------ programs that are not here
+def test_cluestering(monkeypatch):
+    """As its 2.11 is called: layers are batches, the flat kernel counts each neighbour once."""
+    asked = {}
+
+    class Clusterer:
+        def __init__(self, *parameters):
+            asked["parameters"] = parameters
+
+        def choose_kernel(self, *kernel):
+            asked["kernel"] = kernel
+
+        def read_data(self, columns):
+            self.columns = columns
+
+        def run_clue(self, *, batch_sample_sizes):
+            layer = np.repeat(np.arange(len(batch_sample_sizes)), batch_sample_sizes)
+            x, y, weight = self.columns
+            clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
+            self.cluster_ids = clue.fit(np.stack([x, y], 1), layer=layer, sample_weight=weight).labels_
+
+    with_module(monkeypatch, "CLUEstering", clusterer=Clusterer)
+    (run,) = bench_peers("clue", [20_000], repeats=1)["timed"]
+    assert run["agrees"] is True
+    assert run["version"] == "unknown"
+    assert asked == {"parameters": (3.0, 8.0, 5.0, 5.0), "kernel": ("flat", [1.0])}
+    assert points_of(20_000)[1].tolist() == sorted(points_of(20_000)[1])  # batches are ranges of points
+
+
+def test_rustpix(monkeypatch):
+    """As its 1.4 is called: by a raw file, which must have triggers."""
+    seen = []
+
+    def process(path, *, algorithm, collect, clustering_config, extraction_config):
+        from daskclust.io import open_tpx3, open_tpx3_triggers
+
+        assert (algorithm, collect, clustering_config["temporal_window_ns"]) == ("grid", True, 200.0)
+        seen.append(open_tpx3_triggers(path).sizes["trigger"])
+        clusters = EventBuilder(200.0).fit(open_tpx3(path)).n_clusters_
+        return SimpleNamespace(len=lambda: clusters)
+
+    with_module(monkeypatch, "rustpix", process_tpx3_neutrons=process, ClusteringConfig=dict, ExtractionConfig=dict)
+    timed = bench_peers("events", [3000], kinds=["gamma"], repeats=1)["timed"]
+    assert [run["agrees"] for run in timed if run["name"].startswith("rustpix")] == [True]
+    assert min(seen) >= 1
+
+
+@pytest.mark.parametrize("module", ["hfof", "pyfof"])
+def test_programs_for_halos(monkeypatch, module):
+    """One labels particles that are alone, the other lists members."""
+
+    def fof(X, linking_length):
+        label = FriendsOfFriends(linking_length).fit(X).labels_
+        return np.where(label < 0, label.max() + 1 + np.arange(len(label)), label)
+
+    def friends_of_friends(X, linking_length):
+        label = fof(X, linking_length)
+        return [np.flatnonzero(label == number) for number in np.unique(label)]
+
+    with_module(monkeypatch, module, fof=fof, friends_of_friends=friends_of_friends)
+    timed = bench_peers("fof", [500], kinds=["cosmo"], repeats=1)["timed"]
+    assert [run["agrees"] for run in timed if run["name"] == module] == [True]
+
+
+# --------------------------------------------------------------------------------------------------------------- wrong
+def test_what_is_wrong():
+    with pytest.raises(ValueError, match="systems with peers are clue, events, dbscan, fof, hca, got 'stream'"):
+        bench_peers("stream", [100])
+    with pytest.raises(ValueError, match="kinds of points are gamma, pion0, pion45, lead, got 'cosmo'"):
+        bench_peers("events", [100], kinds=["cosmo"])
+
+
+def test_hits_of_a_maximum_norm_are_those_of_the_rule():
+    """Times at exactly dt_max: in ticks they are whole numbers."""
+    hits = timepix(2000, kind="gamma", rng=0)
+    gaps = np.diff(np.sort(hits["toa"].values)) / peers._TICK
+    assert (gaps == np.round(gaps)).all()
+    assert peers.events.DT_MAX / peers._TICK == 128
