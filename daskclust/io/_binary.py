@@ -41,7 +41,15 @@ def reading(path: str, kind: str) -> Iterator[None]:
     """
     try:
         yield
-    except (MemoryError, PermissionError, FileNotFoundError, ImportError):
+    except MemoryError as error:
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        # Arrow believes the headers of pages, and asks for what they say
+        raise ValueError(
+            f"{path} cannot be read as a {kind} file: a part of it claims more memory than there is ({error}); it is "
+            "damaged, or chunks= may read it"
+        ) from error
+    except (PermissionError, FileNotFoundError, ImportError):
         raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a {kind} file: {error}") from error
