@@ -21,8 +21,6 @@ from daskclust import EventBuilder, machine, workers
 from daskclust.datasets import timepix
 from daskclust.workers import _start
 
-pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
-
 
 def limits(client):
     return {worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()}
@@ -70,7 +68,7 @@ def test_every_name_of_a_system_has_kernels_to_compile():
 # ------------------------------------------------------------------------------------------------- one that is there
 def test_a_scheduler_that_runs():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         workers.start(2, scheduler=cluster.scheduler_address) as client,
     ):
         assert int(da.ones(10, chunks=5).sum().compute(scheduler=client)) == 10
@@ -80,7 +78,7 @@ def test_a_scheduler_that_runs():
 
 def test_a_cluster_object():
     with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         workers.start(scheduler=cluster) as client,
     ):
         assert client.submit(sum, [1, 2]).result() == 3
@@ -95,7 +93,7 @@ def test_no_scheduler(monkeypatch):
 def test_too_few_workers(monkeypatch):
     monkeypatch.setattr(_start, "_PATIENCE", 0.5)
     with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         pytest.raises(ConnectionError, match=r"has 1 workers after 0.5 s, and not 3"),
     ):
         workers.start(3, scheduler=cluster)
@@ -103,7 +101,7 @@ def test_too_few_workers(monkeypatch):
 
 def test_a_scheduler_without_gpus():
     with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
         pytest.raises(machine.NoGPUError, match=r"the worker inproc://\S+ has no GPU: .* missing; .*pip install"),
     ):
         workers.start(scheduler=cluster, cuda=True)

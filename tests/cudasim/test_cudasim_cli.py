@@ -18,7 +18,6 @@ from daskclust.workers import _start
 pytestmark = [
     pytest.mark.cudasim,
     pytest.mark.filterwarnings("ignore:.*overflow encountered in scalar subtract:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:Port .* is already in use"),
 ]
 
 
