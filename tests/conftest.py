@@ -39,8 +39,11 @@ def reference_files(shared_data: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def one_dask_thread():
-    """Run dask in this thread where a test does not choose: quicker for small graphs, and easy to debug."""
-    with dask.config.set(scheduler="synchronous"):
+    """Run dask in this thread where a test does not choose: quicker for small graphs, and easy to debug.
+
+    Chunks stay as small as tests make them.
+    """
+    with dask.config.set({"scheduler": "synchronous", "daskclust.task-seconds": 0}):
         yield
 
 

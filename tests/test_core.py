@@ -481,6 +481,28 @@ def test_split(data, seed, n, d):
         assert held[wanted & (far <= partition.halo)].all()
         assert not held[~wanted | (far > partition.halo * (1 + 1e-9) + 1e-12)].any()
     np.testing.assert_array_equal(owner, np.ones(n))
+    if n and not partition.groups > 1:
+        (reached,) = partition.reached(X.min(axis=0)[None], X.max(axis=0)[None])
+        assert set(np.flatnonzero([len(chunk.ids) for chunk in chunks])) <= set(reached.tolist())
+        for number, part in zip(reached, partition.split({"X": X}, 1000, among=reached), strict=True):
+            np.testing.assert_array_equal(part.ids, chunks[number].ids)
+            assert part.region == partition.region(number)
+
+
+def test_boxes_reach_the_blocks_around_them():
+    cuts = (np.array([1.0, 2.0]), np.array([5.0]))  # blocks 0 to 5, two along y for each of three along x
+    partition = Partition(cuts=cuts, period=(3.0, 0.0), halo=0.25)
+    low = [[1.3, 0], [1.1, 0], [0.1, 6], [1.3, 4.9], [-0.5, 0], [np.nan, 0], [1.3, -np.inf]]
+    high = [[1.7, 4], [1.7, 4], [0.5, 7], [1.7, 4.9], [0.5, 0], [1.5, 0], [1.5, 0]]
+    wanted = [[2], [0, 2], [1, 5], [2, 3], [0, 2, 4], range(6), range(6)]
+    for reached, blocks in zip(partition.reached(np.array(low), np.array(high)), wanted, strict=True):
+        np.testing.assert_array_equal(reached, list(blocks))
+
+
+def test_points_that_would_be_lost_are_told_of():
+    partition = Partition(cuts=(np.array([1.0, 2.0]),), period=(0.0,), halo=0.1)
+    with pytest.raises(ValueError, match=r"begins at 70 lie elsewhere .* persist"):
+        partition.split({"X": np.array([[0.5], [2.5]])}, 70, among=np.array([0, 1]))
 
 
 def test_regions_tile_space():

@@ -15,8 +15,8 @@ from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
-from daskclust.core.lazy import balanced_partition
-from daskclust.core.partition import Chunk, Partition
+from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.partition import Chunk, Division, Partition
 
 
 class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -141,7 +141,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             How a dask array is divided for the work; the result is the same. ``"layers"``: into groups of layers
             (events, where given). ``"space"``: into blocks, with as many points each; one pass over X finds the
             planes between them. ``"chunks"``: as it is chunked, every layer within one chunk. ``"auto"``: layers if
-            there are any, else space.
+            there are any, else space. A task takes about half a second: small chunks are taken together.
 
         Returns
         -------
@@ -169,7 +169,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             columns["rhoc"] = self._thresholds(coordinates, points)
         self._lazy: Lazy | None = None
         if is_dask(coordinates):
-            self._lazy = Lazy(columns, _partition(partition, columns, plan))
+            self._lazy = Lazy(columns, _division(partition, columns, plan))
             self._keep(self._lazy.run(plan, _dtypes(coordinates.dtype)))
         else:
             self._keep(run_in_memory(plan, columns))
@@ -310,19 +310,20 @@ def _narrowed(values: Any) -> Any:
     return values.astype(np.int32) if fits else values.astype(np.int64)
 
 
-def _partition(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Partition | None:
-    """Return the partition for as many chunks as X has."""
+def _division(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Division:
+    """Return how the points are divided for tasks."""
+    X = columns["X"]
+    rows = rows_per_task(X, plan.cost)
     if isinstance(asked, Partition):
-        return _checked(asked, columns, plan)
+        return Division(_checked(asked, columns, plan), rows)
     if asked == "chunks":
-        return None
-    count = columns["X"].numblocks[0]
+        return Division(None, rows)
     if asked == "layers" or (asked == "auto" and "layer" in columns):
         if "layer" not in columns:
             raise ValueError('partition="layers" needs layer=; give it, or use partition="space"')
-        return Partition(groups=count)
+        return Division(Partition(groups=task_count(X, rows)), rows)
     if asked in ("auto", "space"):
-        return balanced_partition(columns["X"], count, plan.period, plan.halo)
+        return blocks_of_space(X, task_count(X, rows), plan.period, plan.halo, rows)
     raise ValueError(f'partition must be "auto", "layers", "space", "chunks" or a Partition, got {asked!r}')
 
 

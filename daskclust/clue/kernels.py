@@ -171,14 +171,20 @@ def scatter(i, places, values, target):
 
 
 @kernel
-def emit(i, order, ids, rho, delta, nearest, dm, kind, root, seeds_up_to, numbers, number_of_exit, results):
-    """Write the results of sorted point i in input order.
+def emit(
+    i, order, ids, owned, own_up_to, rho, delta, nearest, dm, kind, root, seeds_up_to, numbers, number_of_exit, results
+):
+    """Write the results of sorted point i in input order, if the chunk owns it; `own_up_to` counts such points.
 
     Its label is the number of the seed at the root of its tree, -1 below an outlier. Seeds are numbered in input order,
     or as `numbers` says for the first, second, ... seed of this chunk. `ids` are global, or empty.
     """
     labels, density, separation, nearest_higher = results
-    at = order[i]
+    at = np.int64(order[i])
+    if len(owned) > 0:  # empty where all points are the chunk's
+        if not owned[at]:
+            return
+        at = np.int64(own_up_to[at] - 1)
     density[at] = rho[i]
     higher = np.int64(-1)
     apart = like(delta[i], np.inf)

@@ -23,6 +23,7 @@ from daskclust.core.jit import Body
 from daskclust.core.merge import Frontier, Slice, merge_trees
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import group_range, survey
+from daskclust.core.workload import Cost
 
 
 class Measures(NamedTuple):
@@ -78,6 +79,7 @@ class CluePlan:
 
     name = "clue"
     carry = None  # chunks do not follow each other
+    cost = Cost(seconds=150e-9, size=150)
 
     @property
     def dm(self) -> float:
@@ -172,8 +174,9 @@ class CluePlan:
         """
         (chunk, order, rho, delta, nearest), kind, root, is_seed, exits = trees
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
-        labels, nearest_higher = device.empty(n, np.int64), device.empty(n, np.int64)
-        density, separation = device.empty(n, dtype), device.empty(n, dtype)
+        owned, own_up_to, n_own = self._own_places(device, chunk, n)
+        labels, nearest_higher = device.empty(n_own, np.int64), device.empty(n_own, np.int64)
+        density, separation = device.empty(n_own, dtype), device.empty(n_own, dtype)
 
         seeds = device.scratch("seeds", n, np.int32)
         device.running_sum(is_seed, seeds)
@@ -185,24 +188,33 @@ class CluePlan:
         ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
         outputs = (labels, density, separation, nearest_higher)
         device.run(
-            kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), kind, root, seeds, numbers, exit_number,
-            outputs,
+            kernels.emit, n, order, ids, owned, own_up_to, rho, delta, nearest, dtype(self.dm), kind, root, seeds,
+            numbers, exit_number, outputs,
         )  # fmt: skip
         results = {
             "labels": labels,
             "density": density,
             "delta": separation,
             "nearest_higher": nearest_higher,
-            "is_seed": is_seed,
+            "is_seed": is_seed if chunk.owned is None else device.take(is_seed, chunk.owned),
         }
-        if chunk.owned is not None:
-            results = {name: device.take(values, chunk.owned) for name, values in results.items()}
         results = {name: device.give(values) for name, values in results.items()}
         if merged is None:
             results["n_clusters"] = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
         return results
 
     # ------------------------------------------------------------------------------------------------------ its steps
+    def _own_places(self, device: Host | Cuda, chunk: Chunk, n: int) -> tuple[Any, Any, int]:
+        """Return which points are the chunk's, how many of these there are up to each, and in all.
+
+        The first two are empty where all are.
+        """
+        if chunk.owned is None or n == 0:
+            return device.empty(0, np.bool_), device.empty(0, np.int32), n
+        owned, up_to = device.argument(chunk.owned), device.scratch("own", n, np.int32)
+        device.running_sum(owned, up_to)
+        return owned, up_to, int(device.to_host(up_to[n - 1 :])[0])
+
     def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> Cells:
         """Check the points and sort them into cells a little wider than dc.
 

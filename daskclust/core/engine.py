@@ -23,7 +23,7 @@ from daskclust.core.arrays import device_of
 from daskclust.core.contract import Plan, WholePlan
 from daskclust.core.graph import Tasks
 from daskclust.core.inputs import on_device_of
-from daskclust.core.partition import Chunk, Partition
+from daskclust.core.partition import Chunk, Division, Partition
 
 
 def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Lazy:
     columns : dict of dask arrays
         One or more of shape (n,) or (n, d), all with the same chunks, of known size, along the points. The first one's
         class and device are those of the results.
-    partition : Partition or None
+    division : Division, Partition or None
         How the points are divided for the plan; None takes the chunks as they are.
     positions : str
         Column that the partition's planes cut.
@@ -68,26 +68,36 @@ class Lazy:
     """
 
     def __init__(
-        self, columns: dict[str, Any], partition: Partition | None, positions: str = "X", group: str = "layer"
+        self,
+        columns: dict[str, Any],
+        division: Division | Partition | None,
+        positions: str = "X",
+        group: str = "layer",
     ) -> None:
         first = next(iter(columns.values()))
         self._lengths = first.chunks[0]
         self._meta = first._meta
-        self._starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
-        self._moved = partition is not None
+        partition, rows, reached = division if isinstance(division, Division) else Division(division)
+        self._runs = runs_of(self._lengths, rows)
+        starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
+        self._starts = starts[[0, *(end for _, end in self._runs)]]
+        self._among: list[list[int]] | None = None
         self._measures: list[Any] | None = None
-        names, blocks = list(columns), [_blocks(array) for array in columns.values()]
-        tasks = Tasks([column[0] for column in blocks], columns, partition)
-        pieces = [[block.key for block in piece] for piece in zip(*blocks, strict=True)]
-        firsts = [int(start) for start in self._starts[:-1]]
-        given = list(zip(pieces, firsts, strict=True))
+        blocks = [_blocks(array) for array in columns.values()]
+        tasks = Tasks([column[0] for column in blocks], columns, partition, rows)
+        pieces = [[[block.key for block in column[a:b]] for column in blocks] for a, b in self._runs]
+        given = list(zip(pieces, map(int, self._starts[:-1]), strict=True))
+        names = list(columns)
         if partition is None:
             self._chunks = tasks.delayed([tasks.add("chunk", _as_chunk, names, *pair) for pair in given])
             return
-        count = range(len(partition))
-        splits = [tasks.add("split", _split, partition, names, *pair, positions, group) for pair in given]
-        parts = [[tasks.add("part", operator.getitem, split, k) for split in splits] for k in count]
-        self._chunks = tasks.delayed([tasks.add("chunk", _join, parts[k]) for k in count])
+        self._among = _among(self._runs, reached, len(partition))
+        parts: list[list[Any]] = [[] for _ in range(len(partition))]
+        for pair, among in zip(given, self._among, strict=True):
+            split = tasks.add("split", _split, partition, names, *pair, positions, group, among)
+            for k, number in enumerate(among):
+                parts[number].append(tasks.add("part", operator.getitem, split, k))
+        self._chunks = tasks.delayed([tasks.add("chunk", _join, part) for part in parts])
 
     def measures(self, plan: WholePlan) -> list[Any]:
         """Return what `measure` gives for each chunk.
@@ -141,11 +151,11 @@ class Lazy:
         slices = [tasks.add(f"{plan.name}-slice", operator.getitem, merged, k) for k in range(len(locals_))]
         pairs = zip(locals_, slices, strict=True)
         parts = [tasks.add(f"{plan.name}-finish", _finish, plan, local, mine) for local, mine in pairs]
-        if self._moved:
-            parts = self._in_order(tasks, parts, plan.name)
+        if self._among is not None:
+            parts = self._in_order(tasks, parts, plan.name, self._among)
         arrays = {}
         # dask leaves empty blocks out when it joins arrays, but not when it maps over them
-        boxes = tasks.delayed([tasks.add(f"{plan.name}-result", _boxed, part) for part in parts])
+        boxes = tasks.delayed([tasks.add(f"{plan.name}-result", _boxed, *part) for part in self._one_by_one(parts)])
         boxed = da.concatenate([da.from_delayed(box, (1,), dtype=object) for box in boxes])
         for name, dtype in dtypes.items():
             meta = self._meta.ravel()[:0].astype(dtype)
@@ -189,38 +199,95 @@ class Lazy:
             carried.append(tasks.add(f"{plan.name}-carry", plan.carry, measure, carried[-1]))
         return list(zip(measures, carried, strict=True))
 
-    def _in_order(self, tasks: Tasks, parts: list[Any], name: str) -> list[Any]:
-        """Return the results for each input chunk, put together from those of all chunks of the partition."""
-        cuts = [tasks.add(f"{name}-cut", _cut, part, self._starts) for part in parts]
-        gathered = []
-        for i, start in enumerate(self._starts[:-1]):
-            pieces = [tasks.add(f"{name}-piece", operator.getitem, cut, i) for cut in cuts]
-            gathered.append(tasks.add(f"{name}-gather", _gather, pieces, int(start)))
-        return gathered
+    def _in_order(self, tasks: Tasks, parts: list[Any], name: str, among: list[list[int]]) -> list[Any]:
+        """Return the results for each run of the input's chunks, put together from those of the partition's chunks."""
+        pieces: list[list[Any]] = [[] for _ in self._runs]
+        for number, part in enumerate(parts):
+            runs = [run for run, reached in enumerate(among) if number in reached]
+            cut = tasks.add(f"{name}-cut", _cut, part, [(self._starts[run], self._starts[run + 1]) for run in runs])
+            for k, run in enumerate(runs):
+                pieces[run].append(tasks.add(f"{name}-piece", operator.getitem, cut, k))
+        sizes = np.diff(self._starts)
+        given = zip(pieces, self._starts, sizes, strict=False)
+        return [tasks.add(f"{name}-gather", _gather, piece, int(start), int(size)) for piece, start, size in given]
+
+    def _one_by_one(self, parts: list[Any]) -> list[tuple[Any, ...]]:
+        """Return for each chunk of the input the results for its run, and where in these it is."""
+        places: list[tuple[Any, ...]] = []
+        for part, (a, b) in zip(parts, self._runs, strict=True):
+            ends = [0, *itertools.accumulate(self._lengths[a:b])]
+            places += [(part,)] if b == a + 1 else [(part, *pair) for pair in itertools.pairwise(ends)]
+        return places
+
+
+def runs_of(lengths: Sequence[int], rows: int) -> list[tuple[int, int]]:
+    """Return runs of consecutive chunks, first and behind the last, with up to `rows` points where there are several.
+
+    Parameters
+    ----------
+    lengths : sequence of int
+        Points of each chunk.
+    rows : int
+        The most that chunks are put together for.
+
+    Returns
+    -------
+    list of (int, int)
+        Runs, of one chunk at least.
+    """
+    runs, begin, total = [], 0, 0
+    for chunk, length in enumerate(lengths):
+        if chunk > begin and total + length > rows:
+            runs.append((begin, chunk))
+            begin, total = chunk, 0
+        total += length
+    return [*runs, (begin, len(lengths))]
+
+
+def _among(runs: list[tuple[int, int]], reached: list[Any] | None, count: int) -> list[list[int]]:
+    """Return for each run of chunks the chunks of the partition that it has points for; none of these is left out."""
+    if reached is None:
+        return [list(range(count)) for _ in runs]
+    among = [set(np.concatenate(reached[a:b]).tolist()) for a, b in runs]
+    among[0] |= set(range(count)).difference(*among)
+    return [sorted(numbers) for numbers in among]
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
-def _as_chunk(names: list[str], columns: list[Any], first: int) -> Chunk:
-    return Chunk(_named(names, columns), first + device_of(columns[0]).count_up(len(columns[0])), as_given=True)
+def _as_chunk(names: list[str], columns: list[list[Any]], first: int) -> Chunk:
+    named = _named(names, columns)
+    X = named[names[0]]
+    return Chunk(named, first + device_of(X).count_up(len(X)), as_given=True)
 
 
-def _named(names: list[str], columns: list[Any]) -> dict[str, Any]:
-    """Return the columns by name, all on the device of the first."""
-    return {name: on_device_of(columns[0], values) for name, values in zip(names, columns, strict=True)}
+def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
+    """Return the columns by name, each of one or more blocks, all on the device of the first."""
+    like = columns[0][0]
+    return {name: _joined([on_device_of(like, x) for x in blocks]) for name, blocks in zip(names, columns, strict=True)}
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _split(
-    partition: Partition, names: list[str], columns: list[Any], first: int, positions: str, group: str
+    partition: Partition,
+    names: list[str],
+    columns: list[list[Any]],
+    first: int,
+    positions: str,
+    group: str,
+    among: list[int],
 ) -> list[Chunk]:
     named = _named(names, columns)
-    return partition.split(named, first, positions, named.get(group))
+    return partition.split(named, first, positions, named.get(group), np.array(among))
 
 
 def _join(parts: Sequence[Chunk]) -> Chunk:
     """Put the parts of a chunk together; they come in the order of the data set."""
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    owned = None if parts[0].owned is None else np.concatenate([part.owned for part in parts])
-    return Chunk(columns, np.concatenate([part.ids for part in parts]), owned, parts[0].region)
+    columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
+    owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
+    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
 
 
 def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
@@ -228,10 +295,10 @@ def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[
     return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
 
 
-def _boxed(results: dict[str, Any]) -> Any:
+def _boxed(results: dict[str, Any], begin: int = 0, end: int | None = None) -> Any:
     """Return an array of one element, the results for a chunk."""
     box = np.empty(1, object)
-    box[0] = results
+    box[0] = results if end is None else {name: values[begin:end] for name, values in results.items()}
     return box
 
 
@@ -243,19 +310,21 @@ def _n_clusters(merged: Any) -> np.int64:
     return np.int64(merged.n_clusters)
 
 
-def _cut(results: dict[str, Any], starts: Any) -> list[dict[str, Any]]:
-    """Cut results at the borders of the input's chunks."""
+def _cut(results: dict[str, Any], runs: list[tuple[int, int]]) -> list[dict[str, Any]]:
+    """Cut results at the borders of runs of the input's chunks."""
     device = device_of(results["ids"])
-    ends = device.to_host(np.searchsorted(results["ids"], device.give(device.from_host(starts))))
-    return [{name: values[a:b] for name, values in results.items()} for a, b in itertools.pairwise(ends)]
+    ends = device.to_host(np.searchsorted(results["ids"], device.give(device.from_host(np.ravel(runs)))))
+    return [{name: values[a:b] for name, values in results.items()} for a, b in ends.reshape(-1, 2)]
 
 
-def _gather(pieces: Sequence[dict[str, Any]], start: int) -> dict[str, Any]:
-    """Put the results for one chunk of the input in order; every point is in exactly one piece."""
-    place = np.concatenate([piece["ids"] for piece in pieces]) - start
+def _gather(pieces: Sequence[dict[str, Any]], start: int, size: int) -> dict[str, Any]:
+    """Put the results for a run of the input's chunks in order; every point is in exactly one piece."""
+    place = _joined([piece["ids"] for piece in pieces]) - start
+    if len(place) != size:
+        raise RuntimeError(f"{len(place)} results for the {size} points from {start} on: please report this")
     results = {}
     for name in pieces[0].keys() - {"ids"}:
-        values = np.concatenate([piece[name] for piece in pieces])
+        values = _joined([piece[name] for piece in pieces])
         results[name] = np.empty_like(values)
         results[name][place] = values
     return results

@@ -8,32 +8,77 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import device_of
+from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.inputs import on_device_of
-from daskclust.core.partition import Partition, balanced_cuts
+from daskclust.core.partition import Division, Partition, balanced_cuts
+from daskclust.core.survey import survey
+from daskclust.core.workload import SECONDS, Cost, points_per_task
 
 
-def balanced_partition(X: Any, count: int, period: tuple[float, ...], halo: float) -> Partition | None:
-    """Return blocks of space for a dask array (n, d), about `count` with as many points each.
+def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, rows: int = 0) -> Division:
+    """Return a division of a dask array (n, d) into about `count` blocks of space with as many points each.
 
-    This computes: one pass over X takes a sample of each of its chunks.
+    This computes, unless `count` is 1: one pass over X takes a sample and the extent of each of its chunks.
+
+    Parameters
+    ----------
+    X : dask array, shape (n, d)
+        Points.
+    count : int
+        Number of blocks.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+    halo : float
+        How far around its block a chunk reaches.
+    rows : int, default 0
+        Up to how many points of consecutive chunks of X are taken together.
+
+    Returns
+    -------
+    Division
+        Without a partition for one block.
     """
-    import dask.array as da
-
     if count == 1:
-        return None
-    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
-    # cluster that still knows of the one warns of two tasks of one name
-    chunks = ((np.nan,) * X.numblocks[0], X.chunks[1])
-    meta = np.empty((0, X.shape[1]), X.dtype)
-    sample = da.map_blocks(_sample, X, chunks=chunks, dtype=X.dtype, meta=meta, token="daskclust-sample").compute()
+        return Division(None, X.shape[0])
+    sample, low, high = _sampled(X)
     blocks = [1] * min(X.shape[1], 3)
     extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
     while math.prod(blocks) < count:
         widest = int(np.argmax([length / parts for length, parts in zip(extent, blocks, strict=True)]))
         blocks[widest] += 1
     cuts = balanced_cuts(sample[np.isfinite(sample).all(axis=1)], tuple(blocks), period)
-    return Partition(cuts=cuts, period=period, halo=halo)
+    partition = Partition(cuts=cuts, period=period, halo=halo)
+    return Division(partition, rows, partition.reached(low, high))
+
+
+def task_count(X: Any, rows: int) -> int:
+    """Return into how many chunks of about `rows` points to divide a dask array (n, ...); 0: as many as it has."""
+    return max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+
+
+def rows_per_task(X: Any, cost: Cost) -> int:
+    """Return how many points of a dask array (n, ...) a task is given; 0: as many as chunks have.
+
+    That is so for CUDA arrays, and where dask's configuration has 0 seconds for ``daskclust.task-seconds``.
+    """
+    import dask
+
+    seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
+    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, seconds)
+
+
+def _sampled(X: Any) -> tuple[Any, Any, Any]:
+    """Return points of all chunks, and lowest and highest coordinates (chunks, d), NaN for chunks with such points."""
+    import dask.array as da
+
+    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
+    # cluster that still knows of the one warns of two tasks of one name
+    meta = np.empty((0,), object)
+    boxes = da.map_blocks(
+        _look, X, chunks=((1,) * X.numblocks[0],), drop_axis=1, dtype=object, meta=meta, token="daskclust-sample"
+    ).compute()
+    samples, low, high = zip(*boxes, strict=True)
+    return np.concatenate(samples), np.stack(low), np.stack(high)
 
 
 def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any) -> Any:
@@ -89,11 +134,17 @@ def count_values(column: Any) -> tuple[Any, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
-def _sample(block: Any) -> Any:
-    """Return up to 8192 points, evenly spaced, on the host."""
-    points = block[:: max(1, len(block) // 8192)]
-    device = device_of(points)
-    return np.asarray(device.to_host(device.argument(points)))
+def _look(block: Any) -> Any:
+    """Return, in an array of one element, up to 8192 points, evenly spaced, on the host, and the extent of all."""
+    device = device_of(block)
+    points = device.to_host(device.argument(block[:: max(1, len(block) // 8192)]))
+    ends = np.full((2, block.shape[1]), np.nan)
+    if len(block):
+        low, high, bad = survey(device, device.argument(block))
+        ends = np.stack([low, high]) if bad == len(block) else ends
+    found = np.empty(1, object)
+    found[0] = points, *ends
+    return found
 
 
 def _like_block(values: Any, like: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host, device_of
+from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.cells import wrap_positions
 from daskclust.core.homes import MARGIN, Level, find_home
 
@@ -145,7 +145,40 @@ class Partition:
             block = row
         return tuple(reversed(extents))
 
-    def split(self, columns: dict[str, Any], first_id: int, positions: str = "X", group: Any = None) -> list[Chunk]:
+    def reached(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+        """Return the chunks that points within a box may go to, for each of some boxes.
+
+        Parameters
+        ----------
+        low, high : numpy.ndarray of float64, shape (m, d)
+            Lowest and highest coordinates in each box; NaN or infinity where they are not known.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Numbers of chunks for each box, ascending.
+        """
+        low, high = np.array(low, float), np.array(high, float)
+        unknown = ~(np.isfinite(low) & np.isfinite(high)).all(axis=1)
+        low[unknown], high[unknown] = -np.inf, np.inf
+        rows, block = np.arange(len(low)), np.zeros(len(low), np.int64)
+        for axis, level in enumerate(self._levels):
+            a, b, period = low[:, axis], high[:, axis], self.period[axis]
+            if period:  # where points are moved by periods, nothing is said of where they come to be
+                moved = ~((a >= 0) & (b < period))
+                a, b = np.where(moved, 0, a), np.where(moved, period, b)
+            rows, block = self._spread(HOST, axis, level, a[rows], b[rows], rows, block)
+        groups = np.arange(self.groups)[:, None] * self.n_blocks
+        return [np.unique(block[rows == row] + groups) for row in range(len(low))]
+
+    def split(
+        self,
+        columns: dict[str, Any],
+        first_id: int,
+        positions: str = "X",
+        group: Any = None,
+        among: NDArray[np.int64] | None = None,
+    ) -> list[Chunk]:
         """Return the part of every chunk in the given points.
 
         Parameters
@@ -158,11 +191,19 @@ class Partition:
             Name of the column, of shape (n, d) or (n,), that the planes cut.
         group : array of int, shape (n,), optional
             Group of each point, where the partition goes by groups.
+        among : numpy.ndarray of int64, optional
+            Numbers of the only chunks that the points go to. Default: all.
 
         Returns
         -------
         list of Chunk
-            One for each chunk of the partition, with the points that it owns and those of its halo.
+            One for each chunk of the partition, or of those in `among`, with the points that it owns and those of its
+            halo.
+
+        Raises
+        ------
+        ValueError
+            For points that go to other chunks.
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
@@ -174,7 +215,10 @@ class Partition:
         chunks = []
         by_block, ends = _sorted_by(device, block, len(self))
         copies, copy_ends = _sorted_by(device, copy_block, len(self))
-        for number in range(len(self)):
+        numbers = np.arange(len(self)) if among is None else among
+        if among is not None:
+            _check_among(among, ends, first_id)
+        for number in map(int, numbers):
             own = by_block[ends[number] : ends[number + 1]]
             halo = copied[copies[copy_ends[number] : copy_ends[number + 1]]]
             order = np.argsort(np.concatenate([own, halo]), kind="stable")
@@ -196,17 +240,17 @@ class Partition:
         positions = wrap_positions(np.where(np.isfinite(at), at, 0), period)
         rows, block = device.count_up(len(near)), 0 * near
         for axis, level in enumerate(levels):
-            rows, block = self._spread(device, axis, Level(*map(device.give, level)), positions, rows, block)
+            x = positions[rows, axis].astype(np.float64)
+            rows, block = self._spread(device, axis, Level(*map(device.give, level)), x, x, rows, block)
         is_copy = block != home[near[rows]]
         return home, near[rows[is_copy]], block[is_copy]
 
     def _spread(
-        self, device: Host | Cuda, axis: int, level: Level, positions: Any, rows: Any, block: Any
+        self, device: Host | Cuda, axis: int, level: Level, low: Any, high: Any, rows: Any, block: Any
     ) -> tuple[Any, Any]:
-        """Give each (point, block) pair one for every block along `axis` that holds the point or has it in its halo."""
-        x = positions[rows, axis].astype(np.float64)
-        reach = self.halo + MARGIN * np.abs(x)
-        low, high = (_block_at(level, self.period[axis], place, block) for place in (x - reach, x + reach))
+        """Give each (row, block) pair one for every block along `axis` that is within the halo of `low` to `high`."""
+        low = _block_at(level, self.period[axis], low - self.halo - MARGIN * np.abs(low), block)
+        high = _block_at(level, self.period[axis], high + self.halo + MARGIN * np.abs(high), block)
         # around a short period a block may be met twice
         times = np.minimum(high - low + 1, level.counts[block])
         end = np.cumsum(times)
@@ -226,6 +270,16 @@ def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
     return at
 
 
+def _check_among(among: NDArray[np.int64], ends: NDArray[np.int64], first_id: int) -> None:
+    """Refuse points that go elsewhere: they would be lost."""
+    others = np.setdiff1d(np.flatnonzero(np.diff(ends)), among)
+    if len(others):
+        raise ValueError(
+            f"points of the chunk that begins at {first_id} lie elsewhere than when its extent was taken; its source "
+            "gives other values each time: persist() the data first"
+        )
+
+
 def _all_in_one(device: Host | Cuda, n: int) -> tuple[Any, Any, Any]:
     nothing = device.count_up(0)
     return 0 * device.count_up(n), nothing, nothing
@@ -236,6 +290,24 @@ def _sorted_by(device: Host | Cuda, block: Any, count: int) -> tuple[Any, NDArra
     small = block.astype(np.uint16 if count < 1 << 16 else np.int64)  # NumPy sorts short numbers by counting
     ends = np.cumsum(device.to_host(np.bincount(block, minlength=count)))
     return np.argsort(small, kind="stable"), np.concatenate([[0], ends])
+
+
+class Division(NamedTuple):
+    """How a data set is divided for a plan.
+
+    Attributes
+    ----------
+    partition : Partition or None
+        Which point goes to which chunk; None takes the data set's chunks as they are.
+    rows : int
+        Up to how many points of consecutive chunks of the data set are taken together; 0: each chunk is on its own.
+    reached : list of numpy.ndarray of int64, or None
+        For each chunk of the data set, the chunks of the partition that its points may go to; None: all.
+    """
+
+    partition: Partition | None
+    rows: int = 0
+    reached: list[NDArray[np.int64]] | None = None
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:

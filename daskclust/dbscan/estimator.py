@@ -13,8 +13,8 @@ from daskclust.core.arrays import is_dask
 from daskclust.core.checks import check_points, check_positive, check_whole
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, split_points
-from daskclust.core.lazy import balanced_partition
-from daskclust.core.partition import Partition
+from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.partition import Division, Partition
 from daskclust.dbscan.plan import FINEST, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None
@@ -29,7 +29,7 @@ class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             columns["weight"] = beside(X, "sample_weight", sample_weight, np.float64)
         if is_dask(X):
-            results = Lazy(columns, _partition(partition, X, plan)).run(plan, _RESULTS)
+            results = Lazy(columns, _division(partition, X, plan)).run(plan, _RESULTS)
         else:
             results = run_in_memory(plan, columns)
         self._X = X
@@ -160,9 +160,9 @@ class DBSCAN(_DensityClusters):
             Weights, whose sum within `eps` is compared with `min_samples`. They are added with 106 bits and rounded
             once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into as many
-            blocks as it has chunks, with as many points each; one pass over X takes a sample to find the planes between
-            them. ``"chunks"``: as it is, which must be one chunk.
+            How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into
+            blocks with as many points each, enough for a task of about half a second; one pass over X finds the planes
+            between them. ``"chunks"``: as it is, which must be one chunk.
 
         Returns
         -------
@@ -305,21 +305,21 @@ def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ..
     return periods
 
 
-def _partition(asked: str | Partition, X: Any, plan: DbscanPlan) -> Partition | None:
-    """Return the partition for as many chunks as X has."""
-    count = X.numblocks[0]
+def _division(asked: str | Partition, X: Any, plan: DbscanPlan) -> Division:
+    """Return how X is divided for tasks."""
+    count, rows = X.numblocks[0], rows_per_task(X, plan.cost)
     if isinstance(asked, Partition):
         if asked.groups > 1:
             raise ValueError(f"the partition has {asked.groups} groups of layers; X has one group")
         why = f"{'one' if plan.links_alone else 'two'} times the distance of neighbours"
-        return asked.for_points(plan.period, plan.reach, why, plan.halo)
+        return Division(asked.for_points(plan.period, plan.reach, why, plan.halo), rows)
     if asked == "chunks":
         if count > 1:
             raise ValueError(
                 f'partition="chunks" needs one chunk, X has {count}, which share neighbours; use "space", or '
                 "X.rechunk((-1, -1))"
             )
-        return None
+        return Division(None)
     if asked in ("auto", "space"):
-        return balanced_partition(X, count, plan.period, plan.halo)
+        return blocks_of_space(X, task_count(X, rows), plan.period, plan.halo, rows)
     raise ValueError(f'partition must be "auto", "space", "chunks" or a Partition, got {asked!r}')

@@ -11,8 +11,8 @@ from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
-from daskclust.core.lazy import balanced_partition, map_points
-from daskclust.core.partition import Partition
+from daskclust.core.lazy import blocks_of_space, map_points, rows_per_task, task_count
+from daskclust.core.partition import Division, Partition
 from daskclust.events.plan import RULES, EventPlan
 
 
@@ -95,8 +95,9 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             ``chip``, unless its layout is a quad.
         partition : {"auto", "chunks", "windows"} or Partition, default "auto"
             How dask arrays are divided for the work; the result is the same. ``"chunks"``, and ``"auto"``: as they are
-            chunked; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into as many
-            windows of time, with as many hits each; one pass over ``toa`` finds them.
+            chunked; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into
+            windows of time, with as many hits each; one pass over ``toa`` finds them. A task takes about half a second:
+            small chunks are taken together.
 
         Returns
         -------
@@ -113,7 +114,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         plan = self._plan()
         columns = checked_columns(X, chip)
         if is_dask(columns["toa"]):
-            results = Lazy(columns, _partition(partition, columns), "toa").run(plan, {"labels": np.int64})
+            results = Lazy(columns, _division(partition, columns, plan), "toa").run(plan, {"labels": np.int64})
         else:
             results = run_in_memory(plan, columns)
         self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
@@ -190,13 +191,15 @@ def _numbers(name: str, values: Any, toa: Any) -> Any:
     return values  # looked at when they are computed
 
 
-def _partition(asked: str | Partition, columns: dict[str, Any]) -> Partition | None:
+def _division(asked: str | Partition, columns: dict[str, Any], plan: EventPlan) -> Division:
+    toa = columns["toa"]
+    rows = rows_per_task(toa, plan.cost)
     if isinstance(asked, Partition):
         if asked.groups != 1 or len(asked.cuts) != 1 or any(asked.period):
             raise ValueError(f"hits are divided by cuts across one axis, toa, without a period; got {asked}")
-        return asked
+        return Division(asked, rows)
     if asked in ("auto", "chunks"):
-        return None
+        return Division(None, rows)
     if asked == "windows":
-        return balanced_partition(columns["toa"][:, None], columns["toa"].numblocks[0], (0.0,), 0.0)
+        return blocks_of_space(toa[:, None], task_count(toa, rows), (0.0,), 0.0, rows)
     raise ValueError(f'partition must be "auto", "chunks", "windows" or a Partition, got {asked!r}')

@@ -16,10 +16,10 @@ from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
 from daskclust.core.engine import Lazy, gather_in_memory
 from daskclust.core.inputs import chunked_as, on_device_of, plain, split_points
-from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, whole
-from daskclust.core.partition import Partition
+from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
+from daskclust.core.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
-from daskclust.hca.plan import LAST, RULES, HcaPlan, pack_groups, rule_of
+from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
 
 RuleName = Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 
@@ -146,9 +146,9 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             asks scikit-learn's MiniBatchKMeans for so many, ``"kmeans"`` for the square root of n. By default the
             column or variable ``apriori`` if X has one.
         partition : {"auto", "chunks"}, default "auto"
-            How a dask array is divided for the work; the result is the same. ``"auto"``: into as many packs of apriori
-            clusters as it has chunks, one pass over `apriori` counts their sizes. ``"chunks"``: as it is; all points of
-            an apriori cluster must be in one chunk.
+            How a dask array is divided for the work; the result is the same. ``"auto"``: into packs of apriori
+            clusters, of about half a second's work each; one pass over `apriori` counts their sizes. ``"chunks"``: as
+            it is; all points of an apriori cluster must be in one chunk.
 
         Returns
         -------
@@ -332,15 +332,17 @@ def _lazy(columns: dict[str, Any], partition: str) -> Lazy:
     """Return the data set divided so that apriori clusters are whole."""
     if partition not in ("auto", "chunks"):
         raise ValueError(f'partition must be "auto" or "chunks", got {partition!r}')
-    packs = columns["X"].numblocks[0]
-    if partition == "chunks" or packs == 1 or "apriori" not in columns:
+    X = columns["X"]
+    if partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
         return Lazy(columns, None)
     coarsest = columns["apriori"][:, -1]
     labels, sizes = count_values(coarsest)
     known = labels != LAST
+    rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]))
+    packs = task_count(X, rows)
     pack = pack_groups(labels[known], sizes[known], packs)
     columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return Lazy(columns, Partition(groups=packs), group="pack")
+    return Lazy(columns, Division(Partition(groups=packs), rows), group="pack")
 
 
 def _pack_of(label: Any, labels: Any, pack: Any) -> Any:

@@ -1,0 +1,76 @@
+"""How much a task is given: work of about half a second, within the memory of its worker.
+
+Much smaller tasks cost more than they do, on the scheduler and where their parts are put together; much larger ones
+leave workers idle and fill their memory.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from typing import NamedTuple
+
+SECONDS = 0.5  # of a task
+_LEAST = 0.1  # seconds of a task, where there would be few of them otherwise
+_EACH = 4  # tasks for each thread, where they are not too short
+_SHARE = 4  # of a worker's memory that a task may take: one part in so many
+
+
+class Cost(NamedTuple):
+    """What a point costs a task, measured on one thread of a CPU.
+
+    Attributes
+    ----------
+    seconds : float
+        Time, s.
+    size : float
+        Memory at the peak, its columns included, bytes.
+    """
+
+    seconds: float
+    size: float
+
+
+def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
+    """Return how many of `n` points to give to a task.
+
+    Parameters
+    ----------
+    n : int
+        Points of the data set.
+    cost : Cost
+        What a point costs.
+    seconds : float, default 0.5
+        How long a task should take, where there are several for each thread.
+
+    Returns
+    -------
+    int
+        Points, 1 or more.
+    """
+    threads, memory = _workers()
+    wanted = seconds / cost.seconds
+    wanted = max(min(wanted, n / (_EACH * threads)), min(_LEAST, seconds) / cost.seconds)
+    return max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
+
+
+def _workers() -> tuple[int, float]:
+    """Return the threads of all workers, and the memory (bytes) that one of them has for a thread."""
+    workers = _of_client()
+    if workers:
+        sizes = [worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
+        return sum(worker["nthreads"] for worker in workers), min(sizes, default=math.inf)
+    threads = len(os.sched_getaffinity(0))
+    return threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads
+
+
+def _of_client() -> list[dict[str, int]]:
+    """Return what the scheduler knows of its workers; nothing without a client."""
+    distributed = sys.modules.get("distributed")  # without it there is no client
+    if distributed is None:
+        return []
+    try:
+        return list(distributed.default_client().scheduler_info(n_workers=-1)["workers"].values())
+    except ValueError:
+        return []

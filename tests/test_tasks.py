@@ -1,0 +1,145 @@
+"""Tasks are neither small nor many, whatever the chunks: runs of chunks, blocks of a size, parts that hold points."""
+
+from __future__ import annotations
+
+import math
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust.core import workload
+from daskclust.core.engine import runs_of
+from daskclust.core.workload import Cost, points_per_task
+from daskclust.datasets import timepix
+
+N = 4000
+RNG = np.random.default_rng(5)
+X = np.sort(RNG.uniform(0, 40, (N, 2)), axis=0)[:, ::-1]  # along a diagonal
+MIXED = RNG.permutation(X)
+LAYER = RNG.integers(0, 6, N)
+HITS = timepix(N, rng=1)
+COLUMNS = {name: HITS[name].values for name in ("x", "y", "toa")}
+
+
+class Steps(Callback):
+    """Counts the tasks that dask runs, fused ones by each of their names."""
+
+    def __init__(self):
+        super().__init__(pretask=self.count)
+        self.text = ""
+
+    def count(self, key, dsk, state):
+        self.text += f" {key[0] if isinstance(key, tuple) else key}"
+
+    def __getitem__(self, step):
+        return self.text.count(f"daskclust-{step}")
+
+
+def clue(X, give):
+    return CLUE(0.5, 3.0).fit(give(X)).labels_
+
+
+def clue_of_layers(X, give):
+    return CLUE(0.5, 3.0).fit(give(X), layer=give(LAYER[: len(X)])).labels_
+
+
+def events(X, give):
+    return EventBuilder(200.0).fit({name: give(column) for name, column in COLUMNS.items()}).labels_
+
+
+def dbscan(X, give):
+    return DBSCAN(0.5).fit(give(X)).labels_
+
+
+def friends(X, give):
+    return FriendsOfFriends(0.4).fit(give(X)).labels_
+
+
+def hierarchy(X, give):
+    return MahalanobisHCA().fit(give(X[:1000]), apriori=give(np.arange(1000) % 23)).point_heights_
+
+
+def in_chunks(rows):
+    def give(array):
+        return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+    return give
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2e-4, 3e-5, 0])
+@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
+@pytest.mark.parametrize("points", [X, MIXED], ids=["in order", "mixed"])
+def test_answers_are_the_same(system, seconds, points):
+    wanted = system(points, np.asarray)
+    with dask.config.set({"daskclust.task-seconds": seconds}):
+        lazy = system(points, in_chunks(130))
+    assert set(lazy.chunks[0][:-1]) == {130}
+    np.testing.assert_array_equal(lazy.compute(), wanted)
+
+
+@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
+def test_little_work_is_one_task(system):
+    with dask.config.set({"daskclust.task-seconds": 0.5}), Steps() as steps:
+        system(X, in_chunks(100)).compute()
+    assert steps["chunk-"] == 1
+
+
+def test_parts_are_made_where_points_are():
+    counts = []
+    for points in (X, MIXED):
+        with Steps() as steps:  # 40 chunks, 40 blocks
+            friends(points, in_chunks(100)).compute()
+        counts.append((steps["part-"], steps["fof-piece-"]))
+    (few, few_back), (all_of_them, all_back) = counts
+    assert few == few_back < 200
+    assert all_of_them == all_back > 1500
+
+
+def test_a_source_that_changes_is_told_of():
+    calls = iter(range(1000))
+
+    def block(_, block_info=None):
+        return X[:100] + 10.0 * next(calls)
+
+    lazy = da.map_blocks(block, da.zeros((400, 2), chunks=(100, 2)), dtype=float, meta=np.empty((0, 2)))
+    with pytest.raises(ValueError, match="gives other values each time"):
+        FriendsOfFriends(0.1).fit(lazy).labels_.compute()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "rows", "wanted"),
+    [
+        ([5, 5, 5, 5], 10, [(0, 2), (2, 4)]),
+        ([5, 5, 5], 4, [(0, 1), (1, 2), (2, 3)]),
+        ([1, 20, 1, 1], 5, [(0, 1), (1, 2), (2, 4)]),
+        ([0, 0, 3], 0, [(0, 2), (2, 3)]),
+        ([7], 0, [(0, 1)]),
+    ],
+)
+def test_runs(lengths, rows, wanted):
+    assert runs_of(lengths, rows) == wanted
+
+
+@pytest.mark.parametrize(
+    ("n", "workers", "memory", "seconds"),
+    [
+        (10**9, 2, math.inf, 0.5),  # as long as is wished
+        (10**8, 8, math.inf, 0.3125),  # four for each thread
+        (10**6, 8, math.inf, 0.1),  # but not too short
+        (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
+    ],
+)
+def test_points_of_a_task(monkeypatch, n, workers, memory, seconds):
+    monkeypatch.setattr(workload, "_workers", lambda: (workers, memory))
+    assert points_per_task(n, Cost(100e-9, 100)) == pytest.approx(seconds / 100e-9)
+
+
+def test_workers_of_a_client_are_asked():
+    from daskclust.workers import start
+
+    with start(3, processes=False, memory_limit="300MB"):
+        assert points_per_task(10**9, Cost(1e-9, 100)) == pytest.approx(100e6 / 4 / 100)
