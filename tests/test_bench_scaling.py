@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from daskclust.bench import Parameters, bench_scaling, compare, fit, predict, scaling_markdown
+from daskclust.bench import Parameters, bench_scaling, best_block, compare, fit, predict, scaling_markdown
 from daskclust.bench import __main__ as command
 from daskclust.bench._scaling_data import GROUP, fitted, geometry_of
 from daskclust.bench._tasks import role_of, step_of
@@ -202,6 +202,14 @@ def test_fewer_pairs_take_walls_away():
     assert everywhere.wall == "scheduler"
     assert near.wall == "workers"
     assert staged.traffic["chunks"] == pytest.approx(2 * everywhere.traffic["chunks"])
+
+
+def test_the_best_chunks_are_neither_small_nor_large():
+    block = best_block(KNOWN, 1e9, 10, merge="tree")
+    least = predict(KNOWN, 1e9, 10, block, merge="tree").seconds
+    assert all(predict(KNOWN, 1e9, 10, block * factor, merge="tree").seconds > least for factor in (0.1, 0.5, 3, 10))
+    assert best_block(KNOWN, 1e9, 10, most=1e6) == pytest.approx(1e6)
+    assert best_block(KNOWN, 1e12, 1000) > best_block(KNOWN, 1e12, 1000, reached=27)
 
 
 def test_levels_of_a_hierarchy_have_fewer_roots():

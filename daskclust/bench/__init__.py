@@ -9,7 +9,7 @@ from daskclust.bench.events import markdown as events_markdown
 from daskclust.bench.fitting import compare, fit
 from daskclust.bench.hca import bench_hca
 from daskclust.bench.hca import markdown as hca_markdown
-from daskclust.bench.model import Parameters, Prediction, predict
+from daskclust.bench.model import Parameters, Prediction, best_block, predict
 from daskclust.bench.scaling import bench_scaling
 from daskclust.bench.scaling import markdown as scaling_markdown
 from daskclust.bench.stream import bench_stream
@@ -26,6 +26,7 @@ __all__ = [
     "bench_scaling",
     "bench_stream",
     "bench_thesis",
+    "best_block",
     "clue_markdown",
     "compare",
     "dbscan_markdown",

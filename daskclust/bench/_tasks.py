@@ -107,6 +107,19 @@ def idle_rates(client: Client, seconds: float = 2.0) -> dict[str, float]:
     }
 
 
+def wait_until_forgotten(client: Client, patience: float = 30.0) -> None:
+    """Wait until a scheduler knows no task: one of the same name, in another graph, would be another one."""
+    end = time.monotonic() + patience
+    while client.run_on_scheduler(_known_tasks):
+        if time.monotonic() > end:
+            raise TimeoutError(f"tasks are still known {patience:g} s after their results were let go")
+        time.sleep(0.05)
+
+
+def _known_tasks(dask_scheduler: Any) -> int:
+    return len(dask_scheduler.tasks)
+
+
 def _task_seconds(dask_worker: Any) -> dict[str, float]:
     """Return the seconds of processor of each kind of task of a worker (dask's fine performance metrics)."""
     out: dict[str, float] = defaultdict(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -78,9 +78,11 @@ class Parameters:
 # ------------------------------------------------------------------------------------------------------------- geometry
 def grid_of(blocks: int, axes: int) -> tuple[int, ...]:
     """Return the number of blocks along each axis of a cube that is cut into `blocks` or a few more."""
-    grid = [1] * axes
-    while axes and math.prod(grid) < blocks:
-        grid[int(np.argmin(grid))] += 1
+    if not axes:
+        return ()
+    grid = [max(1, int(blocks ** (1 / axes)) - 1)] * axes
+    while math.prod(grid) < blocks:
+        grid[grid.index(min(grid))] += 1
     return tuple(grid)
 
 
@@ -312,3 +314,26 @@ def _reaching_out(known: Parameters, points: float, regions: float, axes: int) -
     """Return the bytes that reach out of so many regions, over all of them."""
     grid = grid_of(int(regions), axes) if regions > 1 else (1,) * axes
     return known.surface * halo_points(known.system, points, grid) + known.border * regions
+
+
+def best_block(known: Parameters, points: float, workers: int, most: float = 1e8, **how: Any) -> float:
+    """Return how many points in a chunk are predicted to take least time.
+
+    Parameters
+    ----------
+    known : Parameters
+        Of the system.
+    points, workers : float, int
+        As of `predict`.
+    most : float, default 1e8
+        More do not fit a worker's memory.
+    **how
+        As of `predict`.
+
+    Returns
+    -------
+    float
+        Of forty sizes from ten thousand points to `most`, or to all points.
+    """
+    sizes = np.geomspace(min(1e4, points), min(most, points), 40)
+    return float(min(sizes, key=lambda size: predict(known, points, workers, size, **how).seconds))

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskclust.bench._report import check_kinds, table
 from daskclust.bench._scaling_data import GROUP, ORDERS, SYSTEMS, fitted, geometry_of
-from daskclust.bench._tasks import ROLES, idle_rates, watched
+from daskclust.bench._tasks import ROLES, idle_rates, wait_until_forgotten, watched
 
 USUAL: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "clue-space": {"sizes": (1_000_000, 2_000_000, 4_000_000), "blocks": (125_000, 500_000)},
@@ -93,6 +93,7 @@ def bench_scaling(
                     results, record = watched(client, partial(_computed, system, case))
                     run |= {**record, "clusters": _clusters(system, results)}
                     del results
+                    wait_until_forgotten(client)
                     if (system, *case) not in facts:
                         facts[system, *case] = facts_of(system, *case)
                     idle = run["wall_s"] * count - sum(each["seconds"] for each in run["steps"].values())
