@@ -22,8 +22,8 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 KNOWN = Parameters(
     system="fof", source=2e-7, made=1e-3, route=8e-8, pair=2e-4, cluster=3e-7, block=2e-3, carry=0.0, merge=1e-8,
     pairs_of_roots=0.0, task=1e-3, transfer=2e-8, scheduler=5e-4, client=1e-4, start=1e-2, tasks_per_chunk=13.0,
-    tasks_per_pair=2.0, volume=0.5, surface=20.0, border=0.0, table=0.2, moved=21.0, returned=17.0, carried=0.0,
-    strayed=3.0, sampled=1e5, kept=18.0,
+    tasks_per_pair=2.0, volume=0.5, surface=20.0, border=0.0, table=0.2, copied=0.5, moved=21.0, returned=17.0,
+    carried=0.0, strayed=3.0, kept=18.0,
 )  # fmt: skip
 
 
@@ -86,6 +86,7 @@ def _made_up(known: Parameters, points: int, block: int, workers: int) -> dict:
         "piece": back * away,
         "frontier": frontier * away,
         "slice": known.table * frontier * away,
+        "merge": known.copied * known.table * frontier * (workers - 1) if blocks > 2 * workers else 0.0,
         "source": known.strayed * points * away,
     }
     seconds = {
@@ -95,8 +96,8 @@ def _made_up(known: Parameters, points: int, block: int, workers: int) -> dict:
         "merge": known.merge * frontier,
     }
     left = {"part": chunk_bytes, "piece": back, "slice": known.table * frontier, "local": known.kept * points}
-    left["sample"] = known.sampled * blocks
-    roles = {"source": "source", "sample": "source", "part": "route", "piece": "route", "merge": "merge"}
+    left["merge"] = known.table * frontier
+    roles = {"source": "source", "part": "route", "piece": "route", "merge": "merge"}
     steps = {
         step: {
             "role": roles.get(step, "cluster"),
@@ -131,8 +132,6 @@ def test_the_fit_finds_what_made_the_runs():
     found = dataclasses.asdict(fit(RUNS))
     assert set(found) == set(UNITS) | {"system"}
     for name, value in dataclasses.asdict(KNOWN).items():
-        if name == "sampled":  # made for each block here
-            continue
         assert found[name] == (value if name == "system" else pytest.approx(value, rel=1e-6)), name
 
 
@@ -217,6 +216,8 @@ def test_levels_of_a_hierarchy_have_fewer_roots():
     one, two = (predict(known, 1e9, 100, 1e6, levels=levels).parts["merge"] for levels in (1, 2))
     assert one == pytest.approx(1e-9 * (1e9 / GROUP) ** 2)
     assert two == pytest.approx(one / GROUP**2)
+    with pytest.raises(ValueError, match="hca do not shrink in a tree"):
+        predict(known, 1e9, 100, 1e6, merge="tree")
 
 
 # ------------------------------------------------------------------------------------------------------------ tiny runs

@@ -44,7 +44,7 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
     kinds = {(run["system"], run["order"]) for run in runs}
     if len(kinds) != 1:
         raise ValueError(f"the runs of one system and order are needed, got those of {sorted(kinds) or 'none'}")
-    system = runs[0]["system"]
+    system, runs = runs[0]["system"], _divided(runs)
 
     def column(value: Callable[[Any], float]) -> Column:
         return np.array([value(run) for run in runs], np.float64)
@@ -65,6 +65,7 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
     per_chunk, per_pair = _nonnegative(tasks, blocks, pairs)
     borders = one * 0 if geometry_of(system).axes else blocks - 1
     volume, surface, border = _nonnegative(frontier, points, halo, borders)
+    is_many = blocks > (4 if blocks.max() > 4 else 0)
     source, made = _nonnegative(seconds["source"], points, blocks)
     return Parameters(
         system=system,
@@ -91,8 +92,9 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
         moved=_share(column(partial(_left, step="part")), in_chunks),
         returned=_share(column(partial(_left, step="piece")), points),
         carried=_share(column(partial(_received, step="measure")), away),
-        strayed=_share(column(_strayed), away),
-        sampled=_share(column(partial(_left, step="sample")), blocks),
+        # with fewer chunks Dask takes what divides them for beginnings of the graph, and spreads it over workers
+        strayed=_share(column(_strayed)[is_many], away[is_many]),
+        copied=_copied(runs),
         kept=_share(column(partial(_left, step="local")), points),
     )
 
@@ -101,6 +103,11 @@ def _of_work(run: Mapping[str, Any], who: str) -> float:
     """Return seconds of processor, without those that go by where there is no work, too."""
     spent = run["worker_s" if who == "workers" else f"{who}_s"]
     return float(max(spent - run["idle_rates"][who] * run["wall_s"], 0.0))
+
+
+def _divided(runs: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """Return the runs of several chunks, if there are any: points of one chunk go nowhere."""
+    return [run for run in runs if run["facts"]["blocks"] > 1] or runs
 
 
 def _blocks(run: Mapping[str, Any]) -> float:
@@ -119,6 +126,13 @@ def _pairs(run: Mapping[str, Any]) -> float:
 def _received(run: Mapping[str, Any], step: str) -> float:
     """Return the bytes of a step's results that went to other workers."""
     return float(run["received"].get(step, {"bytes": 0})["bytes"])
+
+
+def _copied(runs: Sequence[Mapping[str, Any]]) -> float:
+    """Return the share of other workers that took the whole merge table, where chunks are more than two a worker."""
+    many = [run for run in runs if run["workers"] > 1 and run["facts"]["blocks"] > 2 * run["workers"]]
+    tables = sum((run["workers"] - 1) * _left(run, "merge") for run in many)
+    return sum(_received(run, "merge") for run in many) / tables if tables else 0.0
 
 
 def _strayed(run: Mapping[str, Any]) -> float:
@@ -141,14 +155,14 @@ def _nonnegative(measured: Column, *columns: Column) -> tuple[float, ...]:
     """Return factors of columns whose sum comes closest to what is measured, relative to that; none below zero."""
     from scipy.optimize import nnls
 
-    rows = np.stack(columns, axis=1)
-    known = (measured > 0) & np.isfinite(measured)
-    if not known.any():
+    if not measured.any():
         return (0.0,) * len(columns)
-    rows = rows[known] / measured[known, None]
+    # what is far below the mean is not asked to fit as closely: a few milliseconds are noise
+    weight = 1 / (np.abs(measured) + 0.1 * np.abs(measured).mean())
+    rows = np.stack(columns, axis=1) * weight[:, None]
     scale = np.abs(rows).max(axis=0)
     scale[scale == 0] = 1
-    found, _ = nnls(rows / scale, np.ones(len(rows)))
+    found, _ = nnls(rows / scale, measured * weight)
     return tuple(float(value) for value in found / scale)
 
 
@@ -170,6 +184,7 @@ def compare(runs: Sequence[Mapping[str, Any]], cores: int) -> list[dict[str, Any
         ``frontier`` and ``received`` a dict of ``measured``, ``fitted`` and ``left_out``: by parameters fitted without
         the runs of that number of points and chunks, on any number of workers.
     """
+    runs = _divided(runs)
     everything, rows = fit(runs), []
     for run in runs:
         others = [other for other in runs if (other["points"], other["block"]) != (run["points"], run["block"])]

@@ -32,11 +32,11 @@ UNITS: Mapping[str, tuple[str, str]] = {
     "surface": ("B/point", "of a frontier, for each point of a halo"),
     "border": ("B/border", "of a frontier, for each border between chunks that follow each other"),
     "table": ("B/B", "the merge's answers for each byte of frontiers"),
+    "copied": ("tables/worker", "whole tables that go to each other worker, where chunks are more than two a worker"),
     "moved": ("B/point", "that go to a chunk, for each of its points"),
     "returned": ("B/point", "of results that go back to the chunks of the input"),
     "carried": ("B/point", "that go to another worker with what is carried"),
-    "strayed": ("B/point", "that go to another worker before they are divided"),
-    "sampled": ("B/chunk", "of the sample of a chunk of the input, which goes to the client"),
+    "strayed": ("B/point", "that go to another worker before they are divided, of five chunks and more"),
     "kept": ("B/point", "that a worker keeps until the merge is done"),
 }
 """Unit and meaning of each parameter."""
@@ -67,11 +67,11 @@ class Parameters:
     surface: float
     border: float
     table: float
+    copied: float
     moved: float
     returned: float
     carried: float
     strayed: float
-    sampled: float
     kept: float
 
 
@@ -143,8 +143,9 @@ class Prediction:
         processor, ``network``, what goes through one worker's link, ``scheduler``, ``chain``, chunks that wait for the
         chunk before; then ``merge``.
     traffic : dict of str to float
-        Bytes between workers: ``chunks``, ``results``, ``frontiers``, ``tables``; ``strays``, points that go to another
-        worker before they are divided, or with what is carried.
+        Bytes between workers: ``chunks``, ``results``, ``frontiers``, ``tables``, of which each chunk takes its own
+        part, and ``copies`` of all of them; ``strays``, points that go to another worker before they are divided, or
+        with what is carried.
     seconds : float
         In all.
     wall : str
@@ -153,8 +154,6 @@ class Prediction:
         How many.
     halo : float
         Points of halos for each point.
-    client_bytes : float
-        What the client takes, to find planes.
     merge_bytes : float
         What the worker with the largest merge holds of frontiers.
     worker_bytes : float
@@ -168,7 +167,6 @@ class Prediction:
     tasks: float
     blocks: float
     halo: float
-    client_bytes: float
     merge_bytes: float
     worker_bytes: float
 
@@ -220,7 +218,14 @@ def predict(
     -------
     Prediction
         By part.
+
+    Raises
+    ------
+    ValueError
+        For a tree of groups of one, and for one of a hierarchy, all of whose merges go up.
     """
+    if known.pairs_of_roots and merge == "tree":
+        raise ValueError(f"the frontiers of {known.system} do not shrink in a tree: its merges all go up; take levels")
     space = geometry_of(known.system)
     wanted = max(1.0, math.ceil(points / block_points))
     grid = grid_of(int(wanted), space.axes)
@@ -229,12 +234,13 @@ def predict(
     pairs = known.tasks_per_pair and wanted * min(reached or blocks, stages * blocks ** (1 / stages))
     tasks = known.tasks_per_chunk * blocks + known.tasks_per_pair * pairs
     frontier = frontier_bytes(known, points, grid, blocks)
-    away = 1 - 1 / workers
+    away, copies = 1 - 1 / workers, known.copied if merge == "one" and blocks > 2 * workers else 0.0
     traffic = {
         "chunks": known.moved * (points + halo) * stages * away if pairs else 0.0,
         "results": known.returned * points * stages * away,
         "frontiers": frontier * away,
         "tables": known.table * frontier * away,
+        "copies": copies * known.table * frontier * (workers - 1),
         "strays": (known.carried + known.strayed) * points * away,
     }
     merging, held, levels_tasks = _merging(known, points, grid, blocks, workers, merge, group, bandwidth)
@@ -252,7 +258,7 @@ def predict(
     )
     uneven = math.ceil(blocks / workers) * workers / blocks
     parts = {
-        "client": known.start + known.client * tasks + known.sampled * wanted / bandwidth,
+        "client": known.start + known.client * tasks,
         "workers": work / workers * uneven,
         "network": sum(traffic.values()) / workers / bandwidth,
         "scheduler": known.scheduler * tasks,
@@ -270,7 +276,6 @@ def predict(
         tasks=tasks,
         blocks=blocks,
         halo=halo / points if points else 0.0,
-        client_bytes=known.sampled * wanted,
         merge_bytes=held,
         worker_bytes=known.kept * points / workers,
     )
