@@ -3,23 +3,35 @@
 from daskclust.bench.clue import bench_clue
 from daskclust.bench.dbscan import bench_dbscan
 from daskclust.bench.events import bench_events
+from daskclust.bench.fitting import compare, fit
 from daskclust.bench.hca import bench_hca
+from daskclust.bench.model import Parameters, Prediction, best_block, predict
 from daskclust.bench.output import markdown, write_report
 from daskclust.bench.peers import PEERS, bench_peers
 from daskclust.bench.roofline import measure_ceilings
+from daskclust.bench.scaling import bench_scaling
+from daskclust.bench.scaling import markdown as scaling_markdown
 from daskclust.bench.stream import bench_stream
 from daskclust.bench.thesis import bench_thesis
 
 __all__ = [
     "PEERS",
+    "Parameters",
+    "Prediction",
     "bench_clue",
     "bench_dbscan",
     "bench_events",
     "bench_hca",
     "bench_peers",
+    "bench_scaling",
     "bench_stream",
     "bench_thesis",
+    "best_block",
+    "compare",
+    "fit",
     "markdown",
     "measure_ceilings",
+    "predict",
+    "scaling_markdown",
     "write_report",
 ]
