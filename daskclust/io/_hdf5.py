@@ -186,10 +186,18 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         )
 
 
+def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows start to stop of one dataset of a file, which may have more dimensions."""
+    with reading(path, "HDF5"):
+        file = import_h5py().File(path, "r")
+    with file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
+        array: npt.NDArray[Any] = file[member][start:stop]
+    return array
+
+
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one dataset."""
-    with reading(path, "HDF5"), import_h5py().File(path, "r") as file:
-        array: npt.NDArray[Any] = file[column][start:stop]
+    array: npt.NDArray[Any] = read_dataset(path, column, start, stop)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array if variable is None else conform(array, variable, first_row=start, source=path)
 
