@@ -126,12 +126,12 @@ class Around(WorkerPlugin):
     Workers are processes here: what is changed is their module.
     """
 
-    name = "around"
     idempotent = False
 
-    def __init__(self, where: tuple[str, str], around: Callable[..., Any]) -> None:
+    def __init__(self, where: tuple[str, str], around: Callable[..., Any], name: str = "around") -> None:
         self.where = where
         self.around = around
+        self.name = name
 
     def setup(self, worker: Worker) -> None:
         module = importlib.import_module(self.where[0])
@@ -180,9 +180,23 @@ class Kill:
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if self.step in ("", args[0].__name__.strip("_")):
+        if self.step in ("", getattr(args[0], "__name__", "").strip("_")):
             with suppress(FileExistsError):
                 if self.mark is not None:
                     self.mark.open("x").close()
-                os.kill(os.getpid(), signal.SIGKILL)
+                self.fail()
         return result
+
+    def fail(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Gorge(Kill):
+    """The worker that has done a step takes more and more memory, until its nanny kills it."""
+
+    def fail(self) -> None:
+        end, taken = time.monotonic() + 60, []
+        while time.monotonic() < end:
+            taken.append(np.ones(1 << 22))  # 32 MiB
+            time.sleep(0.02)
+        raise AssertionError(f"nobody ended a worker that took {len(taken)} times 32 MiB")

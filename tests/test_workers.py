@@ -38,6 +38,13 @@ def test_memory_limits(asked, bytes_):
         assert limits(client) == {bytes_}
 
 
+def test_a_worker_that_died_may_be_slow_to_start_again():
+    with workers.start(1, processes=False):
+        assert dask.config.get("distributed.deploy.lost-worker-timeout") == "10 minutes"
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "5s"}), workers.start(1, processes=False):
+            assert dask.config.get("distributed.deploy.lost-worker-timeout") == "5s"
+
+
 def test_kernels_are_compiled_before_the_first_task():
     hits = timepix(300, rng=0)
     with workers.start(2, processes=False, warm="events") as client, dask.config.set(scheduler=client):
@@ -103,6 +110,7 @@ def test_a_scheduler_without_gpus():
         ({"n_workers": 1.5}, TypeError, "n_workers must be a whole number, got 1.5"),
         ({"memory_limit": "4XB"}, ValueError, "memory_limit must be an amount of memory such as \"4GB\", got '4XB'"),
         ({"memory_limit": -1}, ValueError, "memory_limit must be an amount"),
+        ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
         ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
     ],

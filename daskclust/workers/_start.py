@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
+_LEAST_MEMORY = 150_000_000  # bytes that a worker takes before it has done anything, roughly
+# How long a worker that died may take to start again. Dask gives up after 15 s, which a busy machine needs to import
+# all libraries: the cluster loses worker after worker, and the last one's tasks wait for ever.
+_LOST = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}}}
 
 
 def start(
@@ -118,9 +122,11 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
+    import dask
     from dask.system import CPU_COUNT
     from distributed import Client
 
+    dask.config.update_defaults(_LOST)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count) if processes or memory_limit is not None else 0
     with _without_interrupts():
@@ -135,6 +141,8 @@ def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
+    import dask
+
     missing = missing_for_cuda()
     if missing:
         raise RuntimeError(f"no workers with GPUs here: {'; '.join(missing)}")
@@ -157,6 +165,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
         # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
         pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]}
     limit = _bytes(memory_limit, n_workers or count)
+    dask.config.update_defaults(_LOST)
     with _without_interrupts():
         cluster = LocalCUDACluster(
             n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
@@ -196,13 +205,18 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
     if memory_limit is None or memory_limit == "auto":
         return "auto"
     try:
-        if isinstance(memory_limit, str):
-            return parse_bytes(memory_limit)
-        if memory_limit >= 0:
-            return memory_limit
+        amount = parse_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit
+        is_amount = amount >= 0
     except (ValueError, TypeError):
-        pass
-    raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
+        is_amount = False
+    if not is_amount:
+        raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
+    if 1 < amount < _LEAST_MEMORY:  # below, it is a fraction, or none
+        raise ValueError(
+            f"memory_limit must be {_LEAST_MEMORY // 10**6} MB or more, got {memory_limit!r}: a worker takes that for "
+            "itself, and would be ended and started again for ever"
+        )
+    return amount
 
 
 def _check_gpus(client: Client) -> None:
