@@ -93,6 +93,11 @@ def output(ds: xr.Dataset) -> dict[str, bytes]:
     }
 
 
+def content(path: Path) -> list[bytes]:
+    """Return the bytes of a file, or of all of a folder in the order of their names."""
+    return [file.read_bytes() for file in ([path] if path.is_file() else sorted(path.rglob("*"))) if file.is_file()]
+
+
 @functools.cache
 def in_memory(name: str) -> dict[str, bytes]:
     """Return the output of a system in memory, in which there are clusters and, but for HCA, noise."""

@@ -12,7 +12,7 @@ import dask
 import numpy as np
 import pytest
 from distributed import Client
-from system_cases import ALONE, SYSTEMS, Around, Delays, assert_same_output, output, wrapped
+from system_cases import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
 
 from daskclust import io
 from daskclust.core import graph
@@ -90,11 +90,6 @@ def test_the_output_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # --------------------------------------------------------------------------------------------------------------- files
-def content(path: Path) -> list[bytes]:
-    """Return the bytes of a file, or of all of a folder in the order of their names."""
-    return [file.read_bytes() for file in ([path] if path.is_file() else sorted(path.rglob("*"))) if file.is_file()]
-
-
 def of_parquet(file: Path, name: str) -> dict[str, bytes]:
     """Return what is in a Parquet file, whose row groups are the chunks of what was written."""
     return output((io.read_cells if name == "hca" else io.read_hits)(file).assign_attrs(source=""))

@@ -69,7 +69,7 @@ def answer(name: str) -> None:
     assert_same_output(system.cluster(-(-len(system) // 4)), name)
 
 
-# --------------------------------------------------------------------------------------------------------------- workers
+# -------------------------------------------------------------------------------------------------------------- workers
 @pytest.mark.parametrize("name", ["clue", "events", "dbscan", "hca"])
 def test_workers_killed_in_every_phase(name: str, client: Client, tmp_path: Path) -> None:
     """Three of them, one after the other, each when it has done a step and before it can tell the result."""
@@ -103,7 +103,7 @@ def test_a_step_that_no_worker_survives(fault: Kill, client: Client, monkeypatch
     answer("dbscan")  # the cluster goes on
 
 
-# ------------------------------------------------------------------------------------------------------------- scheduler
+# ------------------------------------------------------------------------------------------------------------ scheduler
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Client]]:
     """Return a scheduler with a worker, both in processes of their own, and a client."""
@@ -129,7 +129,7 @@ def elsewhere(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Client]
 
 
 def test_a_lost_scheduler(elsewhere: tuple[subprocess.Popen[bytes], Client]) -> None:
-    """The error is there within seconds, and says what is lost; the command line says it in its words."""
+    """The error is there within seconds, and says what is lost."""
     scheduler, client = elsewhere
     client.register_plugin(Around(ALONE, Delays(0, 0.3)))
     lost = SYSTEMS["clue"].cluster(500)

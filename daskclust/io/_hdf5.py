@@ -234,7 +234,7 @@ def write_hdf5(
     OSError
         Where there is no space for the file.
     """
-    _check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
+    check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
         columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
@@ -247,7 +247,7 @@ def write_hdf5(
                 columns[name][start:stop] = values
 
 
-def _check_space(stream: BinaryIO, size: int) -> None:
+def check_space(stream: BinaryIO, size: int) -> None:
     """Refuse to begin a file of `size` bytes of data for which there is no space: HDF5 crashes where a write fails."""
     needed = size + _OVERHEAD
     disk = os.statvfs(stream.name)
