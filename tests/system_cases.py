@@ -110,8 +110,8 @@ def in_memory(name: str) -> dict[str, bytes]:
 def assert_same_output(got: xr.Dataset, name: str) -> None:
     """Demand the output of a system in memory, to the last byte."""
     found, wanted = output(got), in_memory(name)
-    assert found.keys() == wanted.keys()
-    assert not [each for each in wanted if found[each] != wanted[each]]
+    differ = sorted(each for each in found.keys() | wanted.keys() if found.get(each) != wanted.get(each))
+    assert not differ, f"other bytes than in memory: {', '.join(differ)}"
 
 
 # ------------------------------------------------------------------------------------------------------- disturbances

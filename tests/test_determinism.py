@@ -18,7 +18,7 @@ from daskclust import io
 from daskclust.core import graph
 
 RUNS = 20
-IN_PROCESSES = (0, 7, 14)  # of the runs: starting these takes most of the time
+IN_PROCESSES = (0, 10)  # of the runs: starting these takes most of the time
 PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 
 
