@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -69,3 +73,57 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_failure(tmp_path, mon
     monkeypatch.setattr(shutil, "rmtree", lambda folder, ignore_errors: None)  # as on a disk that is read-only by then
     with pytest.raises(ZeroDivisionError):
         write(tmp_path / "store", ZeroDivisionError())
+
+
+# ------------------------------------------------------------------------------------------------ what the killed leave
+KILLED = """
+import os, pathlib, signal
+from daskclust.core import files
+with files.{function}(pathlib.Path({target!r})) as temporary:
+    {write}
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "write"),
+    [("replacing", "temporary.write(b'half')"), ("replacing_folder", "(temporary / 'a').touch()")],
+)
+def test_what_a_killed_process_left_goes_with_the_next_attempt(tmp_path, function, write):
+    target = tmp_path / "out[1].zarr"
+    program = KILLED.format(function=function, target=str(target), write=write)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL
+    [left] = tmp_path.iterdir()
+    others = [left.with_name(left.name.replace("out", "other")), tmp_path / f"{left.name}.mine"]
+    for other in others:
+        other.touch()
+    with getattr(files, function)(target) as temporary:
+        assert sorted(tmp_path.iterdir()) == sorted([*others, *tmp_path.glob(".out?1?.zarr.*.tmp")])
+        assert len(list(tmp_path.iterdir())) == 3  # with this attempt's own
+        assert temporary
+    assert sorted(tmp_path.iterdir()) == sorted([*others, target])
+
+
+def test_what_a_process_still_writes_stays(tmp_path):
+    target = tmp_path / "out"
+    with files.replacing(target) as first:
+        first.write(b"first")
+        with files.replacing(target) as second:
+            second.write(b"second")
+        assert target.read_bytes() == b"second"
+    assert target.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_folder_moved_aside_by_a_killed_process_goes_when_the_new_one_is_there(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    target = tmp_path / "store"
+    old = files._beside(target, "old")
+    old = old.with_name(old.name.replace(f"{os.getpid():08x}", f"{gone.pid:08x}"))
+    old.mkdir()
+    with pytest.raises(ZeroDivisionError):
+        write(target, ZeroDivisionError())
+    assert list(tmp_path.iterdir()) == [old]  # all that there is
+    write(target)
+    assert list(tmp_path.iterdir()) == [target]

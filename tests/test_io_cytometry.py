@@ -218,19 +218,19 @@ def test_parquet_is_lazy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     path = tmp_path / "cells.parquet"
     frame = pd.DataFrame(np.arange(36.0).reshape(12, 3), columns=["a", "b", "c"]).assign(group=np.arange(12.0))
     frame.to_parquet(path, row_group_size=4)
-    asked: list[tuple[list[int], list[str]]] = []
-    original = pq.ParquetFile.read_row_groups
+    asked: list[tuple[int, list[str]]] = []
+    original = pq.ParquetFile.read_row_group
 
-    def spy(self: Any, groups: list[int], columns: list[str]) -> Any:
-        asked.append((groups, columns))
-        return original(self, groups, columns=columns)
+    def spy(self: Any, group: int, columns: list[str]) -> Any:
+        asked.append((group, columns))
+        return original(self, group, columns=columns)
 
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", spy)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
     with dask.config.set(scheduler=raise_if_computed):
         lazy = read_cells(path, channels=["c", "a"], apriori="group", chunks=4)
     assert asked == []
     np.testing.assert_array_equal(lazy["X"][5:7].compute(), [[17, 15], [20, 18]])
-    assert asked == [([1], ["c", "a"])]
+    assert asked == [(1, ["c", "a"])]
     np.testing.assert_array_equal(lazy["apriori"], np.arange(12))
     frame["group"] = frame["group"].where(frame["group"] != 9)
     frame.to_parquet(path, row_group_size=4)

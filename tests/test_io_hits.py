@@ -236,18 +236,18 @@ def test_parquet_reads_only_the_row_groups_it_needs(tmp_path: Path, monkeypatch:
 
     path = tmp_path / "hits.parquet"
     write_hits(sample(12).chunk(hit=4), path)
-    asked: list[tuple[list[int], list[str]]] = []
-    original = pq.ParquetFile.read_row_groups
+    asked: list[tuple[int, list[str]]] = []
+    original = pq.ParquetFile.read_row_group
 
-    def spy(self: Any, groups: list[int], columns: list[str]) -> Any:
-        asked.append((groups, columns))
-        return original(self, groups, columns=columns)
+    def spy(self: Any, group: int, columns: list[str]) -> Any:
+        asked.append((group, columns))
+        return original(self, group, columns=columns)
 
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", spy)
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
     lazy = read_hits(path, chunks=4)
     assert asked == []
     lazy["y"][5:7].compute(scheduler="synchronous")
-    assert asked == [([1], ["y"])]
+    assert asked == [(1, ["y"])]
 
 
 def test_lazy_parquet_error_names_the_row(tmp_path: Path) -> None:

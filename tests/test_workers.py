@@ -50,6 +50,13 @@ def test_the_machines_memory_is_shared_by_the_workers():
         assert limits(client) == {int(MEMORY_LIMIT / (CPU_COUNT + 1))}
 
 
+def test_a_worker_that_died_may_be_slow_to_start_again():
+    with workers.start(1, processes=False):
+        assert dask.config.get("distributed.deploy.lost-worker-timeout") == "10 minutes"
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "5s"}), workers.start(1, processes=False):
+            assert dask.config.get("distributed.deploy.lost-worker-timeout") == "5s"
+
+
 def test_kernels_are_compiled_before_the_first_task():
     hits = timepix(300, rng=0)
     with workers.start(2, processes=False, warm="events") as client, dask.config.set(scheduler=client):
@@ -156,6 +163,7 @@ def test_an_error_of_a_task_is_raised():
         ({"memory_limit": -1}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "-1GB"}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
+        ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
         ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
     ],

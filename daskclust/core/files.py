@@ -1,13 +1,20 @@
-"""Files that are there completely or not at all."""
+"""Files that are there completely or not at all.
+
+What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
+not clean up, the next one that writes the same file does.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import shutil
+import socket
 import time
-import uuid
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,7 +24,8 @@ _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 @contextmanager
 def replacing(target: Path) -> Iterator[BinaryIO]:
     """Open a temporary file beside the target, which takes its place if the body succeeds and vanishes if not."""
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    _clear(target, "tmp")
+    temporary = _beside(target, "tmp")
     try:
         with open(temporary, "xb") as stream:
             yield stream
@@ -36,8 +44,8 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     Its path is absolute: what workers write to it goes there from whichever folder they run in.
     """
     target = Path(os.path.abspath(target))
-    mark = uuid.uuid4().hex
-    temporary, old = target.with_name(f".{target.name}.{mark}.tmp"), target.with_name(f".{target.name}.{mark}.old")
+    _clear(target, "tmp")
+    temporary, old = _beside(target, "tmp"), _beside(target, "old")
     try:
         temporary.mkdir()
         yield temporary
@@ -52,6 +60,37 @@ def replacing_folder(target: Path) -> Iterator[Path]:
     finally:
         _remove(temporary)
     shutil.rmtree(old, ignore_errors=True)
+    _clear(target, "old")
+
+
+def _beside(target: Path, ending: str) -> Path:
+    """Return a hidden name beside the target: 32 digits for this machine, this process, and by chance."""
+    return target.with_name(f".{target.name}.{_machine()}{os.getpid():08x}{secrets.token_hex(8)}.{ending}")
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _clear(target: Path, ending: str) -> None:
+    """Remove what processes of this machine that run no more have left beside the target."""
+    left = re.compile(rf"\.{re.escape(target.name)}\.{_machine()}([0-9a-f]{{8}})[0-9a-f]{{16}}\.{ending}")
+    with suppress(OSError):  # whoever writes there is told
+        for name in os.listdir(target.parent):
+            found = left.fullmatch(name)
+            if found and not _runs(int(found[1], 16)):
+                path = target.with_name(name)
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
 
 
 def _remove(folder: Path) -> None:

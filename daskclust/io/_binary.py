@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ _MOST_EXPANSION = 2000
 
 
 @contextmanager
-def reading(path: str, kind: str) -> Iterator[None]:
+def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     """Turn what a format's library raises for a damaged file into a ValueError that names the file.
 
     The libraries raise almost any class on damaged bytes (struct.error, KeyError, OSError, zlib.error and more), so
@@ -33,14 +34,22 @@ def reading(path: str, kind: str) -> Iterator[None]:
         The file.
     kind : str
         Name of the format.
+    part : str, default ""
+        What is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
 
     Raises
     ------
+    FileNotFoundError
+        With the file's name, which not all libraries give.
     ValueError
         In place of any other error of the body.
     """
     try:
         yield
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
     except MemoryError as error:
         if not type(error).__module__.startswith("pyarrow"):
             raise
@@ -49,10 +58,12 @@ def reading(path: str, kind: str) -> Iterator[None]:
             f"{path} cannot be read as a {kind} file: a part of it claims more memory than there is ({error}); it is "
             "damaged, or chunks= may read it"
         ) from error
-    except (PermissionError, FileNotFoundError, ImportError):
+    except (PermissionError, ImportError):
         raise
     except Exception as error:
-        raise ValueError(f"{path} cannot be read as a {kind} file: {error}") from error
+        said = " ".join(str(error).split()).rstrip(".")
+        told = f"{part}: {said}; it is damaged: copy or write the file again" if part else said
+        raise ValueError(f"{path} cannot be read as a {kind} file: {told}") from error
 
 
 def read_npy(path: str, naming: Naming) -> Table:

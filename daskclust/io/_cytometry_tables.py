@@ -13,7 +13,7 @@ from ._attrs import KEY, unpack
 from ._binary import reading
 from ._cytometry_gmhc import numbered
 from ._cytometry_rows import VARIABLES, WholeNumbers, choose_channels, column_of, matrix_of, whole_numbers
-from ._parquet import check_claims, group_sizes
+from ._parquet import check_claims, group_sizes, rows_of
 from ._text import read_text
 from .fields import Field
 from .schema import Naming
@@ -133,16 +133,8 @@ class ParquetRows:
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start to stop, from the row groups that have them."""
-        import pyarrow.parquet as pq
-
-        with reading(self.path, "Parquet"), pq.ParquetFile(self.path) as file:
-            sizes = group_sizes(file)
-            ends = np.cumsum(sizes, dtype=np.int64)
-            begins = ends - np.asarray(sizes, dtype=np.int64)
-            groups = np.flatnonzero((begins < stop) & (ends > start))
-            table = file.read_row_groups(groups.tolist(), columns=list(self.columns))
-            table = table.slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
-            found = [table.column(name).to_numpy() for name in self.columns]
+        table = rows_of(self.path, self.columns, start, stop)
+        found = [table.column(name).to_numpy() for name in self.columns]
         out = np.empty((stop - start, self.width), self.dtype)
         for k, values in enumerate(found):
             if values.dtype.kind not in "fiub" or (values.dtype.kind == "f" and self.dtype.kind != "f"):

@@ -234,10 +234,18 @@ def _least_chunk(dataset: Any) -> int:
     return min(sizes, default=0)
 
 
+def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return rows start to stop of one dataset of a file, which may have more dimensions."""
+    with reading(path, "HDF5"):
+        file = import_h5py().File(path, "r")
+    with file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
+        array: npt.NDArray[Any] = file[member][start:stop]
+    return array
+
+
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one dataset."""
-    with reading(path, "HDF5"), import_h5py().File(path, "r") as file:
-        array: npt.NDArray[Any] = file[column][start:stop]
+    array: npt.NDArray[Any] = read_dataset(path, column, start, stop)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     return array if variable is None else conform(array, variable, first_row=start, source=path)
 
@@ -274,7 +282,7 @@ def write_hdf5(
     OSError
         Where there is no space for the file.
     """
-    _check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
+    check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:
         file.attrs.update(attrs)
         columns = {name: file.create_dataset(name, shape=(rows,), dtype=dtype) for name, dtype in dtypes.items()}
@@ -287,7 +295,7 @@ def write_hdf5(
                 columns[name][start:stop] = values
 
 
-def _check_space(stream: BinaryIO, size: int) -> None:
+def check_space(stream: BinaryIO, size: int) -> None:
     """Refuse to begin a file of `size` bytes of data for which there is no space: HDF5 crashes where a write fails."""
     needed = size + _OVERHEAD
     disk = os.statvfs(stream.name)

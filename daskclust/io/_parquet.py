@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -130,15 +130,7 @@ def _numpy_dtype(arrow_type: Any, name: str, path: str) -> np.dtype[Any]:
 
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one column, from the row groups that have them."""
-    pq = _pyarrow_parquet()
-    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        sizes = group_sizes(file)
-        ends = np.cumsum(sizes, dtype=np.int64)
-        begins = ends - np.asarray(sizes, dtype=np.int64)
-        groups = np.flatnonzero((begins < stop) & (ends > start))
-        table = file.read_row_groups(groups.tolist(), columns=[column])
-        offset = start - int(begins[groups[0]]) if groups.size else 0
-        values = table.column(0).slice(offset, stop - start)
+    values = rows_of(path, [column], start, stop).column(0)
     if values.null_count and not _is_floating(values.type):
         row = start + int(np.argmax(values.is_null().to_numpy()))
         raise ValueError(
@@ -147,6 +139,46 @@ def _read_rows(path: str, column: str, variable: Variable | None, start: int, st
         )
     array: npt.NDArray[Any] = values.to_numpy()
     return array if variable is None else conform(array, variable, first_row=start, source=path)
+
+
+def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
+    """Return rows start to stop of some columns of a Parquet file as an Arrow table.
+
+    Parameters
+    ----------
+    path : str
+        The file. Only row groups that have these rows are read.
+    columns : sequence of str
+        Their names.
+    start, stop : int
+        Rows, counted from 0, the last one not included.
+
+    Returns
+    -------
+    pyarrow.Table
+        In the order of the file.
+
+    Raises
+    ------
+    ValueError
+        Where a row group is damaged, with its number. Pages that `RowGroups` writes have checksums.
+    """
+    import pyarrow as pa
+
+    with reading(path, "Parquet"):
+        file = _pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
+    with file:
+        with reading(path, "Parquet"):
+            sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+            tables = [file.schema_arrow.empty_table().select(list(columns))]
+        ends = np.cumsum(sizes, dtype=np.int64)
+        begins = ends - np.asarray(sizes, dtype=np.int64)
+        groups = np.flatnonzero((begins < stop) & (ends > start))
+        of = f" of column {columns[0]!r}" if len(columns) == 1 else ""
+        for k in groups:
+            with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
+                tables.append(file.read_row_group(k, columns=list(columns)))
+    return pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
 
 
 def _is_floating(arrow_type: Any) -> bool:
@@ -209,6 +241,7 @@ class RowGroups:
             self._schema,
             use_dictionary=[name for name, dtype in dtypes.items() if _encoding(dtype) is None] or False,
             column_encoding={name: encoding for name, dtype in dtypes.items() if (encoding := _encoding(dtype))},
+            write_page_checksum=True,  # a damaged number would not show otherwise
         )
 
     def write(self, block: Block, most: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
@@ -10,7 +11,7 @@ import xarray as xr
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._blocks import blocks_of
-from ._hdf5 import import_h5py
+from ._hdf5 import check_space, import_h5py
 from ._particles_arrays import scalable
 from ._particles_snapshot import COMPONENTS, KNOWN
 
@@ -35,6 +36,8 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
         Without h5py.
     ValueError
         For missing components, and a type that Gadget does not have.
+    OSError
+        Where there is no space for the file.
     """
     h5py = import_h5py()
     kind, rows, attrs = ds.attrs.get("particle_type", 1), ds.sizes[dim], stored_attrs(ds, dim)
@@ -45,6 +48,11 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     members = {"mass": "Masses", "id": "ParticleIDs"}
     columns = {str(name): members.get(str(name), str(name)) for name in ds.variables if name not in inside}
     scale, units = _scale_factor(attrs), stored_units(ds)
+    stored: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {
+        member: ((rows, len(names)), _dtype_of(ds, member, names)) for member, names in vectors.items()
+    }
+    stored |= {member: ((rows,), _dtype_of(ds, member, [name])) for name, member in columns.items()}
+    check_space(stream, sum(math.prod(shape) * dtype.itemsize for shape, dtype in stored.values()))
     with h5py.File(stream.name, "w", track_order=True) as file:
         header = file.create_group("Header")
         header.attrs.update(_header(attrs, int(kind), rows))
@@ -54,13 +62,8 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
         file.create_group("Parameters").attrs.update(told)
         header.attrs.update(told)  # where Gadget-2 has them
         group = file.create_group(f"PartType{kind}")
-        for member, names in vectors.items():
-            dtype = np.result_type(*[ds[name].dtype for name in names]).newbyteorder("=")
-            if member == "Velocities":
-                dtype = scalable(dtype)
-            group.create_dataset(member, shape=(rows, len(names)), dtype=dtype)
-        for name, member in columns.items():
-            group.create_dataset(member, shape=(rows,), dtype=ds[name].dtype.newbyteorder("="))
+        for member, (shape, dtype) in stored.items():
+            group.create_dataset(member, shape=shape, dtype=dtype)
         stop = 0
         for block in blocks_of(ds, dim):
             start, stop = stop, stop + len(next(iter(block.values())))
@@ -69,6 +72,12 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
                 group[member][start:stop] = values / np.sqrt(scale) if member == "Velocities" else values
             for name, member in columns.items():
                 group[member][start:stop] = block[name]
+
+
+def _dtype_of(ds: xr.Dataset, member: str, names: list[str]) -> np.dtype[Any]:
+    """Return the type of an array of some columns."""
+    dtype = np.result_type(*[ds[name].dtype for name in names]).newbyteorder("=")
+    return scalable(dtype) if member == "Velocities" else dtype
 
 
 def _vectors(ds: xr.Dataset) -> dict[str, str]:

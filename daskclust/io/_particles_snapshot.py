@@ -12,8 +12,8 @@ import numpy as np
 
 from ._attrs import KEY, plain_attrs, unpack
 from ._binary import reading
-from ._hdf5 import check_stored, datasets_in, import_h5py, open_hdf5
-from ._particles_arrays import Array, Part, Stored, check_numbers, constant, scalable
+from ._hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
+from ._particles_arrays import Part, Stored, check_numbers, constant, scalable
 from ._particles_units import first_number, number, system_of, unit_of, velocity_power
 from .schema import REST, Columns, Naming, Table
 
@@ -304,13 +304,6 @@ def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
         dtype = scalable(dtype)
     parts = tuple(Part(file.path, entry.name, file.rows) for file, entry in zip(files, entries, strict=True))
     return Stored(read_dataset, parts, entries[0].shape[1] if len(entries[0].shape) > 1 else None, dtype, factor)
-
-
-def read_dataset(path: str, member: str, start: int, stop: int) -> Array:
-    """Return rows of one dataset of an HDF5 file."""
-    with reading(path, "HDF5"), import_h5py().File(path, "r") as file:
-        array: Array = file[member][start:stop]
-    return array
 
 
 def _variables(stored: Stored, ours: str, what: str) -> list[str]:

@@ -139,7 +139,23 @@ def _zarr_rows(path: str, member: str, start: int, stop: int) -> Array:
         root = import_zarr().open(path, mode="r")
         array = root[member] if member else root
         check_heads(array, os.path.join(path, member), start, stop)
+    try:
         return np.asarray(array[start:stop])
+    except Exception:  # of almost any class, and it does not tell the chunk
+        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {member!r}"):
+            raise
+
+
+def _damaged(array: Any, start: int, stop: int) -> str:
+    """Return which chunk is the first that cannot be read, of those that have rows start to stop."""
+    rows = array.chunks[0]
+    for k in range(start // rows, -(-stop // rows)):
+        first, end = k * rows, min((k + 1) * rows, array.shape[0])
+        try:
+            array[first:end]
+        except Exception:
+            return f"chunk {k} (rows {first} to {end - 1}, counted from 0)"
+    return f"rows {start} to {stop - 1}, counted from 0,"
 
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
@@ -169,6 +185,15 @@ def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     )
     # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
     plain = plain.chunk({dim: _CHUNK_ROWS})
+    encoding = {name: _checked() for name in plain.variables}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata.*")
-        plain.to_zarr(folder, mode="w", consolidated=False, write_empty_chunks=True)
+        plain.to_zarr(folder, mode="w", consolidated=False, write_empty_chunks=True, encoding=encoding)
+
+
+def _checked() -> dict[str, Any]:
+    """Return the encoding of arrays whose chunks have checksums: a damaged number would not show otherwise."""
+    codecs = import_zarr().codecs
+    if hasattr(codecs, "ZstdCodec"):
+        return {"compressors": [codecs.ZstdCodec(level=0, checksum=True)]}
+    return {"compressor": codecs.Zstd(level=0, checksum=True)}  # before zarr 3

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
+_LEAST_MEMORY = 150_000_000  # bytes that a worker takes before it has done anything, roughly
+# How long a worker that died may take to start again. Dask gives up after 15 s, which a busy machine needs to import
+# all libraries: the cluster loses worker after worker, and the last one's tasks wait for ever.
+_LOST = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}}}
 
 
 def start(
@@ -122,9 +126,11 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
+    import dask
     from dask.system import CPU_COUNT
     from distributed import Client
 
+    dask.config.update_defaults(_LOST)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     with _without_interrupts():
@@ -139,6 +145,8 @@ def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
+    import dask
+
     check_gpu(dask=True)
     count = len(gpus())
     if n_workers is not None and n_workers > count:
@@ -159,6 +167,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
         # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
         pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]}
     limit = _bytes(memory_limit, n_workers or count)
+    dask.config.update_defaults(_LOST)
     with _without_interrupts():
         cluster = LocalCUDACluster(
             n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
@@ -201,11 +210,17 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
     try:
         if isinstance(memory_limit, str):
             amount = float(memory_limit) if _NUMBER.fullmatch(memory_limit) else parse_bytes(memory_limit)
-        if 0 <= amount < math.inf:
-            return amount
+        is_amount = 0 <= amount < math.inf
     except (ValueError, TypeError):
-        pass
-    raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
+        is_amount = False
+    if not is_amount:
+        raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
+    if 1 < amount < _LEAST_MEMORY:  # below, it is a fraction, or none
+        raise ValueError(
+            f"memory_limit must be {_LEAST_MEMORY // 10**6} MB or more, got {memory_limit!r}: a worker takes that for "
+            "itself, and would be ended and started again for ever"
+        )
+    return amount
 
 
 def _check_gpus(client: Client) -> None:
