@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 from dask.callbacks import Callback
+from dask.sizeof import sizeof
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 from daskclust.core import workload
-from daskclust.core.engine import runs_of
+from daskclust.core.engine import _boxed, runs_of
 from daskclust.core.workload import Cost, points_per_task
 from daskclust.datasets import timepix
 
@@ -130,6 +132,7 @@ def test_runs(lengths, rows, wanted):
         (10**9, 2, math.inf, 0.5),  # as long as is wished
         (10**8, 8, math.inf, 0.3125),  # four for each thread
         (10**6, 8, math.inf, 0.1),  # but not too short
+        (10**12, 1000, math.inf, 6.0),  # longer where there are many workers: one scheduler serves them all
         (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
     ],
 )
@@ -143,3 +146,27 @@ def test_workers_of_a_client_are_asked():
 
     with start(3, processes=False, memory_limit="300MB"):
         assert points_per_task(10**9, Cost(1e-9, 100)) == pytest.approx(100e6 / 4 / 100)
+
+
+def test_the_size_of_results_is_known():
+    """Dask spills by it: an array of objects has eight bytes for each, whatever they are."""
+    box = _boxed({"labels": np.zeros(1000), "is_seed": np.zeros(1000, bool)}, 0, 500)
+    assert sizeof(box) == 500 * 9
+    assert sizeof(pickle.loads(pickle.dumps(box))) == 500 * 9
+    assert sizeof(box[:0]) == 0
+
+
+def test_slices_are_cut_where_the_table_is():
+    """They need more than the table: dask spreads steps that need one thing alone, and that thing goes everywhere."""
+    graph = dict(friends(X, in_chunks(1000)).__dask_graph__())
+    slices = [task for key, task in graph.items() if "fof-slice" in str(key)]
+    assert len(slices) == 4
+    for task in slices:
+        assert [name.split("-")[2] for name, _ in _needed(task)] == ["merge", "frontier"]
+
+
+def _needed(task):
+    """Return the keys in a task: tuples that begin with a name."""
+    if isinstance(task, tuple) and task and isinstance(task[0], str):
+        return [task]
+    return [key for part in task for key in _needed(part)] if isinstance(task, tuple | list) else []

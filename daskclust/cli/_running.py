@@ -116,8 +116,8 @@ class Running:
         else:
             work.begin(f"connecting to {self.scheduler}")
             logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost is told in two lines
-        limit, count = self.memory_limit, self.workers or None
-        with start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit) as client:
+        limit, count, silent = self.memory_limit, self.workers or None, self.scheduler is None
+        with start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit, silent=silent) as client:
             try:
                 yield client
             except Exception as error:

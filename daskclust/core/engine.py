@@ -147,8 +147,10 @@ class Lazy:
         """
         import dask.array as da
 
-        tasks, locals_, merged = self._merged(plan)
-        slices = [tasks.add(f"{plan.name}-slice", operator.getitem, merged, k) for k in range(len(locals_))]
+        tasks, locals_, frontiers, merged = self._merged(plan)
+        # with its frontier as a second argument a slice is cut where the table is: the scheduler takes steps that need
+        # nothing but the table for the first ones of a graph, spreads them, and sends all of the table everywhere
+        slices = [tasks.add(f"{plan.name}-slice", _slice, merged, k, one) for k, one in enumerate(frontiers)]
         pairs = zip(locals_, slices, strict=True)
         parts = [tasks.add(f"{plan.name}-finish", _finish, plan, local, mine) for local, mine in pairs]
         if self._among is not None:
@@ -178,17 +180,17 @@ class Lazy:
         Delayed
             What ``plan.merge`` returns.
         """
-        tasks, _, merged = self._merged(plan)
+        tasks, *_, merged = self._merged(plan)
         return tasks.delayed([merged])[0]
 
-    def _merged(self, plan: WholePlan) -> tuple[Tasks, list[Any], Any]:
-        """Return the steps up to `merge`: all of them, those that give local results, and `merge` itself."""
+    def _merged(self, plan: WholePlan) -> tuple[Tasks, list[Any], list[Any], Any]:
+        """Return the steps up to `merge`: all of them, those of local results and of frontiers, and `merge` itself."""
         measures = self.measures(plan)
         tasks = Tasks(measures, plan, [measure.key for measure in measures])
         carried = self._carried(tasks, plan, [measure.key for measure in measures])
         locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
         frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
-        return tasks, locals_, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
+        return tasks, locals_, frontiers, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
 
     def _carried(self, tasks: Tasks, plan: WholePlan, measures: list[Any]) -> list[tuple[Any, ...]]:
         """Return each chunk's measures, and what the chunks before it carry to it."""
@@ -290,14 +292,27 @@ def _join(parts: Sequence[Chunk]) -> Chunk:
     return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
 
 
+def _slice(merged: list[Any], k: int, _: Any) -> Any:
+    return merged[k]
+
+
 def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
     local, _ = local_and_frontier
     return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
 
 
+class Box(np.ndarray):
+    """An array of one element, the results for a chunk by name: dask's arrays are made of arrays alone."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes with its results, as dask wants to know."""
+        return sum(int(values.nbytes) for results in self.ravel() for values in results.values())
+
+
 def _boxed(results: dict[str, Any], begin: int = 0, end: int | None = None) -> Any:
     """Return an array of one element, the results for a chunk."""
-    box = np.empty(1, object)
+    box = np.empty(1, object).view(Box)
     box[0] = results if end is None else {name: values[begin:end] for name, values in results.items()}
     return box
 

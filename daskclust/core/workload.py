@@ -12,6 +12,9 @@ import sys
 from typing import NamedTuple
 
 SECONDS = 0.5  # of a task
+# Seconds of a task for each thread: the one scheduler takes half a millisecond for a step, and there are about a dozen
+# for a chunk (measured: docs/explanation/scaling.md).
+_SCHEDULING = 0.006
 _LEAST = 0.1  # seconds of a task, where there would be few of them otherwise
 _EACH = 4  # tasks for each thread, where they are not too short
 _SHARE = 4  # of a worker's memory that a task may take: one part in so many
@@ -42,7 +45,8 @@ def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
     cost : Cost
         What a point costs.
     seconds : float, default 0.5
-        How long a task should take, where there are several for each thread.
+        How long a task should take, where there are several for each thread; longer where threads are so many that the
+        scheduler would not keep up.
 
     Returns
     -------
@@ -50,7 +54,7 @@ def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
         Points, 1 or more.
     """
     threads, memory = _workers()
-    wanted = seconds / cost.seconds
+    wanted = max(seconds, _SCHEDULING * threads) / cost.seconds
     wanted = max(min(wanted, n / (_EACH * threads)), min(_LEAST, seconds) / cost.seconds)
     return max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from daskclust.core.checks import check_whole
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
+from daskclust.workers._silent import Silent
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -34,6 +35,7 @@ def start(
     processes: bool = True,
     dashboard: str = "127.0.0.1:0",
     warm: str | Sequence[str] = (),
+    silent: bool = False,
 ) -> Client:
     """Return a client of a Dask cluster whose workers suit the kernels.
 
@@ -64,6 +66,8 @@ def start(
         Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task:
         ``"clue"``, ``"events"``, ``"dbscan"``, ``"hca"``, or ``"all"``. One worker of each machine goes first, as the
         others find its kernels in the cache.
+    silent : bool, default False
+        Whether workers log no errors of tasks, which are raised where the results are asked for in any case.
 
     Returns
     -------
@@ -106,6 +110,8 @@ def start(
         if cuda and scheduler is not None:
             _check_gpus(client)
         _warm(client, systems, on_gpus)
+        if silent:
+            client.register_plugin(Silent())
     except BaseException:
         client.close()
         raise
