@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 NOISE = -1
 
@@ -39,3 +39,10 @@ def count_clusters(labels: ArrayLike) -> int:
     """Return the number of distinct labels that are not noise."""
     labels = np.asarray(labels)
     return len(np.unique(labels[labels >= 0]))
+
+
+def without_small(labels: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """Return labels in which clusters of fewer than `least` points are noise; the others keep their order."""
+    is_kept = np.bincount(labels[labels >= 0]) >= least
+    number = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, NOISE), NOISE)  # noise, -1, takes the last
+    return number[labels].astype(np.int64, copy=False)

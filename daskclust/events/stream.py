@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from daskclust.core.checks import check_positive
 from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
-from daskclust.core.labels import NOISE
+from daskclust.core.labels import NOISE, without_small
 from daskclust.core.timesort import order_of_times
 from daskclust.events.ahead import ReadAhead
 from daskclust.events.estimator import EventBuilder
@@ -266,9 +266,8 @@ class EventStream:
             hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa.min(initial=np.inf))))
         out, noise = len(labels) - len(stays), 0
         if self._min_hits > 1:
-            is_large = np.bincount(labels[labels >= 0], minlength=count) >= self._min_hits
-            labels = np.append(np.where(is_large, np.cumsum(is_large) - 1, NOISE), NOISE)[labels]
-            noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(is_large.sum())
+            labels = without_small(labels, self._min_hits)
+            noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(labels.max(initial=NOISE)) + 1
         table = cluster_table(_dataset(hits), labels, n_clusters=count)
         before = self.counters
         table = table.assign_coords(cluster=table["cluster"] + before.clusters)

@@ -12,7 +12,8 @@ import xarray as xr
 
 from daskclust.core.checks import check_positive, check_whole
 from daskclust.core.labels import NOISE
-from daskclust.plot._channels import Channel, Ids, columns_of, labels_of, length, names_of, place_of, unit_of
+from daskclust.plot._channels import Channel, Ids, columns_of, labels_of, length, matrix, names_of, place_of
+from daskclust.plot._data import unit_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
 from daskclust.plot._look import hv, panel, side_by_side, with_options
 
@@ -129,7 +130,7 @@ def _draw(
     names = names_of(data)
     if names[places[0]] == names[places[1]]:
         raise ValueError(f"x and y must be two channels, got {pair[0]!r} twice")
-    kdims = [hv.Dimension(f"channel_{k}", label=names[k], unit=unit_of(data)) for k in places]
+    kdims = [hv.Dimension(f"channel_{k}", label=names[k], unit=unit_of(matrix(data)) or None) for k in places]
     columns = columns_of(data, places)
     xs, ys = columns.T
     dims, pixels = [*kdims, hv.Dimension("label")], pixels_for(len(labels))

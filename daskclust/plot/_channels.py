@@ -41,12 +41,6 @@ def names_of(data: Any) -> list[str]:
     return [f"channel {k}" for k in range(X.shape[1])]
 
 
-def unit_of(data: Any) -> str | None:
-    """Return the unit of the channels, if there is one."""
-    unit = str(getattr(matrix(data), "attrs", {}).get("units", "1"))
-    return None if unit == "1" else unit
-
-
 def place_of(data: Any, channel: Channel) -> int:
     """Return the number of a channel."""
     names = names_of(data)

@@ -45,10 +45,15 @@ def without(missing: int, name: str) -> str:
     return f", {missing:,} without {name}" if missing else ""
 
 
+def unit_of(array: Any) -> str:
+    """Return the unit that an array's attributes name, "" where it has none."""
+    unit = str(getattr(array, "attrs", {}).get("units", ""))
+    return "" if unit == "1" else unit
+
+
 def dimension(array: xr.DataArray, words: str) -> hv.Dimension:
     """Return the dimension for a variable, with its unit in the label."""
-    unit = str(array.attrs.get("units", "1"))
-    return hv.Dimension(str(array.name), label=words, unit=None if unit == "1" else unit)
+    return hv.Dimension(str(array.name), label=words, unit=unit_of(array) or None)
 
 
 def in_time_units(times: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], str]:

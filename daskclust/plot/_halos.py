@@ -12,7 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import is_dask
-from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host
+from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options
 from daskclust.plot._spectra import log_edges
@@ -83,8 +83,8 @@ def projected_density(
     options = amounts(density, log=True)
     if not np.isfinite(density).any():  # HoloViews warns of pictures of nothing
         density, options = np.zeros(density.shape), BLANK
-    what = counted(ds[axes[0]]) if weight is None else f"{_unit(ds, weight)} of {weight}".removeprefix(" of ")
-    vdim = hv.Dimension("density", label=f"{what} per {_power(_unit(ds, axes[0]), 2)}")
+    what = counted(ds[axes[0]]) if weight is None else f"{unit_of(ds[weight])} of {weight}".removeprefix(" of ")
+    vdim = hv.Dimension("density", label=f"{what} per {_power(unit_of(ds[axes[0]]), 2)}")
     bounds = (limits[0][0], limits[1][0], limits[0][1], limits[1][1])
     image = hv.Image(density[::-1], bounds=bounds, kdims=[dimension(ds[name], name) for name in axes], vdims=[vdim])
     title = f"{ds[axes[0]].size:,} {counted(ds[axes[0]])}"
@@ -217,7 +217,7 @@ def mass_function(
     per = (np.diff(np.log10(edges)) * (np.prod(sides) if by_volume else 1.0))[number > 0]
     number = number[number > 0]
     height, low, high = number / per, *(limit / per for limit in _poisson_limits(number))
-    words = "halos per dex" + (f" per {_power(_unit(table, axes[0]), len(axes))}" if by_volume else "")
+    words = "halos per dex" + (f" per {_power(unit_of(table[axes[0]]), len(axes))}" if by_volume else "")
     kdims = [dimension(table[mass], mass), hv.Dimension("number", label=words)]
     bars = hv.ErrorBars((middle, height, height - low, high - height), kdims[0], [kdims[1], "below", "above"])
     dots = hv.Scatter((middle, height), *kdims)
@@ -292,12 +292,6 @@ def _poisson_limits(number: npt.NDArray[Any]) -> tuple[Float, Float]:
     from scipy.special import gammaincinv
 
     return gammaincinv(number, _ONE_SIGMA), gammaincinv(number + 1.0, 1.0 - _ONE_SIGMA)
-
-
-def _unit(ds: xr.Dataset, name: str) -> str:
-    """Return the unit of a variable, '' where it has none."""
-    unit = str(ds[name].attrs.get("units", ""))
-    return "" if unit == "1" else unit
 
 
 def _power(unit: str, power: int) -> str:

@@ -11,8 +11,8 @@ import xarray as xr
 
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import leaf_order
-from daskclust.plot._channels import Array, Ids, columns_of, labels_of, length, names_of, unit_of
-from daskclust.plot._data import on_host
+from daskclust.plot._channels import Array, Ids, columns_of, labels_of, length, matrix, names_of
+from daskclust.plot._data import on_host, unit_of
 from daskclust.plot._look import WIDTH, finished, hv
 
 _ROW = 18  # pixels of a row of the heat map
@@ -73,7 +73,7 @@ def channel_medians(
         medians = (medians - low) / np.where(high > low, high - low, 1.0)
     rows = _row_order(numbers, there, Z)
     words = [f"{'noise' if numbers[row] == NOISE else numbers[row]}: {sizes[row]:,}" for row in rows]
-    unit = None if scaled else unit_of(data)
+    unit = None if scaled else unit_of(matrix(data)) or None
     vdim = hv.Dimension("median", label="scaled median" if scaled else "median", unit=unit)
     title = f"{len(there):,} cells, {int((numbers >= 0).sum()):,} clusters"
     return _heat_map(medians[rows], names, words, vdim, title)

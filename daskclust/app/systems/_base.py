@@ -111,11 +111,3 @@ def unit_of(ds: xr.Dataset, name: str) -> str:
     """Return the unit of a variable, empty where it has none."""
     unit = str(ds[name].attrs.get("units", ""))
     return "" if unit == "1" else unit
-
-
-def without_small(labels: npt.NDArray[np.int64], least: int) -> npt.NDArray[np.int64]:
-    """Return labels in which clusters of fewer than `least` points are noise; the others keep their order."""
-    clustered = labels >= 0
-    kept = np.bincount(labels[clustered]) >= least
-    number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # noise, -1, takes the last
-    return number[labels].astype(np.int64, copy=False)

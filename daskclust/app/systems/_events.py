@@ -8,7 +8,8 @@ import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
-from daskclust.app.systems._base import System, Values, is_timepix, without_small
+from daskclust.app.systems._base import System, Values, is_timepix
+from daskclust.core.labels import without_small
 
 
 class Events(System):
