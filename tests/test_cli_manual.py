@@ -12,7 +12,10 @@ from daskclust.cli._manual import parse
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-OTHERS = {"exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "...", "peers", "reports"}
+OTHERS = {
+    "exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "...", "peers", "reports", "memory_ms",
+    "chunked_ms", "seconds", "process_bytes",
+}  # fmt: skip
 """Keys of other benchmarks."""
 
 

@@ -1,5 +1,6 @@
 """Benchmarks of the systems on this machine: ``daskclust bench``."""
 
+from daskclust.bench.chunked import bench_chunks, bench_large
 from daskclust.bench.clue import bench_clue
 from daskclust.bench.dbscan import bench_dbscan
 from daskclust.bench.events import bench_events
@@ -18,10 +19,12 @@ __all__ = [
     "PEERS",
     "Parameters",
     "Prediction",
+    "bench_chunks",
     "bench_clue",
     "bench_dbscan",
     "bench_events",
     "bench_hca",
+    "bench_large",
     "bench_peers",
     "bench_scaling",
     "bench_stream",

@@ -53,60 +53,51 @@ def geometry_of(system: str) -> Points:
 
 def fitted(system: str, points: int, block: int, order: str = "random") -> list[Any]:
     """Return what there is to compute of a system, lazy, for so many points in chunks of `block` points."""
-    return _FITS[system](points, block, order)
+    return results_of(system, arrays_of(system, points, block, order), points)
 
 
-def _clue(points: int, block: int, order: str, *, layers: bool) -> list[Any]:
-    from daskclust import CLUE
+def arrays_of(system: str, points: int, block: int, order: str = "random") -> dict[str, Any]:
+    """Return the points of a system as dask arrays by name."""
+    if system == "hca":
+        from daskclust.datasets import apriori_gaussians
 
+        chunks = max(1, block // GROUP) * GROUP
+        cells = apriori_gaussians(max(1, points // GROUP), GROUP, channels=8, shuffle=True, chunks=chunks, rng=0)
+        return {name: cells[name].data for name in ("X", "apriori")}
+    if system == "events":
+        hits = _map_chunks(_hits, points, block, 3, np.float64)
+        return {name: hits[:, k] for k, name in enumerate(("toa", "x", "y"))}
+    X = _lazy(_clumps_of(system, points), points, block, order)
+    return {"X": X[:, :2], "layer": X[:, 2].astype(np.int32)} if system == "clue-layers" else {"X": X}
+
+
+def results_of(system: str, arrays: Mapping[str, Any], points: int) -> list[Any]:
+    """Return what a system makes of its points, in memory or lazy: labels and number of clusters, or a hierarchy."""
+    from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+
+    if system == "hca":
+        return [MahalanobisHCA(GROUP).fit(arrays["X"], apriori=arrays["apriori"]).linkage_]
+    side: float = points ** (1 / 3)
+    found: Any
+    if system == "events":
+        found = EventBuilder(200.0).fit(dict(arrays))
+    elif system == "fof":
+        found = FriendsOfFriends(0.2, boxsize=side).fit(arrays["X"], partition="space")
+    elif system == "dbscan":
+        found = DBSCAN(0.3, min_samples=5, boxsize=side).fit(arrays["X"], partition="space")
+    else:
+        partition = "layers" if system == "clue-layers" else "space"
+        clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
+        found = clue.fit(arrays["X"], layer=arrays.get("layer"), partition=partition)
+    return [found.labels_, found.n_clusters_]
+
+
+def _clumps_of(system: str, points: int) -> _Clumps:
+    if system in ("fof", "dbscan"):
+        return _Clumps(3, points ** (1 / 3), 0.4, 10, 2000, _radius_of_halo, _isothermal)
+    layers = max(1, points // LAYER) if system == "clue-layers" else 0
     side = 500.0 if layers else math.sqrt(points / 0.04)
-    count = max(1, points // LAYER) if layers else 0
-    made = _lazy(_Clumps(2, side, 0.05, 10, 10, np.ones_like, _showers, layers=count), points, block, order)
-    clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
-    if layers:
-        clue.fit(made[:, :2], layer=made[:, 2].astype(np.int32), partition="layers")
-    else:
-        clue.fit(made, partition="space")
-    return [clue.labels_, clue.n_clusters_]
-
-
-def _density(points: int, block: int, order: str, *, min_samples: int | None) -> list[Any]:
-    from daskclust import DBSCAN, FriendsOfFriends
-
-    side = points ** (1 / 3)
-    X = _lazy(_Clumps(3, side, 0.4, 10, 2000, _radius_of_halo, _isothermal), points, block, order)
-    if min_samples is None:
-        found = FriendsOfFriends(0.2, boxsize=side).fit(X, partition="space")
-    else:
-        found = DBSCAN(0.3, min_samples=min_samples, boxsize=side).fit(X, partition="space")
-    return [found.labels_, found.n_clusters_]
-
-
-def _events(points: int, block: int, order: str) -> list[Any]:
-    from daskclust import EventBuilder
-
-    hits = _map_chunks(_hits, points, block, 3, np.float64)
-    found = EventBuilder(200.0).fit({name: hits[:, k] for k, name in enumerate(("toa", "x", "y"))})
-    return [found.labels_, found.n_clusters_]
-
-
-def _hca(points: int, block: int, order: str) -> list[Any]:
-    from daskclust import MahalanobisHCA
-    from daskclust.datasets import apriori_gaussians
-
-    chunks = max(1, block // GROUP) * GROUP
-    cells = apriori_gaussians(max(1, points // GROUP), GROUP, channels=8, shuffle=True, chunks=chunks, rng=0)
-    return [MahalanobisHCA(GROUP).fit(cells, apriori=cells["apriori"].data).linkage_]
-
-
-_FITS: Mapping[str, Callable[[int, int, str], list[Any]]] = {
-    "clue-space": partial(_clue, layers=False),
-    "clue-layers": partial(_clue, layers=True),
-    "events": _events,
-    "fof": partial(_density, min_samples=None),
-    "dbscan": partial(_density, min_samples=5),
-    "hca": _hca,
-}
+    return _Clumps(2, side, 0.05, 10, 10, np.ones_like, _showers, layers=layers)
 
 
 # --------------------------------------------------------------------------------------------------------- lazy chunks

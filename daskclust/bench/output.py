@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from daskclust.bench import clue, dbscan, events, hca, peers, stream, thesis
+from daskclust.bench import chunked, clue, dbscan, events, hca, peers, stream, thesis
 from daskclust.core.files import replacing
 
 FORMATS = (".json", ".md", ".html")
@@ -19,6 +19,8 @@ TITLES = {
     "fof": "Friends-of-friends",
     "hca": "Mahalanobis clustering",
     "thesis": "Mahalanobis clustering, the thesis's other experiments",
+    "chunks": "In chunks, against all at once",
+    "large": "Larger than the memory of workers",
 }
 """Names of benchmarks as titles."""
 
@@ -30,6 +32,8 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "fof": dbscan.markdown,
     "hca": hca.markdown,
     "thesis": thesis.markdown,
+    "chunks": chunked.markdown,
+    "large": chunked.markdown,
 }
 
 

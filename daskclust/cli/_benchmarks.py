@@ -28,6 +28,8 @@ class Asked:
     peers: bool = False
     rate: float = 10e6
     seconds: float = 60.0
+    workers: int = 2
+    memory_limit: str = "1GiB"
 
     def numbers(self, name: str, least: int = 1) -> list[int]:
         """Return the whole numbers in a field, ``1e5, 2000``."""
@@ -157,6 +159,19 @@ def _thesis(work: Work, asked: Asked) -> Report:
     return bench_thesis(sizes[0], total=sizes[1], threads=threads, repeats=asked.repeats)
 
 
+def _chunks(work: Work, asked: Asked) -> Report:
+    from daskclust.bench import bench_chunks
+
+    return bench_chunks(asked.numbers("sizes"), systems=asked.kinds.split(","), repeats=asked.repeats)
+
+
+def _large(work: Work, asked: Asked) -> Report:
+    from daskclust.bench import bench_large
+
+    systems, limits = asked.kinds.split(","), {"workers": asked.workers, "memory_limit": asked.memory_limit}
+    return bench_large(asked.numbers("sizes"), systems=systems, **limits)  # type: ignore[arg-type]
+
+
 def _one_by_one(work: Work, sizes: list[int], call: Callable[[int], Report]) -> Report:
     """Time each size on its own, and put the reports together; points that are done are shown."""
     work.begin("timing", sum(sizes), "points")
@@ -252,6 +267,13 @@ BENCHMARKS = {
     "thesis": Benchmark(
         _thesis, ("sizes", "threads", "repeats"), {"sizes": "4.4e4,1e6", "repeats": 1},
         headline={},
+    ),
+    "chunks": Benchmark(
+        _chunks, ("sizes", "kinds", "repeats"),
+        {"sizes": "1e7", "kinds": "clue-space,clue-layers,events,fof,dbscan,hca", "repeats": 3},
+    ),
+    "large": Benchmark(
+        _large, ("sizes", "kinds", "workers", "memory_limit"), {"sizes": "1e8", "kinds": "fof,clue,events"},
     ),
     "all": Benchmark(_all, _SIZED, {"sizes": "3.7e7", "threads": "", "repeats": 0}),
 }  # fmt: skip

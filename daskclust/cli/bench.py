@@ -24,6 +24,8 @@ Times
   events                        hits/s of event building against lanes; stream: the same online
   fof, dbscan                   points that programs for them are compared on; fof at 3.7e7 points of kind cosmo is
                                 the headline of ArborX
+  chunks                        each system in chunks on this machine, against all points at once
+  large                         files larger than the memory of the --workers: zarr, Parquet, raw .tpx3
   hca, thesis                   Mahalanobis clustering: figures 3.3 and 3.4 of its thesis, and 3.1 and 3.5 to 3.7
   all                           the headline of each but stream, at no more points than memory holds
 
@@ -47,6 +49,8 @@ Keys of --json
   hits_in, hits_out, ...        stream: in the place of runs, with seconds, mhits_per_second, late_hits and
                                 equal
   peers                         --peers: timed, with ms and ours_ms (ms), ratio, agrees; missing, and how to install it
+  memory_ms, chunked_ms, ...    chunks, in runs: with ratio, tasks, longest_s (s), in_range
+  seconds, process_bytes, ...   large, in runs: with file, bytes, clusters, spilled_bytes (B)
   reports                       all: one for each benchmark, in the place of the others
 
 Examples
@@ -67,7 +71,7 @@ Examples
 def bench(
     context: typer.Context,
     system: Annotated[
-        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis", "all"],
+        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis", "chunks", "large", "all"],
         typer.Argument(help="What is timed, see Times."),
     ] = "clue",
     sizes: Annotated[
@@ -81,7 +85,8 @@ def bench(
         str | None,
         typer.Option(
             help="Points. For events: gamma,pion0,pion45,lead; for dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: "
-            "gaussian,cytometry,apriori.  \\[default: all]",
+            "gaussian,cytometry,apriori; for chunks: clue-space,clue-layers,events,fof,dbscan,hca; for large: "
+            "fof,clue,events.  \\[default: all]",
             rich_help_panel=_POINTS,
         ),
     ] = None,
@@ -122,6 +127,12 @@ def bench(
     device: Annotated[
         Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
     ] = "cpu",
+    workers: Annotated[
+        int, typer.Option(min=1, help="For large: processes of the Dask cluster.", rich_help_panel=RUNNING)
+    ] = 2,
+    memory_limit: Annotated[
+        str, typer.Option(help="For large: memory of each of them.", rich_help_panel=RUNNING)
+    ] = "1GiB",
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -141,6 +152,7 @@ def bench(
     values = {
         "sizes": sizes, "kinds": kinds, "groups": groups, "min_samples": min_samples, "rate": rate, "seconds": seconds,
         "repeats": repeats, "peers": peers, "threads": threads, "device": device,
+        "workers": workers, "memory_limit": memory_limit,
     }  # fmt: skip
     given = {name: value for name, value in values.items() if _is_given(context, name)}
     benchmark = BENCHMARKS[system]
@@ -181,6 +193,6 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise ValueError(f"-o names {outputs[-1]} twice; give each file once")
     if any(path.suffix == ".html" for path in outputs):
-        if system == "stream":
-            raise ValueError("there is nothing to draw of the benchmark stream; write it to .json or .md")
+        if system in ("stream", "chunks", "large"):
+            raise ValueError(f"there is nothing to draw of the benchmark {system}; write it to .json or .md")
         import daskclust.plot._look  # noqa: F401 (says what to install where the extra app is missing)
