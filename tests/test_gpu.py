@@ -12,6 +12,7 @@ from clue_cases import RESULTS, Case, assert_right, assert_same_results, cases, 
 from dbscan_cases import Case as DbscanCase
 from dbscan_cases import assert_answer
 from dbscan_cases import cases as dbscan_cases
+from device_cases import NAMES, assert_points_stay
 from event_cases import VARIANTS, assert_labels, dense
 from event_cases import Case as EventCase
 from event_cases import cases as event_cases
@@ -280,6 +281,11 @@ def test_blocks_of_cupy(cupy, partition, others):
             assert type(array) is cupy.ndarray, name
             np.testing.assert_array_equal(array.get(), wanted[name], err_msg=name, strict=True)
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_points_stay_on_the_device(cupy, name, monkeypatch):
+    assert_points_stay(cupy, name, 300_000, monkeypatch)
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
