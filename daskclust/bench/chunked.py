@@ -19,7 +19,8 @@ from daskclust.bench._scaling_data import RATE, SYSTEMS, arrays_of, results_of
 FILES = {"fof": "zarr", "clue": "Parquet", "events": "raw .tpx3"}
 """Kinds of files that `bench_large` reads, by system."""
 
-_ROWS = 1_000_000  # of the user's chunks
+_CHUNKS = 10  # of points in memory
+_ROWS = 1_000_000  # of a chunk of a file
 _PART = 20_000_000  # hits that are made at once
 _PAUSE = 0.2  # s between looks at workers
 
@@ -28,7 +29,7 @@ _PAUSE = 0.2  # s between looks at workers
 def bench_chunks(
     sizes: Sequence[int] = (10**7,), *, systems: Sequence[str] = SYSTEMS, repeats: int = 3
 ) -> dict[str, Any]:
-    """Time systems in chunks of a million points on all cores of this process, in turn with all points at once.
+    """Time systems in ten chunks on all cores of this process, in turn with all points at once.
 
     Parameters
     ----------
@@ -42,9 +43,9 @@ def bench_chunks(
     Returns
     -------
     dict
-        ``runs``: for each system and size ``memory_ms``, ``chunked_ms``, from arrays in memory to results in memory,
-        ``ratio``, the median over pairs; ``tasks``, ``longest_s``, and ``in_range``, the share of all tasks' time in
-        those that took 0.1 to 2 s.
+        ``runs``: for each system and size ``memory_ms``, ``chunked_ms``, from arrays in memory to results in memory, in
+        chunks if the points are; ``ratio``, the median over pairs; ``tasks``, ``longest_s``, and ``in_range``, the
+        share of all tasks' time in those that took 0.1 to 2 s.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def bench_chunks(
 
     check_kinds(systems, SYSTEMS)
     runs = [_against_memory(system, size, repeats) for system in systems for size in sizes]
-    return {"system": "chunks", "device": "cpu", "parameters": {"rows": _ROWS}, "machine": describe(), "runs": runs}
+    return {"system": "chunks", "device": "cpu", "parameters": {"chunks": _CHUNKS}, "machine": describe(), "runs": runs}
 
 
 def _against_memory(system: str, points: int, repeats: int) -> dict[str, Any]:
@@ -65,17 +66,18 @@ def _against_memory(system: str, points: int, repeats: int) -> dict[str, Any]:
     import dask.array as da
 
     points = points // 10 if system == "hca" else points
-    arrays = dict(zip(made := arrays_of(system, points, _ROWS), dask.compute(*made.values()), strict=True))
+    rows = -(-points // _CHUNKS)
+    arrays = dict(zip(made := arrays_of(system, points, rows), dask.compute(*made.values()), strict=True))
 
     def lazy() -> Any:
-        chunks = {name: (_ROWS, *array.shape[1:]) for name, array in arrays.items()}
+        chunks = {name: (rows, *array.shape[1:]) for name, array in arrays.items()}
         given = {name: da.from_array(array, chunks=chunks[name], name=False) for name, array in arrays.items()}
-        return results_of(system, given, points)[0].compute(scheduler="threads")
+        return results_of(system, given, points)[0].persist(scheduler="threads")
 
     def at_once() -> Any:
         return results_of(system, arrays, points)[0]
 
-    if not np.array_equal(at_once(), lazy()):
+    if not np.array_equal(at_once(), lazy().compute()):
         raise RuntimeError(f"{system}: chunks of {points:,} points gave another answer; please report this")
     pairs = []
     for _ in range(repeats):
