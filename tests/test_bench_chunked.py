@@ -74,3 +74,5 @@ def test_the_command(capsys):
     assert "got 'voids'" in capsys.readouterr().err
     assert run(app, ["bench", "large", "--threads", "2"]) == 1
     assert "--threads is not for the benchmark large" in capsys.readouterr().err
+    assert run(app, ["bench", "large", "--workers", "1,2"]) == 1
+    assert "got --workers 1,2" in capsys.readouterr().err

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from daskclust import CLUE, DBSCAN
-from daskclust.bench import bench_clue, bench_dbscan, bench_events, bench_hca, kernels, measure_ceilings, roofline
+from daskclust.bench import (
+    _timing,
+    bench_clue,
+    bench_dbscan,
+    bench_events,
+    bench_hca,
+    kernels,
+    measure_ceilings,
+    roofline,
+)
 from daskclust.bench.clue import points_of
 from daskclust.core.arrays import HOST
 
@@ -25,7 +34,7 @@ def brute_force(X, radius):
 def test_ceilings_count_what_was_done(monkeypatch):
     """By a clock that goes a second at each look."""
     seconds = itertools.count()
-    monkeypatch.setattr(roofline.time, "perf_counter", lambda: float(next(seconds)))
+    monkeypatch.setattr(_timing.time, "perf_counter", lambda: float(next(seconds)))
     ceilings = measure_ceilings(copied=4096, points=64, rounds=3)
     assert ceilings == {
         "bytes_per_second": 2 * 4096,  # read and written

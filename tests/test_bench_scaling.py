@@ -10,12 +10,13 @@ import math
 import numpy as np
 import pytest
 
-from daskclust.bench import Parameters, bench_scaling, best_block, compare, fit, predict, scaling_markdown
-from daskclust.bench import __main__ as command
+from daskclust.bench import Parameters, bench_scaling, best_block, compare, fit, markdown, predict
 from daskclust.bench._scaling_data import GROUP, fitted, geometry_of
 from daskclust.bench._tasks import role_of, step_of
 from daskclust.bench.model import UNITS, frontier_bytes, grid_of, halo_points, halo_share
 from daskclust.bench.scaling import facts_of, received_bytes
+from daskclust.cli import app
+from daskclust.cli._run import run as run_command
 from daskclust.core.partition import Partition
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -242,15 +243,15 @@ def test_names_of_steps(key, step, role):
 
 def test_tiny_runs(tmp_path, capsys):
     target = tmp_path / "scaling.json"
-    options = ["--systems", "events,fof,hca", "--memory-limit", "1GB", "-o", str(target)]
-    command.main(["--sizes", "8e3", "--blocks", "2e3", "--workers", "2", *options])
+    options = ["--kinds", "events,fof,hca", "--memory-limit", "1GB", "-o", str(target)]
+    assert run_command(app, ["bench", "scaling", "--sizes", "8e3", "--blocks", "2e3", "--workers", "2", *options]) == 0
     report = json.loads(target.read_text())
     expected = [("events", "random"), ("fof", "random"), ("fof", "space"), ("hca", "random")]
     runs = {(run["system"], run["order"]): run for run in report["runs"]}
     assert list(runs) == expected
     assert report["machine"]["versions"]["daskclust"]
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(expected)
-    assert len(scaling_markdown(report).splitlines()) == 2 + len(expected)
+    assert len(markdown(report).splitlines()) == 2 + len(expected)
     for (system, order), run in runs.items():
         facts, steps = run["facts"], run["steps"]
         assert (run["points"], run["block"], run["workers"], facts["blocks"]) == (8000, 2000, 2, 4)

@@ -13,9 +13,9 @@ from dask.callbacks import Callback
 from dask.sizeof import sizeof
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
-from daskclust.core import workload
 from daskclust.core.engine import _boxed, runs_of
-from daskclust.core.workload import Cost, points_per_task
+from daskclust.core.lazy import rows_per_task
+from daskclust.core.workload import Cost, Workers, points_per_task
 from daskclust.datasets import timepix
 
 N = 4000
@@ -136,16 +136,18 @@ def test_runs(lengths, rows, wanted):
         (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
     ],
 )
-def test_points_of_a_task(monkeypatch, n, workers, memory, seconds):
-    monkeypatch.setattr(workload, "_workers", lambda: (workers, memory))
-    assert points_per_task(n, Cost(100e-9, 100)) == pytest.approx(seconds / 100e-9)
+def test_points_of_a_task(n, workers, memory, seconds):
+    assert points_per_task(n, Cost(100e-9, 100), Workers(workers, memory)) == pytest.approx(seconds / 100e-9)
 
 
 def test_workers_of_a_client_are_asked():
     from daskclust.workers import start
 
-    with start(3, processes=False, memory_limit="300MB"):
-        assert points_per_task(10**9, Cost(1e-9, 100)) == pytest.approx(100e6 / 4 / 100)
+    X = da.zeros((10**9,), chunks=10**8)
+    with start(3, processes=False, memory_limit="300MB"), dask.config.set({"daskclust.task-seconds": 0.5}):
+        assert rows_per_task(X, Cost(1e-9, 100)) == pytest.approx(100e6 / 4 / 100)
+        with dask.config.set(scheduler="threads"):  # these have all of the machine
+            assert rows_per_task(X, Cost(1e-9, 100)) > 1e6
 
 
 def test_the_size_of_results_is_known():

@@ -11,7 +11,6 @@ from daskclust.bench.output import markdown, write_report
 from daskclust.bench.peers import PEERS, bench_peers
 from daskclust.bench.roofline import measure_ceilings
 from daskclust.bench.scaling import bench_scaling
-from daskclust.bench.scaling import markdown as scaling_markdown
 from daskclust.bench.stream import bench_stream
 from daskclust.bench.thesis import bench_thesis
 
@@ -35,6 +34,5 @@ __all__ = [
     "markdown",
     "measure_ceilings",
     "predict",
-    "scaling_markdown",
     "write_report",
 ]

@@ -21,15 +21,20 @@ def nothing_to_wait_for() -> None:
     """CPU kernels are done when their call returns."""
 
 
+def seconds_of(*calls: Callable[[], Any]) -> float:
+    """Return how long calls take, one after the other."""
+    begin = time.perf_counter()
+    for call in calls:
+        call()
+    return time.perf_counter() - begin
+
+
 def median_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> float:
     call()
     times = []
     for _ in range(repeats):
         finish()
-        begin = time.perf_counter()
-        call()
-        finish()
-        times.append(time.perf_counter() - begin)
+        times.append(seconds_of(call, finish))
     return statistics.median(times) * 1e3
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,8 @@ import numpy as np
 
 from daskclust.bench._report import check_kinds, table
 from daskclust.bench._scaling_data import RATE, SYSTEMS, arrays_of, results_of
+from daskclust.bench._timing import seconds_of
+from daskclust.core.partition import block_sizes
 
 FILES = {"fof": "zarr", "clue": "Parquet", "events": "raw .tpx3"}
 """Kinds of files that `bench_large` reads, by system."""
@@ -66,8 +68,10 @@ def _against_memory(system: str, points: int, repeats: int) -> dict[str, Any]:
     import dask.array as da
 
     points = points // 10 if system == "hca" else points
+    made = arrays_of(system, points, -(-points // _CHUNKS))
+    arrays = dict(zip(made, dask.compute(*made.values()), strict=True))
+    points = len(next(iter(arrays.values())))
     rows = -(-points // _CHUNKS)
-    arrays = dict(zip(made := arrays_of(system, points, rows), dask.compute(*made.values()), strict=True))
 
     def lazy() -> Any:
         chunks = {name: (rows, *array.shape[1:]) for name, array in arrays.items()}
@@ -82,7 +86,7 @@ def _against_memory(system: str, points: int, repeats: int) -> dict[str, Any]:
     pairs = []
     for _ in range(repeats):
         with _tasks() as seconds:
-            pairs.append((_seconds(at_once), _seconds(lazy)))
+            pairs.append((seconds_of(at_once), seconds_of(lazy)))
     in_range = sum(took for took in seconds if 0.1 <= took <= 2)
     return {
         "system": system,
@@ -94,12 +98,6 @@ def _against_memory(system: str, points: int, repeats: int) -> dict[str, Any]:
         "longest_s": max(seconds),
         "in_range": in_range / sum(seconds),
     }
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 @contextmanager
@@ -194,13 +192,13 @@ def _raw_file(points: int, folder: Path) -> Path:
     from daskclust import io
     from daskclust.datasets import readout_order, timepix
 
-    part = min(points, _PART)
-    hits = timepix(part, kind="pion45", rate=RATE, rng=3)
+    hits = timepix(min(points, _PART), kind="pion45", rate=RATE, rng=3)
     hits = hits.isel(hit=readout_order(hits, rng=4))
     again = np.ceil((float(hits["toa"].max()) + 1e5) / 25.0) * 25.0  # ns, whole clocks of the chip
     with open(folder / "run.tpx3", "wb") as out:
-        for k in range(max(1, points // part)):
-            io.write_tpx3(hits.assign(toa=hits["toa"] + k * again), folder / "part.tpx3")
+        for k, count in enumerate(block_sizes(points, _PART)):
+            part = hits.isel(hit=slice(count))
+            io.write_tpx3(part.assign(toa=part["toa"] + k * again), folder / "part.tpx3")
             out.write((folder / "part.tpx3").read_bytes())
     (folder / "part.tpx3").unlink()
     return folder / "run.tpx3"
@@ -243,10 +241,10 @@ def _watched(system: str, path: Path, count: int, memory_limit: str | float) -> 
             labels = _clustered(system, path).persist()
             wait(labels)
             seconds = time.perf_counter() - begin
-            clusters = int(labels.max()) + 1
         finally:
             done.set()
             watch.join()
+        clusters = int(labels.max()) + 1
     quarters = [[most for now, most, _ in looks if k <= 4 * now / seconds < k + 1] for k in range(4)]
     return {
         "seconds": seconds,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from daskclust.bench import chunked, clue, dbscan, events, hca, peers, stream, thesis
+from daskclust.bench import chunked, clue, dbscan, events, hca, peers, scaling, stream, thesis
 from daskclust.core.files import replacing
 
 FORMATS = (".json", ".md", ".html")
@@ -21,6 +21,7 @@ TITLES = {
     "thesis": "Mahalanobis clustering, the thesis's other experiments",
     "chunks": "In chunks, against all at once",
     "large": "Larger than the memory of workers",
+    "scaling": "On worker processes",
 }
 """Names of benchmarks as titles."""
 
@@ -34,6 +35,7 @@ _TABLES: dict[str, Callable[[dict[str, Any]], str]] = {
     "thesis": thesis.markdown,
     "chunks": chunked.markdown,
     "large": chunked.markdown,
+    "scaling": scaling.markdown,
 }
 
 

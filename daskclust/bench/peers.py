@@ -11,7 +11,6 @@ import importlib.metadata
 import importlib.util
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 
 from daskclust.bench import clue, dbscan, events, hca
 from daskclust.bench._report import check_kinds, table
-from daskclust.bench._timing import kernel_threads
+from daskclust.bench._timing import kernel_threads, seconds_of
 from daskclust.core.labels import same_partition
 
 _TICK = 1.5625  # ns
@@ -320,19 +319,13 @@ def _task(system: str, kind: str, points: int, min_samples: int, threads: int) -
 def _in_turn(duel: Duel, repeats: int) -> dict[str, Any]:
     """Time both by turns, after a warm-up whose answers are compared."""
     agrees = duel.agree(duel.ours(), duel.theirs())
-    pairs = [(_seconds(duel.ours), _seconds(duel.theirs)) for _ in range(repeats)]
+    pairs = [(seconds_of(duel.ours), seconds_of(duel.theirs)) for _ in range(repeats)]
     return {
         "ms": statistics.median(theirs for _, theirs in pairs) * 1e3,
         "ours_ms": statistics.median(ours for ours, _ in pairs) * 1e3,
         "ratio": statistics.median(theirs / ours for ours, theirs in pairs),
         "agrees": bool(agrees),
     }
-
-
-def _seconds(call: Callable[[], Any]) -> float:
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 def markdown(peers: dict[str, Any]) -> str:

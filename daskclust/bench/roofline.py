@@ -37,14 +37,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.bench._timing import place_of
+from daskclust.bench._timing import place_of, seconds_of
 from daskclust.bench.kernels import OPERATIONS, multiply_add
 from daskclust.core.arrays import HOST, Cuda, copy
 from daskclust.core.threads import in_threads, thread_count
@@ -117,10 +116,7 @@ def _best(call: Callable[[], Any], finish: Callable[[], None]) -> float:
     times = []
     for _ in range(_REPEATS):
         finish()
-        begin = time.perf_counter()
-        call()
-        finish()
-        times.append(time.perf_counter() - begin)
+        times.append(seconds_of(call, finish))
     return min(times)
 
 

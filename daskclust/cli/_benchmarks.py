@@ -28,8 +28,11 @@ class Asked:
     peers: bool = False
     rate: float = 10e6
     seconds: float = 60.0
-    workers: int = 2
+    workers: str = "2"
     memory_limit: str = "1GiB"
+    blocks: str = ""
+    orders: str = "random,space"
+    scheduler: str | None = None
 
     def numbers(self, name: str, least: int = 1) -> list[int]:
         """Return the whole numbers in a field, ``1e5, 2000``."""
@@ -168,8 +171,26 @@ def _chunks(work: Work, asked: Asked) -> Report:
 def _large(work: Work, asked: Asked) -> Report:
     from daskclust.bench import bench_large
 
-    systems, limits = asked.kinds.split(","), {"workers": asked.workers, "memory_limit": asked.memory_limit}
-    return bench_large(asked.numbers("sizes"), systems=systems, **limits)  # type: ignore[arg-type]
+    workers = asked.numbers("workers")
+    if len(workers) > 1:
+        raise ValueError(f"large is timed with one number of workers, got --workers {asked.workers}; run it for each")
+    systems, limit = asked.kinds.split(","), asked.memory_limit
+    return bench_large(asked.numbers("sizes"), systems=systems, workers=workers[0], memory_limit=limit)
+
+
+def _scaling(work: Work, asked: Asked) -> Report:
+    from daskclust.bench import bench_scaling
+
+    return bench_scaling(
+        asked.kinds.split(","),
+        asked.numbers("sizes") if asked.sizes else None,
+        blocks=asked.numbers("blocks") if asked.blocks else None,
+        workers=asked.numbers("workers"),
+        orders=asked.orders.split(","),
+        memory_limit=asked.memory_limit,
+        scheduler=asked.scheduler,
+        say=work.begin,
+    )
 
 
 def _one_by_one(work: Work, sizes: list[int], call: Callable[[int], Report]) -> Report:
@@ -240,6 +261,7 @@ def _available_bytes() -> int:
 
 
 _SIZED = ("sizes", "threads", "repeats", "device", "peers")
+_OF_SYSTEMS = "clue-space,clue-layers,events,fof,dbscan,hca"
 _OF_PARTICLES = {"kinds": "cosmo,ss2d,ss3d,uniform2d"}
 BENCHMARKS = {
     "clue": Benchmark(
@@ -270,10 +292,14 @@ BENCHMARKS = {
     ),
     "chunks": Benchmark(
         _chunks, ("sizes", "kinds", "repeats"),
-        {"sizes": "1e7", "kinds": "clue-space,clue-layers,events,fof,dbscan,hca", "repeats": 3},
+        {"sizes": "1e7", "kinds": _OF_SYSTEMS, "repeats": 3},
     ),
     "large": Benchmark(
         _large, ("sizes", "kinds", "workers", "memory_limit"), {"sizes": "1e8", "kinds": "fof,clue,events"},
+    ),
+    "scaling": Benchmark(
+        _scaling, ("sizes", "kinds", "workers", "memory_limit", "blocks", "orders", "scheduler"),
+        {"sizes": "", "kinds": _OF_SYSTEMS, "workers": "1,2,4", "memory_limit": "2GB"},
     ),
     "all": Benchmark(_all, _SIZED, {"sizes": "3.7e7", "threads": "", "repeats": 0}),
 }  # fmt: skip

@@ -26,6 +26,7 @@ Times
                                 the headline of ArborX
   chunks                        each system in chunks on this machine, against all points at once
   large                         files larger than the memory of the --workers: zarr, Parquet, raw .tpx3
+  scaling                       what each step takes on numbers of --workers: what the model of scaling is fitted to
   hca, thesis                   Mahalanobis clustering: figures 3.3 and 3.4 of its thesis, and 3.1 and 3.5 to 3.7
   all                           the headline of each but stream, at no more points than memory holds
 
@@ -71,7 +72,7 @@ Examples
 def bench(
     context: typer.Context,
     system: Annotated[
-        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis", "chunks", "large", "all"],
+        Literal["clue", "events", "stream", "dbscan", "fof", "hca", "thesis", "chunks", "large", "scaling", "all"],
         typer.Argument(help="What is timed, see Times."),
     ] = "clue",
     sizes: Annotated[
@@ -85,7 +86,7 @@ def bench(
         str | None,
         typer.Option(
             help="Points. For events: gamma,pion0,pion45,lead; for dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: "
-            "gaussian,cytometry,apriori; for chunks: clue-space,clue-layers,events,fof,dbscan,hca; for large: "
+            "gaussian,cytometry,apriori; for chunks, scaling: clue-space,clue-layers,events,fof,dbscan,hca; for large: "
             "fof,clue,events.  \\[default: all]",
             rich_help_panel=_POINTS,
         ),
@@ -127,12 +128,34 @@ def bench(
     device: Annotated[
         Literal["cpu", "cuda"], typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.", rich_help_panel=RUNNING)
     ] = "cpu",
+    blocks: Annotated[
+        str | None, typer.Option(help="For scaling: points in a chunk, e.g. 1e5,5e5.", rich_help_panel=_POINTS)
+    ] = None,
+    orders: Annotated[
+        str,
+        typer.Option(
+            help="For scaling: random, or space, where a chunk has points of one slab.", rich_help_panel=_POINTS
+        ),
+    ] = "random,space",
     workers: Annotated[
-        int, typer.Option(min=1, help="For large: processes of the Dask cluster.", rich_help_panel=RUNNING)
-    ] = 2,
+        str | None,
+        typer.Option(
+            help="For large, scaling: processes of the Dask cluster.  \\[default: 2; scaling: 1,2,4]",
+            rich_help_panel=RUNNING,
+        ),
+    ] = None,
     memory_limit: Annotated[
-        str, typer.Option(help="For large: memory of each of them.", rich_help_panel=RUNNING)
-    ] = "1GiB",
+        str | None,
+        typer.Option(
+            help="For large, scaling: memory of each of them.  \\[default: 1GiB; scaling: 2GB]", rich_help_panel=RUNNING
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="For scaling: of one that runs, with as many workers.", rich_help_panel=RUNNING
+        ),
+    ] = None,
     output: Annotated[
         list[Path] | None,
         typer.Option(
@@ -152,7 +175,7 @@ def bench(
     values = {
         "sizes": sizes, "kinds": kinds, "groups": groups, "min_samples": min_samples, "rate": rate, "seconds": seconds,
         "repeats": repeats, "peers": peers, "threads": threads, "device": device,
-        "workers": workers, "memory_limit": memory_limit,
+        "workers": workers, "memory_limit": memory_limit, "blocks": blocks, "orders": orders, "scheduler": scheduler,
     }  # fmt: skip
     given = {name: value for name, value in values.items() if _is_given(context, name)}
     benchmark = BENCHMARKS[system]
@@ -193,6 +216,6 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise ValueError(f"-o names {outputs[-1]} twice; give each file once")
     if any(path.suffix == ".html" for path in outputs):
-        if system in ("stream", "chunks", "large"):
+        if system in ("stream", "chunks", "large", "scaling"):
             raise ValueError(f"there is nothing to draw of the benchmark {system}; write it to .json or .md")
         import daskclust.plot._look  # noqa: F401 (says what to install where the extra app is missing)

@@ -79,7 +79,7 @@ class CluePlan:
 
     name = "clue"
     carry = None  # chunks do not follow each other
-    cost = Cost(seconds=150e-9, size=150)
+    cost = Cost(seconds=180e-9, size=75)
 
     @property
     def dm(self) -> float:

@@ -91,7 +91,7 @@ class Lazy:
         if partition is None:
             self._chunks = tasks.delayed([tasks.add("chunk", _as_chunk, names, *pair) for pair in given])
             return
-        self._among = _among(self._runs, reached, len(partition))
+        self._among = reached_by(self._runs, reached, len(partition))
         parts: list[list[Any]] = [[] for _ in range(len(partition))]
         for pair, among in zip(given, self._among, strict=True):
             split = tasks.add("split", _split, partition, names, *pair, positions, group, among)
@@ -246,7 +246,7 @@ def runs_of(lengths: Sequence[int], rows: int) -> list[tuple[int, int]]:
     return [*runs, (begin, len(lengths))]
 
 
-def _among(runs: list[tuple[int, int]], reached: list[Any] | None, count: int) -> list[list[int]]:
+def reached_by(runs: list[tuple[int, int]], reached: list[Any] | None, count: int) -> list[list[int]]:
     """Return for each run of chunks the chunks of the partition that it has points for; none of these is left out."""
     if reached is None:
         return [list(range(count)) for _ in runs]

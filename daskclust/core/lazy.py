@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.inputs import on_device_of
 from daskclust.core.partition import Division, Partition, balanced_cuts
 from daskclust.core.survey import survey
-from daskclust.core.workload import SECONDS, Cost, points_per_task
+from daskclust.core.workload import SECONDS, Cost, Workers, points_per_task
 
 
 def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, rows: int = 0) -> Division:
@@ -64,7 +65,20 @@ def rows_per_task(X: Any, cost: Cost) -> int:
     import dask
 
     seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
-    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, seconds)
+    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, _workers(), seconds)
+
+
+def _workers() -> Workers:
+    """Return the workers of the cluster that would compute now, or this process and its cores."""
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
+    if hasattr(client, "scheduler_info"):
+        found = client.scheduler_info(n_workers=-1)["workers"].values()
+        shares = [each["memory_limit"] / each["nthreads"] for each in found if each["memory_limit"]]
+        return Workers(max(1, sum(each["nthreads"] for each in found)), min(shares, default=math.inf))
+    threads = len(os.sched_getaffinity(0))
+    return Workers(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads)
 
 
 def _sampled(X: Any) -> tuple[Any, Any, Any]:

@@ -167,6 +167,8 @@ class Partition:
             if period:  # where points are moved by periods, nothing is said of where they come to be
                 moved = ~((a >= 0) & (b < period))
                 a, b = np.where(moved, 0, a), np.where(moved, period, b)
+            # a little wider, so that no point's own rounding takes it beyond
+            a, b = a - MARGIN * np.abs(a), b + MARGIN * np.abs(b)
             rows, block = self._spread(HOST, axis, level, a[rows], b[rows], rows, block)
         groups = np.arange(self.groups)[:, None] * self.n_blocks
         return [np.unique(block[rows == row] + groups) for row in range(len(low))]
@@ -217,7 +219,7 @@ class Partition:
         copies, copy_ends = _sorted_by(device, copy_block, len(self))
         numbers = np.arange(len(self)) if among is None else among
         if among is not None:
-            _check_among(among, ends, first_id)
+            _check_among(among, np.diff(ends) + np.diff(copy_ends), first_id)
         for number in map(int, numbers):
             own = by_block[ends[number] : ends[number + 1]]
             halo = copied[copies[copy_ends[number] : copy_ends[number + 1]]]
@@ -270,9 +272,9 @@ def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
     return at
 
 
-def _check_among(among: NDArray[np.int64], ends: NDArray[np.int64], first_id: int) -> None:
-    """Refuse points that go elsewhere: they would be lost."""
-    others = np.setdiff1d(np.flatnonzero(np.diff(ends)), among)
+def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: int) -> None:
+    """Refuse points, or copies for halos, that go elsewhere: they would be lost."""
+    others = np.setdiff1d(np.flatnonzero(counts), among)
     if len(others):
         raise ValueError(
             f"points of the chunk that begins at {first_id} lie elsewhere than when its extent was taken; its source "

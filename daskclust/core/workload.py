@@ -7,8 +7,6 @@ leave workers idle and fill their memory.
 from __future__ import annotations
 
 import math
-import os
-import sys
 from typing import NamedTuple
 
 SECONDS = 0.5  # of a task
@@ -21,7 +19,7 @@ _SHARE = 4  # of a worker's memory that a task may take: one part in so many
 
 
 class Cost(NamedTuple):
-    """What a point costs a task, measured on one thread of a CPU.
+    """What a point costs a task, measured on one thread of a CPU, for blocks of 5e5 points of `bench_scaling`.
 
     Attributes
     ----------
@@ -35,7 +33,22 @@ class Cost(NamedTuple):
     size: float
 
 
-def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
+class Workers(NamedTuple):
+    """Who does the tasks.
+
+    Attributes
+    ----------
+    threads : int
+        Of all workers.
+    memory : float
+        What a worker has for each of its threads, bytes.
+    """
+
+    threads: int
+    memory: float
+
+
+def points_per_task(n: int, cost: Cost, workers: Workers, seconds: float = SECONDS) -> int:
     """Return how many of `n` points to give to a task.
 
     Parameters
@@ -44,6 +57,8 @@ def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
         Points of the data set.
     cost : Cost
         What a point costs.
+    workers : Workers
+        Who does it.
     seconds : float, default 0.5
         How long a task should take, where there are several for each thread; longer where threads are so many that the
         scheduler would not keep up.
@@ -53,28 +68,7 @@ def points_per_task(n: int, cost: Cost, seconds: float = SECONDS) -> int:
     int
         Points, 1 or more.
     """
-    threads, memory = _workers()
+    threads, memory = workers
     wanted = max(seconds, _SCHEDULING * threads) / cost.seconds
     wanted = max(min(wanted, n / (_EACH * threads)), min(_LEAST, seconds) / cost.seconds)
     return max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
-
-
-def _workers() -> tuple[int, float]:
-    """Return the threads of all workers, and the memory (bytes) that one of them has for a thread."""
-    workers = _of_client()
-    if workers:
-        sizes = [worker["memory_limit"] / worker["nthreads"] for worker in workers if worker["memory_limit"]]
-        return sum(worker["nthreads"] for worker in workers), min(sizes, default=math.inf)
-    threads = len(os.sched_getaffinity(0))
-    return threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads
-
-
-def _of_client() -> list[dict[str, int]]:
-    """Return what the scheduler knows of its workers; nothing without a client."""
-    distributed = sys.modules.get("distributed")  # without it there is no client
-    if distributed is None:
-        return []
-    try:
-        return list(distributed.default_client().scheduler_info(n_workers=-1)["workers"].values())
-    except ValueError:
-        return []

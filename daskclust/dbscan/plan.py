@@ -68,7 +68,7 @@ class DbscanPlan:
     @property
     def cost(self) -> Cost:
         """What a point costs a task."""
-        return Cost(seconds=150e-9 if self.links_alone else 300e-9, size=120)
+        return Cost(seconds=230e-9 if self.links_alone else 490e-9, size=107)
 
     @property
     def links_alone(self) -> bool:

@@ -84,7 +84,7 @@ class EventPlan:
     @property
     def cost(self) -> Cost:
         """What a hit costs a task."""
-        return Cost(seconds=20e-9, size=90)
+        return Cost(seconds=35e-9, size=105)
 
     # ----------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Sorted:

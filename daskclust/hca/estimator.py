@@ -148,7 +148,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         partition : {"auto", "chunks"}, default "auto"
             How a dask array is divided for the work; the result is the same. ``"auto"``: into packs of apriori
             clusters, of about half a second's work each; one pass over `apriori` counts their sizes. ``"chunks"``: as
-            it is; all points of an apriori cluster must be in one chunk.
+            it is; all points of an apriori cluster must be in one chunk. An array of one chunk is one task.
 
         Returns
         -------
