@@ -7,16 +7,20 @@ import itertools
 import json
 import math
 
+import dask
 import numpy as np
 import pytest
 
 from daskclust.bench import Parameters, bench_scaling, best_block, compare, fit, markdown, predict
 from daskclust.bench._scaling_data import GROUP, fitted, geometry_of
 from daskclust.bench._tasks import role_of, step_of
-from daskclust.bench.model import UNITS, frontier_bytes, grid_of, halo_points, halo_share
+from daskclust.bench.halos import grid_of, halo_points, halo_share
+from daskclust.bench.merging import bench_merges
+from daskclust.bench.model import UNITS, frontier_bytes, tree_steps
 from daskclust.bench.scaling import facts_of, received_bytes
 from daskclust.cli import app
 from daskclust.cli._run import run as run_command
+from daskclust.core.exchange import bundled_steps
 from daskclust.core.partition import Partition
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -56,12 +60,15 @@ def test_the_share_of_halos_is_that_of_points():
     for system in ("clue-space", "fof", "dbscan"):
         facts = facts_of(system, 200_000, 25_000)
         grid = grid_of(8, geometry_of(system).axes)
-        assert facts["grid"] == list(grid)
+        assert facts["grid"] == pytest.approx(grid)
         assert facts["own"] == 200_000
         assert facts["halo"] == pytest.approx(halo_points(system, 200_000, grid), rel=0.2)
 
 
-@pytest.mark.parametrize(("blocks", "axes", "grid"), [(1, 3, (1, 1, 1)), (8, 3, (2, 2, 2)), (7, 2, (3, 3)), (5, 0, ())])
+@pytest.mark.parametrize(
+    ("blocks", "axes", "grid"),
+    [(1, 3, (1, 1, 1)), (8, 3, (2, 2, 2)), (7, 2, (3, 7 / 3)), (3, 3, (2, 1.5, 1)), (5, 0, ())],
+)
 def test_grids(blocks, axes, grid):
     assert grid_of(blocks, axes) == grid
 
@@ -69,7 +76,9 @@ def test_grids(blocks, axes, grid):
 def test_the_frontier_of_layers_is_a_seed_for_each_cluster():
     facts = facts_of("clue-layers", 40_000, 10_000)
     _, clusters = fitted("clue-layers", 40_000, 10_000)
-    assert facts["frontier"] == {"asked": 0, "edges": 0, "groups": 0, "roots": 8 * int(clusters.compute())}
+    a_number_each = 8 * int(clusters.compute())
+    nothing = {"groups": 0, "members": 0, "member_of": 0, "places": 0}
+    assert facts["frontier"] == {**nothing, "firsts": a_number_each, "sizes": a_number_each}
     assert (facts["blocks"], facts["halo"]) == (4, 0)
 
 
@@ -77,14 +86,14 @@ def test_the_frontier_of_layers_is_a_seed_for_each_cluster():
 def _made_up(known: Parameters, points: int, block: int, workers: int) -> dict:
     """Return the run that the model would have, its formulas written anew."""
     per_axis = grid_of(math.ceil(points / block), 3)
-    blocks, inputs = math.prod(per_axis), math.ceil(points / block)
+    blocks = inputs = math.ceil(points / block)
     halo = halo_points("fof", points, per_axis)
     frontier, pairs, away = known.volume * points + known.surface * halo, blocks * inputs, 1 - 1 / workers
     tasks = known.tasks_per_chunk * blocks + known.tasks_per_pair * pairs
     chunk_bytes, back = known.moved * (points + halo), known.returned * points
     received = {
         "part": chunk_bytes * away,
-        "piece": back * away,
+        "finish": back * away,
         "frontier": frontier * away,
         "slice": known.table * frontier * away,
         "merge": known.copied * known.table * frontier * (workers - 1) if blocks > 2 * workers else 0.0,
@@ -96,9 +105,9 @@ def _made_up(known: Parameters, points: int, block: int, workers: int) -> dict:
         "local": known.cluster * (points + halo) + known.block * blocks,
         "merge": known.merge * frontier,
     }
-    left = {"part": chunk_bytes, "piece": back, "slice": known.table * frontier, "local": known.kept * points}
+    left = {"part": chunk_bytes, "finish": back, "slice": known.table * frontier, "local": known.kept * points}
     left["merge"] = known.table * frontier
-    roles = {"source": "source", "part": "route", "piece": "route", "merge": "merge"}
+    roles = {"source": "source", "part": "route", "merge": "merge"}
     steps = {
         step: {
             "role": roles.get(step, "cluster"),
@@ -124,7 +133,7 @@ def _made_up(known: Parameters, points: int, block: int, workers: int) -> dict:
 RUNS = [
     _made_up(KNOWN, points, block, workers)
     for points in (1_000_000, 3_000_000, 8_000_000)
-    for block in (100_000, 400_000)
+    for block in (500_000, 900_000)
     for workers in (1, 2, 4)
 ]
 
@@ -160,7 +169,8 @@ def test_runs_of_several_systems_are_refused():
 
 # -------------------------------------------------------------------------------------------------------------- predict
 def test_the_parts_of_a_prediction():
-    said = predict(KNOWN, 1e9, 100, 1e6)
+    plain = {"merge": "one", "stages": 1}  # without what the engine does where chunks are many
+    said = predict(KNOWN, 1e9, 100, 1e6, **plain)
     run = _made_up(KNOWN, 10**9, 10**6, 100)
     assert said.blocks == 1000
     assert said.tasks == run["tasks"]
@@ -171,37 +181,60 @@ def test_the_parts_of_a_prediction():
     assert said.parts["scheduler"] == pytest.approx(run["scheduler_s"] - 0.25)
     assert said.wall == "scheduler"
     assert said.seconds == pytest.approx(said.parts["client"] + said.parts["scheduler"] + said.parts["merge"])
-    assert predict(KNOWN, 1e9, 100, 1e6, bandwidth=1e12).parts["merge"] < said.parts["merge"]
-    assert sum(predict(KNOWN, 1e9, 1, 1e6).traffic.values()) == 0.0
-    assert predict(KNOWN, 1e9, 100, 1e6, cores=2).seconds > said.seconds
+    assert predict(KNOWN, 1e9, 100, 1e6, **plain, bandwidth=1e12).parts["merge"] < said.parts["merge"]
+    assert sum(predict(KNOWN, 1e9, 1, 1e6, **plain).traffic.values()) == 0.0
+    assert predict(KNOWN, 1e9, 100, 1e6, **plain, cores=2).seconds > said.seconds
 
 
 def test_a_merge_in_a_tree_keeps_what_reaches_out():
     one, tree = (predict(KNOWN, 1e9, 1000, 1e9 / 64, merge=kind, group=8) for kind in ("one", "tree"))
     assert one.merge_bytes == frontier_bytes(KNOWN, 1e9, (4, 4, 4), 64)
-    surface = {n: KNOWN.surface * halo_points("fof", 1e9, (n, n, n)) for n in (4, 2)}
+    surface = {n: 2 * KNOWN.surface * halo_points("fof", 1e9, (n, n, n)) for n in (4, 2)}
     levels = [surface[4] / 8, surface[2]]  # eight groups of eight at a time, then one
-    assert tree.merge_bytes == pytest.approx(max(levels))
+    assert tree.merge_bytes == pytest.approx(max(*levels, KNOWN.volume * 1e9 / 32))  # runs of two are a range
     each = KNOWN.merge + 1.2 / 1e9
     assert tree.parts["merge"] == pytest.approx(each * (sum(levels) + KNOWN.volume * 1e9 / 1000))
-    assert tree.tasks == one.tasks + 2 * 64 + 2 * (8 + 1)
+    assert tree.tasks == one.tasks + tree_steps(64, 64, 64, 8, axes=3)
     assert tree.parts["merge"] < one.parts["merge"]
     with pytest.raises(ValueError, match="group must be at least 2, got 1"):
         predict(KNOWN, 1e9, 10, 1e7, merge="tree", group=1)
 
 
 def test_fewer_pairs_take_walls_away():
-    everywhere, near, staged = (
-        predict(KNOWN, 1e12, 1000, 2.5e8, merge="tree", **how) for how in ({}, {"reached": 30}, {"stages": 2})
-    )
-    inputs, blocks = 4000, 16**3
-    tree = 2 * blocks + 2 * (256 + 16 + 1)
-    assert everywhere.tasks == tree + 13 * blocks + 2 * inputs * blocks
-    assert near.tasks == tree + 13 * blocks + 2 * inputs * 30
-    assert staged.tasks == pytest.approx(tree + 13 * blocks + 2 * inputs * 2 * 64)
-    assert everywhere.wall == "scheduler"
+    inputs = blocks = 4000
+    pairs, near, bundles = (predict(KNOWN, 1e12, 1000, 2.5e8, **how) for how in ({"stages": 1}, {"reached": 30}, {}))
+    tree, tree_near = (tree_steps(inputs, blocks, reached, 64, axes=3) for reached in (blocks, 30))
+    assert pairs.tasks == tree + 13 * blocks + 2 * inputs * blocks
+    assert near.tasks == tree_near + 13 * blocks + 2 * inputs * 30
+    assert bundles.tasks == tree + 13 * blocks + 2 * bundled_steps(inputs, blocks)
+    assert bundled_steps(inputs, blocks) == inputs * 63 + 63 * 63 + 63 * blocks  # 64 by 64, and one by one before
+    assert pairs.wall == "scheduler"
     assert near.wall == "workers"
-    assert staged.traffic["chunks"] == pytest.approx(2 * everywhere.traffic["chunks"])
+    assert bundles.traffic["chunks"] == pytest.approx(2 * pairs.traffic["chunks"])
+    assert bundles.seconds < pairs.seconds
+
+
+@pytest.mark.parametrize(("system", "axes"), [("fof", 3), ("clue-space", 2), ("clue-layers", 0)])
+@pytest.mark.parametrize(("points", "width"), [(8_000, 8), (27_000, 4), (27_000, 8)])
+def test_the_steps_of_a_tree_are_those_of_the_engine(system, axes, points, width):
+    steps = {}
+    for most in (width, 10**9):
+        with dask.config.set({"daskclust.task-seconds": 0, "daskclust.merge-width": most}):
+            steps[most] = set(fitted(system, points, 1000)[0].dask)
+    blocks = sum("daskclust-chunk-" in str(key) for key in steps[width])
+    assert blocks >= points // 1000
+    added = len(steps[width]) - len(steps[10**9])
+    assert added == (tree_steps(points // 1000, blocks, blocks, width, axes=axes) if blocks > width else 0)
+
+
+def test_merges_on_one_worker_and_in_a_tree():
+    one_step, tree = (
+        [row[kind] for row in bench_merges(("fof", "events"), [(8000, 27)], width=3)] for kind in ("one", "tree")
+    )
+    assert [each["steps"] for each in one_step] == [1]
+    assert tree[0]["steps"] > 100
+    assert 0 < tree[0]["longest_s"] < tree[0]["all_s"]
+    assert tree[0]["most_bytes"] > 0 < one_step[0]["most_bytes"]
 
 
 def test_the_best_chunks_are_neither_small_nor_large():
@@ -209,7 +242,8 @@ def test_the_best_chunks_are_neither_small_nor_large():
     least = predict(KNOWN, 1e9, 10, block, merge="tree").seconds
     assert all(predict(KNOWN, 1e9, 10, block * factor, merge="tree").seconds > least for factor in (0.1, 0.5, 3, 10))
     assert best_block(KNOWN, 1e9, 10, most=1e6) == pytest.approx(1e6)
-    assert best_block(KNOWN, 1e12, 1000) > best_block(KNOWN, 1e12, 1000, reached=27)
+    pairs, near = (best_block(KNOWN, 1e12, 1000, most=1e10, **how) for how in ({"stages": 1}, {"reached": 27}))
+    assert pairs > near
 
 
 def test_levels_of_a_hierarchy_have_fewer_roots():
@@ -217,7 +251,7 @@ def test_levels_of_a_hierarchy_have_fewer_roots():
     one, two = (predict(known, 1e9, 100, 1e6, levels=levels).parts["merge"] for levels in (1, 2))
     assert one == pytest.approx(1e-9 * (1e9 / GROUP) ** 2)
     assert two == pytest.approx(one / GROUP**2)
-    with pytest.raises(ValueError, match="hca do not shrink in a tree"):
+    with pytest.raises(ValueError, match="frontiers of hca are not merged in a tree"):
         predict(known, 1e9, 100, 1e6, merge="tree")
 
 
@@ -243,15 +277,16 @@ def test_names_of_steps(key, step, role):
 
 def test_tiny_runs(tmp_path, capsys):
     target = tmp_path / "scaling.json"
-    options = ["--kinds", "events,fof,hca", "--memory-limit", "1GB", "-o", str(target)]
+    options = ["--kinds", "events,fof,hca", "--memory-limit", "1GB", "--merges", "8e3x4", "-o", str(target)]
     assert run_command(app, ["bench", "scaling", "--sizes", "8e3", "--blocks", "2e3", "--workers", "2", *options]) == 0
     report = json.loads(target.read_text())
     expected = [("events", "random"), ("fof", "random"), ("fof", "space"), ("hca", "random")]
     runs = {(run["system"], run["order"]): run for run in report["runs"]}
     assert list(runs) == expected
     assert report["machine"]["versions"]["daskclust"]
-    assert len(capsys.readouterr().out.splitlines()) == 2 + len(expected)
-    assert len(markdown(report).splitlines()) == 2 + len(expected)
+    # a table of the runs, and one of the merges of friends-of-friends
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(expected) + 1 + 2 + 2
+    assert len(markdown(report).splitlines()) == 2 + len(expected) + 1 + 2 + 2
     for (system, order), run in runs.items():
         facts, steps = run["facts"], run["steps"]
         assert (run["points"], run["block"], run["workers"], facts["blocks"]) == (8000, 2000, 2, 4)

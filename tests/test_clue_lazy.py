@@ -125,6 +125,22 @@ def test_persisted_densities_are_not_computed_again(partition, kernels_run):
     }
 
 
+@pytest.mark.parametrize("partition", ["layers", "space"])
+def test_only_what_is_asked_for_is_made(partition, kernels_run):
+    """Densities do not wait for the merge, nor do labels take them along while they wait."""
+    clue = lazy(partition)
+    kernels_run.clear()
+    clue.labels_.compute(scheduler="synchronous")
+    assert "end_of_chain" in kernels_run
+    assert "emit" not in kernels_run
+    kernels_run.clear()
+    with Steps() as steps:
+        clue.density_.compute(scheduler="synchronous")
+    assert "emit" in kernels_run
+    assert {"classify", "find_root", "end_of_chain"}.isdisjoint(kernels_run)
+    assert not any("merge" in name for name in steps.names)
+
+
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
 def test_schedulers(scheduler):
     with dask.config.set(scheduler=scheduler, num_workers=2):

@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from daskclust.clue import kernels
 from daskclust.clue.density_kernels import user_kernel
 from daskclust.clue.plan import CluePlan, square_below
+from daskclust.core import checks
 from daskclust.core.arrays import HOST
 from daskclust.core.binning import sort_into_cells
 from daskclust.core.cells import (
@@ -36,16 +37,18 @@ from daskclust.core.cells import (
     wrap_positions,
 )
 from daskclust.core.exp import exp_of_negative
+from daskclust.core.groups import without_gaps
 from daskclust.core.jit import body, kernel, lane_kernel
 from daskclust.core.labels import count_clusters, same_partition
-from daskclust.core.merge import Frontier, components, group_name, group_number, merge_trees
+from daskclust.core.merge import NONE, Fragments, components, group_name, group_number, merge_fragments
 from daskclust.core.ops import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, like, load, select, store
+from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Partition, balanced_cuts
 from daskclust.core.survey import group_range, survey
 from daskclust.core.threads import in_threads, one_thread, thread_count
 from daskclust.core.unionfind import flatten, start, unite_edges
 
-NONE = np.empty(0, np.int64)
+NO_GROUPS = np.empty(0, np.int64)
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def sort(X, tile, period=None, group=None):
     assert bad == len(X)
     group = np.empty(0, np.int32) if group is None else group
     first, last = group_range(HOST, group)
-    grid = make_grid(low, high, tile, period, NONE, first)
+    grid = make_grid(low, high, tile, period, NO_GROUPS, first)
     return sort_into_cells(HOST, X, group, last - first + 1, grid, np.empty(len(X) + PAD, np.int32))
 
 
@@ -319,6 +322,17 @@ def test_group_range():
     assert group_range(HOST, np.empty(0, np.int32)) == (0, 0)
 
 
+@pytest.mark.parametrize("stride", [1, 2, 3, 8, 10**9])
+def test_groups_without_gaps(stride):
+    group = np.random.default_rng(2).integers(-20, 20, 500).astype(np.int64)
+    number, first, count = without_gaps(HOST, group * stride)
+    assert count == (40 if stride != 2 else 79)  # as they are where they are not much farther apart
+    assert number.min() == first
+    assert number.max() == first + count - 1
+    np.testing.assert_array_equal(np.unique(number, return_inverse=True)[1], group + 20)
+    assert without_gaps(HOST, group[:0])[1:] == (0, 1)
+
+
 # ---------------------------------------------------------------------------------------------------------- union-find
 def united(n, edges):
     parent = np.empty(n, np.int32)
@@ -372,24 +386,26 @@ def test_components_of_random_graphs(seed, n, m):
     assert same_partition(label, [groups[i] for i in ids.tolist()])
 
 
-def frontier(roots, edges=(), asked=(), groups=()):
-    def array(values):
-        return np.array(values, np.int64)
-
-    return Frontier(array(roots), array(edges).reshape(-1, 2), array(asked), array(groups))
+def fragments(seeds, links=(), groups=()):
+    """Return sets of seeds, each with itself as a member, and of links, which know no seed."""
+    links = np.array(links, np.int64).reshape(-1, 2)
+    firsts = np.concatenate([np.array(seeds, np.int64), np.full(len(links), NONE)])
+    sizes = np.repeat([1, 0], [len(seeds), len(links)])
+    member_of = np.concatenate([np.arange(len(seeds)), len(seeds) + np.repeat(np.arange(len(links)), 2)])
+    members = np.concatenate([np.array(seeds, np.int64), links.ravel()])
+    return Fragments(firsts, sizes, members, member_of, groups=np.array(groups, np.int64))
 
 
 def test_merge_of_two_blocks():
     """Seeds 5 and 40; the second block's points 22 and 31 follow 21, which belongs to 5, and 50 follows an outlier."""
-    first = frontier([5], [[21, 5], [60, 60]])
-    second = frontier([40], [[22, 21], [31, 22], [50, 60]], [22, 31, 50])
-    a, b = merge_trees([first, second])
-    assert (a.numbers.tolist(), a.answers.tolist(), a.n_clusters) == ([0], [], 2)
-    assert (b.numbers.tolist(), b.answers.tolist(), b.n_clusters) == ([1], [0, 0, -1], 2)
+    first, second = fragments([5], [[21, 5]]), fragments([40], [[22, 21], [31, 22], [50, 60]])
+    a, b = merge_fragments([first, second], 1)
+    assert (a.numbers.tolist(), a.n_clusters) == ([0, 0], 2)
+    assert (b.numbers.tolist(), b.n_clusters) == ([1, 0, 0, -1], 2)
 
 
 def test_merge_without_links():
-    slices = merge_trees([frontier([4, 9], groups=[1]), frontier([]), frontier([2, 7], groups=[0, -1])])
+    slices = merge_fragments([fragments([4, 9], groups=[1]), fragments([]), fragments([2, 7], groups=[0, -1])], 1)
     assert [s.numbers.tolist() for s in slices] == [[1, 3], [], [0, 2]]
     assert {s.n_clusters for s in slices} == {4}
 
@@ -402,27 +418,38 @@ def test_merge_of_random_forests(seed, n, chunks):
     is_root, home = parent == np.arange(n), rng.integers(0, chunks, n)
     is_seed = is_root & (rng.random(n) < 0.7)
     links = np.flatnonzero(~is_root)
-    frontiers = []
+    sent = []
     for chunk in range(chunks):
         mine = links[home[links] == chunk]
-        roots = names[is_seed & (home == chunk)]
-        frontiers.append(frontier(roots, np.stack([names[mine], names[parent[mine]]], axis=1), names[mine]))
+        seeds = names[is_seed & (home == chunk)]
+        sent.append(fragments(seeds, np.stack([names[mine], names[parent[mine]]], axis=1)))
     root = oracles.groups_of(np.stack([np.arange(n), parent], axis=1), n)
     number = np.where(is_seed, np.cumsum(is_seed) - 1, -1)
-    for chunk, merged in enumerate(merge_trees(frontiers)):
-        np.testing.assert_array_equal(merged.numbers, number[is_seed & (home == chunk)])
-        np.testing.assert_array_equal(merged.answers, number[root[links[home[links] == chunk]]])
+    for chunk, merged in enumerate(merge_fragments(sent, 1)):
+        of_links = number[root[links[home[links] == chunk]]]
+        np.testing.assert_array_equal(merged.numbers, np.concatenate([number[is_seed & (home == chunk)], of_links]))
         assert merged.n_clusters == is_seed.sum()
 
 
 def test_groups_in_several_chunks():
     with pytest.raises(ValueError, match="layer 7 is in several chunks"):
-        merge_trees([frontier([], groups=[6, 7]), frontier([], groups=[7])])
+        merge_fragments([fragments([], groups=[6, 7]), fragments([], groups=[7])], 1)
     events, layers = np.array([0, 3, -2, 2**31 - 1, -(2**31)]), np.array([5, -(2**31), 2**31 - 1, -1, 0])
     numbers = group_number(events.astype(np.int32), layers.astype(np.int32))
     assert len(np.unique(numbers)) == 5
     assert group_name(int(numbers[1])) == f"layer {-(2**31)} of event 3"
     assert group_name(int(numbers[3])) == f"layer -1 of event {2**31 - 1}"
+
+
+# ----------------------------------------------------------------------------------------------------------------- ids
+@pytest.mark.parametrize(
+    ("ids", "itemsize"),
+    [([], 0), ([7], 0), ([5, 6, 7], 0), ([2**40, 2**40 + 3], 4), ([3, 3 + 2**31 - 1], 4), ([0, 2**31], 8)],
+)
+def test_ids_take_as_little_memory_as_they_need(ids, itemsize):
+    kept = OwnIds.of(HOST, np.array(ids, np.int64))
+    assert (0 if kept.beyond is None else kept.beyond.itemsize) == itemsize
+    np.testing.assert_array_equal(kept.on(HOST), np.array(ids, np.int64), strict=True)
 
 
 # ---------------------------------------------------------------------------------------------------------- partitions
@@ -536,6 +563,23 @@ def test_blocks_of_clustered_points_are_balanced():
     assert max(shares) < 1200
 
 
+def test_more_points_than_a_part_can_number(monkeypatch):
+    monkeypatch.setattr(checks, "_MOST_POINTS", 9)
+    partition = Partition(cuts=(np.array([4.5]),), period=(0.0,), halo=1.0)
+    X = np.arange(9.0)[:, None]  # two of them are in halos, too
+    with pytest.raises(ValueError, match="11 points are more than one chunk holds"):
+        partition.split({"X": X}, 0)
+
+
+@pytest.mark.parametrize(("count", "grid"), [(8, (3, 3)), (7, (2, 2, 2)), (1, (1, 1)), (5, (5,)), (11, (3, 2, 2))])
+def test_balanced_cuts_into_any_number(count, grid):
+    X = np.random.default_rng(3).normal(size=(6600, len(grid)))
+    partition = Partition(cuts=balanced_cuts(X, grid, (0.0,) * len(grid), count), period=(0.0,) * len(grid))
+    sizes = [len(chunk.ids) for chunk in partition.split({"X": X}, 0)]
+    assert len(partition) == count
+    assert max(sizes) - min(sizes) <= len(grid)
+
+
 def test_balanced_cuts_of_equal_points():
     (cuts,) = balanced_cuts(np.full((50, 1), 3.0), (4,), (0.0,))
     assert cuts.tolist() == [3.0]
@@ -553,6 +597,31 @@ def test_planes_for_each_block():
     ]
     with pytest.raises(ValueError, match=r"cuts\[1\] has planes for 1 blocks; the axes before it make 2"):
         Partition(cuts=([1.0], ([5.0],)), period=(0.0, 0.0))
+
+
+# ------------------------------------------------------------------------------------------------------------- threads
+EXTENDED = """
+import threading, types
+import numpy as np
+from numba.core import entrypoints
+from numba.core.compiler_lock import global_compiler_lock
+from daskclust import CLUE
+
+def told():
+    print(global_compiler_lock.is_locked(), threading.current_thread() is threading.main_thread())
+
+extension = types.SimpleNamespace(load=lambda: told)
+installed = types.SimpleNamespace(select=lambda group, name: [extension])
+entrypoints.importlib_metadata = types.SimpleNamespace(entry_points=lambda: installed)
+CLUE(1, 1).fit(np.zeros((100_000, 2)))
+"""
+
+
+def test_extensions_of_numba_are_loaded_before_threads_compile():
+    """Numba loads them at the first call, without its lock; a thread that compiled meanwhile failed now and then."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run([sys.executable, "-c", EXTENDED], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True True\n"
 
 
 # ---------------------------------------------------------------------------------------------------------- arithmetic

@@ -91,8 +91,8 @@ def test_steps_are_named_and_points_stay_where_they_are():
         assert ours.count(f"daskclust-{system}-local") == 3
 
 
-def test_what_goes_up_holds_no_coordinates():
-    """Frontiers grow with the faces of blocks, and with clusters, not with points."""
+def test_what_goes_up_is_of_faces_and_clusters():
+    """Frontiers grow with these, not with points; coordinates are of points that other chunks have as well."""
     rng = np.random.default_rng(0)
     sizes = []
     for n in (1000, 16_000):
@@ -100,7 +100,10 @@ def test_what_goes_up_holds_no_coordinates():
         case, plan = Case(rng.random((n, 2)), eps, 5), DbscanPlan(eps, 5, 1, (0.0, 0.0))
         chunks = case.partition([0.5], [0.5]).split({"X": case.X}, 0)
         frontiers = [plan.local(plan.measure(chunk))[1] for chunk in chunks]
-        assert all(part.dtype == np.int64 for frontier in frontiers for part in frontier)
+        for chunk, frontier in zip(chunks, frontiers, strict=True):
+            rows = np.searchsorted(chunk.ids, frontier.members)
+            np.testing.assert_array_equal(frontier.places, chunk.columns["X"][rows])
+            assert all(part.dtype == np.int64 for part in frontier._replace(places=frontier.members))
         sizes.append(sum(len(frontier.members) for frontier in frontiers))
     assert sizes[1] < 6 * sizes[0]
 

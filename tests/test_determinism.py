@@ -82,10 +82,15 @@ def test_the_output_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     with run.start(monkeypatch):
         for name, system in SYSTEMS.items():
             rows, partition = draw_rows(rng, len(system)), str(rng.choice(system.partitions))
+            tasks = {
+                "daskclust.task-seconds": rng.choice([0, 1e-5, 1e-3]),
+                "daskclust.merge-width": rng.choice([2, 64]),
+            }
             try:
-                assert_same_output(system.cluster(rows, partition), name)
+                with dask.config.set(tasks):
+                    assert_same_output(system.cluster(rows, partition), name)
             except BaseException as error:
-                error.add_note(f"{name}, chunks {rows} by {partition!r}, {run}")
+                error.add_note(f"{name}, chunks {rows} by {partition!r}, {tasks}, {run}")
                 raise
 
 

@@ -11,6 +11,7 @@ from clue_cases import counted_computes, raise_if_dask_computes
 from event_cases import VARIANTS, Case, assert_labels, dense
 
 import daskclust.accessor  # noqa: F401 (ds.clust)
+from daskclust.core.arrays import HOST
 from daskclust.core.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
@@ -78,7 +79,7 @@ def test_what_goes_between_workers_can_be_pickled(variant):
         frontiers.append(frontier)
     labels = np.empty(300, np.int64)
     for local, mine in zip(locals_, copied(plan.merge(frontiers)), strict=True):
-        labels[plan.owned_ids(local)] = plan.finish(local, mine)["labels"]
+        labels[local.ids.on(HOST)] = plan.finish(local, mine)["labels"]
     np.testing.assert_array_equal(labels, case.answer())
 
 

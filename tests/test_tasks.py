@@ -13,8 +13,9 @@ from dask.callbacks import Callback
 from dask.sizeof import sizeof
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
-from daskclust.core.engine import _boxed, runs_of
-from daskclust.core.lazy import rows_per_task
+from daskclust.core.engine import runs_of
+from daskclust.core.lazy import blocks_of_space, rows_per_task
+from daskclust.core.steps import boxed
 from daskclust.core.workload import Cost, Workers, points_per_task
 from daskclust.datasets import timepix
 
@@ -95,10 +96,46 @@ def test_parts_are_made_where_points_are():
     for points in (X, MIXED):
         with Steps() as steps:  # 40 chunks, 40 blocks
             friends(points, in_chunks(100)).compute()
-        counts.append((steps["part-"], steps["fof-piece-"]))
+        counts.append((steps["part-"], steps["fof-finish-"] - steps["fof-finish-gather-"]))
     (few, few_back), (all_of_them, all_back) = counts
     assert few == few_back < 200
-    assert all_of_them == all_back > 1500
+    assert 400 < all_of_them == all_back < 600  # in bundles of 7 x 7, not 1600 pairs
+
+
+def test_chunks_are_begun_one_after_the_other():
+    """Dask's own order is any, and what is read of chunks for blocks to come waits in memory."""
+    open_now = most = 0
+
+    def look(key, dsk, state):
+        nonlocal open_now, most
+        open_now += ("split" in key[0]) - ("fof-local" in key[0])
+        most = max(most, open_now)
+
+    with Callback(pretask=look):
+        friends(X, in_chunks(100)).compute(scheduler="synchronous")  # 40 chunks, 40 blocks
+    assert most <= 8
+
+
+@pytest.mark.parametrize(
+    ("order", "halo", "cut_axes"), [("space", 0.1, 1), ("space", 4.0, 3), ("random", 0.1, 3)], ids=str
+)
+def test_points_in_order_are_cut_into_slabs(order, halo, cut_axes):
+    """Not where these would have large halos, or are met by as many chunks as cubes."""
+    x = RNG.uniform(0, 100, (20_000, 3))
+    points = x[np.argsort(x[:, 1])] if order == "space" else x
+    division = blocks_of_space(da.from_array(points, chunks=(1000, 3)), 18, (100.0,) * 3, halo)
+    cuts = [np.size(planes) > 0 for planes in division.partition.cuts]
+    assert sum(np.concatenate([np.ravel(cut) for cut in cuts])) == cut_axes
+    assert len(division.partition) == 18
+    if cut_axes == 1:
+        assert sum(map(len, division.reached)) <= 3 * 20
+
+
+def test_a_chunk_at_both_ends_of_a_period():
+    """Its bounding box is all of the axis."""
+    x = np.sort(RNG.uniform(-2, 98, (2000, 1)), axis=0) % 100
+    division = blocks_of_space(da.from_array(x, chunks=(100, 1)), 10, (100.0,), 0.1)
+    assert [each.tolist() for each in division.reached][::19] == [[0, 9], [9]]
 
 
 def test_a_source_that_changes_is_told_of():
@@ -132,7 +169,8 @@ def test_runs(lengths, rows, wanted):
         (10**9, 2, math.inf, 0.5),  # as long as is wished
         (10**8, 8, math.inf, 0.3125),  # four for each thread
         (10**6, 8, math.inf, 0.1),  # but not too short
-        (10**12, 1000, math.inf, 6.0),  # longer where there are many workers: one scheduler serves them all
+        (10**12, 1000, math.inf, 10.0),  # longer where there are many workers: one scheduler serves them all
+        (10**7, 4, math.inf, 1 / 12),  # as many for each thread, though ten of 0.1 s would do
         (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
     ],
 )
@@ -152,7 +190,7 @@ def test_workers_of_a_client_are_asked():
 
 def test_the_size_of_results_is_known():
     """Dask spills by it: an array of objects has eight bytes for each, whatever they are."""
-    box = _boxed({"labels": np.zeros(1000), "is_seed": np.zeros(1000, bool)}, 0, 500)
+    box = boxed({"labels": np.zeros(1000), "is_seed": np.zeros(1000, bool)}, 0, 500)
     assert sizeof(box) == 500 * 9
     assert sizeof(pickle.loads(pickle.dumps(box))) == 500 * 9
     assert sizeof(box[:0]) == 0

@@ -19,6 +19,7 @@ from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
 from daskclust.datasets import timepix
+from daskclust.io import read_hits, write_hits
 from daskclust.workers import _start
 
 
@@ -244,3 +245,19 @@ def test_a_worker_for_each_gpu(driver, packages, monkeypatch, rmm):
     assert (asked["pool"], asked["takers"]) == ((0.5, ["cupy"]) if rmm else (None, None))
     with pytest.raises(ValueError, match="n_workers must be at most 2, a worker for each GPU, got 3"):
         workers.start(3, cuda=True)
+
+
+# -------------------------------------------------------------------------------------------- steps of graphs in common
+def test_writers_send_what_is_needed(tmp_path):
+    """Dask sends steps of other blocks, too; a scheduler fails where it knows these, and not what they need."""
+    blocks = [da.from_delayed(dask.delayed(np.arange)(6.0 * k, 6.0 * k + 6), (6,), float) for k in range(3)]
+    first = da.concatenate(blocks)
+    later = first[1:]
+    ds = xr.Dataset({"x": ("hit", first), "y": ("hit", da.concatenate([later + 1, first[:1]]).rechunk(first.chunks))})
+    with workers.start(1, processes=False):
+        (known,) = dask.persist(later, optimize_graph=False)
+        write_hits(ds, tmp_path / "hits.parquet")
+        assert known.sum().compute() == 153
+    found = read_hits(tmp_path / "hits.parquet")
+    np.testing.assert_array_equal(found["x"], np.arange(18.0))
+    np.testing.assert_array_equal(found["y"], np.append(np.arange(2.0, 19.0), 0.0))

@@ -6,6 +6,7 @@ from daskclust.bench.dbscan import bench_dbscan
 from daskclust.bench.events import bench_events
 from daskclust.bench.fitting import compare, fit
 from daskclust.bench.hca import bench_hca
+from daskclust.bench.merging import bench_merges
 from daskclust.bench.model import Parameters, Prediction, best_block, predict
 from daskclust.bench.output import markdown, write_report
 from daskclust.bench.peers import PEERS, bench_peers
@@ -24,6 +25,7 @@ __all__ = [
     "bench_events",
     "bench_hca",
     "bench_large",
+    "bench_merges",
     "bench_peers",
     "bench_scaling",
     "bench_stream",

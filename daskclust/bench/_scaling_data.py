@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskclust.core.partition import block_sizes
 
 SYSTEMS = ("clue-space", "clue-layers", "events", "fof", "dbscan", "hca")
+IN_TREES = ("clue-space", "clue-layers", "fof", "dbscan")  # those whose frontiers are fragments
 ORDERS = ("random", "space")
 GROUP = 250  # cells of an apriori cluster
 RATE = 10e6  # hits a second

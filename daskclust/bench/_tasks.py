@@ -19,8 +19,8 @@ _PLANS = "clue|events|fof|dbscan|hca"
 _ROLES = {
     "merge": ("merge",),
     "carry": ("carry",),
-    "cluster": ("measure", "local", "finish", "frontier", "slice", "count", "chunk"),
-    "route": ("split", "part", "cut", "piece", "gather", "result", "labels"),
+    "cluster": ("measure", "local", "finish", "early", "frontier", "turn", "slice", "count", "chunk"),
+    "route": ("split", "part", "gather", "result", "labels"),
 }
 ROLES = ("source", *_ROLES)
 

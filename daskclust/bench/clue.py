@@ -25,7 +25,7 @@ _CLUE_STEPS = {
     "density": ("density",),
     "nearest higher": ("nearest_higher",),
     "seeds, outliers": ("classify",),
-    "clusters": ("find_root", "_running_sum", "emit"),
+    "clusters": ("find_root", "_running_sum", "end_of_chain", "emit"),
 }  # fmt: skip
 
 

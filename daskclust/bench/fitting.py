@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from daskclust.bench._scaling_data import GROUP, geometry_of
 from daskclust.bench._tasks import ROLES
-from daskclust.bench.model import Parameters, frontier_bytes, grid_of, halo_points, predict
+from daskclust.bench.halos import grid_of, halo_points
+from daskclust.bench.model import Parameters, frontier_bytes, predict
 from daskclust.bench.scaling import received_bytes, role_seconds
 
 Column = NDArray[np.float64]  # a value for each run
@@ -90,7 +91,7 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
         border=border,
         table=_share(column(partial(_left, step="slice")), frontier),
         moved=_share(column(partial(_left, step="part")), in_chunks),
-        returned=_share(column(partial(_left, step="piece")), points),
+        returned=_share(column(partial(_left, step="finish")), points),
         carried=_share(column(partial(_received, step="measure")), away),
         # with fewer chunks Dask takes what divides them for beginnings of the graph, and spreads it over workers
         strayed=_share(column(_strayed)[is_many], away[is_many]),
@@ -137,7 +138,7 @@ def _copied(runs: Sequence[Mapping[str, Any]]) -> float:
 
 def _strayed(run: Mapping[str, Any]) -> float:
     """Return the bytes of points that went to other workers before they were divided."""
-    known = ("part", "piece", "frontier", "slice", "measure", "carry", "merge", "sample")
+    known = ("part", "finish", "frontier", "slice", "measure", "carry", "merge", "sample")
     return float(sum(entry["bytes"] for step, entry in run["received"].items() if step.split("+")[-1] not in known))
 
 
@@ -210,8 +211,8 @@ def compare(runs: Sequence[Mapping[str, Any]], cores: int) -> list[dict[str, Any
 def _guess(known: Parameters, run: Mapping[str, Any], cores: int) -> dict[str, float]:
     inputs = math.ceil(run["points"] / run["block"])
     reached = _pairs(run) / inputs if run["order"] == "space" else None
-    said = predict(known, run["points"], run["workers"], run["block"], cores=cores, reached=reached)
-    grid = grid_of(inputs, geometry_of(known.system).axes)
+    grid = run["facts"]["grid"] if run["order"] == "space" else grid_of(inputs, geometry_of(known.system).axes)
+    said = predict(known, run["points"], run["workers"], run["block"], cores=cores, reached=reached, grid=grid)
     merging = known.merge * frontier_bytes(known, run["points"], grid, said.blocks)
     merging += known.pairs_of_roots * (run["points"] / GROUP) ** 2
     return {

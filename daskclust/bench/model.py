@@ -9,7 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskclust.bench._scaling_data import GROUP, geometry_of
+from daskclust.bench._scaling_data import GROUP, IN_TREES, geometry_of
+from daskclust.bench.halos import grid_of, halo_points
+from daskclust.core.exchange import bundled_steps, in_bundles
+from daskclust.core.merge_steps import WIDTH, runs_in_range
 
 UNITS: Mapping[str, tuple[str, str]] = {
     "source": ("s/point", "making the points, in every pass over them"),
@@ -75,55 +78,7 @@ class Parameters:
     kept: float
 
 
-# ------------------------------------------------------------------------------------------------------------- geometry
-def grid_of(blocks: int, axes: int) -> tuple[int, ...]:
-    """Return the number of blocks along each axis of a cube that is cut into `blocks` or a few more."""
-    if not axes:
-        return ()
-    grid = [max(1, int(blocks ** (1 / axes)) - 1)] * axes
-    while math.prod(grid) < blocks:
-        grid[grid.index(min(grid))] += 1
-    return tuple(grid)
-
-
-def halo_share(side: float, grid: Sequence[float], reach: float, *, period: bool) -> float:
-    """Return how many points halos have for each point, in a cube of uniform density.
-
-    Parameters
-    ----------
-    side : float
-        Of the cube.
-    grid : sequence of float
-        Number of blocks along each axis.
-    reach : float
-        Width of a halo, in the unit of `side`.
-    period : bool
-        Whether the cube is periodic.
-
-    Returns
-    -------
-    float
-        Points of halos over points.
-
-    Notes
-    -----
-    Each plane between two blocks gives a layer of `reach` on both its sides to the block beyond. Along one axis with q
-    planes, a point is thus in 1 + 2 q reach / side blocks in the mean, at most in all; axes are independent.
-    """
-    times = 1.0
-    for blocks in grid:
-        planes = 0.0 if blocks <= 1 else blocks if period else blocks - 1
-        times *= min(1 + 2 * planes * reach / side, blocks)
-    return times - 1
-
-
-def halo_points(system: str, points: float, grid: Sequence[float]) -> float:
-    """Return the number of points in the halos of blocks of a system's points."""
-    space = geometry_of(system)
-    if not space.axes:
-        return 0.0
-    side = (points / space.density) ** (1 / space.axes)
-    return points * halo_share(side, grid, space.reach, period=space.period)
+_IN_TREE = 2  # bytes of a shared point in a tree over those in a frontier: which chunks have it, besides id and set
 
 
 def frontier_bytes(known: Parameters, points: float, grid: Sequence[float], blocks: float) -> float:
@@ -177,10 +132,11 @@ def predict(
     workers: int,
     block_points: float,
     *,
-    merge: Literal["one", "tree"] = "one",
-    group: int = 16,
+    merge: Literal["one", "tree"] | None = None,
+    group: int = WIDTH,
     reached: float | None = None,
-    stages: int = 1,
+    grid: Sequence[float] | None = None,
+    stages: int | None = None,
     levels: int = 1,
     cores: int | None = None,
     bandwidth: float = 1e9,
@@ -197,16 +153,20 @@ def predict(
         Number of workers, of one thread.
     block_points : float
         Points in a chunk.
-    merge : {"one", "tree"}, default "one"
+    merge : {"one", "tree"}, optional
         Whether all frontiers go to one worker, or are merged in groups, and groups of groups: each level keeps what
-        reaches out of its group's region, and sets that end within are numbered by ranges of ids on all workers.
-    group : int, default 16
+        reaches out of its group's region, and clusters are numbered by ranges of ids on all workers. Default: as the
+        engine does, in a tree where chunks are more than `group`.
+    group : int, default 64
         Frontiers that are merged at once in a tree.
     reached : float, optional
         Chunks that a chunk of the input has points of. Default: all, as where points are in random order.
-    stages : int, default 1
-        In how many steps points go from chunks of the input to those of the partition: with two, there are
-        2 n**(3/2) pairs instead of n**2, and all is moved twice.
+    grid : sequence of float, optional
+        Number of chunks along each axis. Default: as the engine cuts a cube of points in random order.
+    stages : {1, 2}, optional
+        In how many steps points go from chunks of the input to those of the partition: with two, in bundles, there are
+        2 n**(3/2) pairs instead of n**2, and all is moved twice. Default: as the engine does, in two where that takes
+        half the steps or less.
     levels : int, default 1
         Levels of apriori clusters of a hierarchy, each of 250 of the level below.
     cores : int, optional
@@ -222,16 +182,19 @@ def predict(
     Raises
     ------
     ValueError
-        For a tree of groups of one, and for one of a hierarchy, all of whose merges go up.
+        For a tree of groups of one, and for one of systems whose frontiers one step merges.
     """
-    if known.pairs_of_roots and merge == "tree":
-        raise ValueError(f"the frontiers of {known.system} do not shrink in a tree: its merges all go up; take levels")
+    in_tree = known.system in IN_TREES
+    if merge == "tree" and not in_tree:
+        raise ValueError(f"the frontiers of {known.system} are not merged in a tree")
     space = geometry_of(known.system)
-    wanted = max(1.0, math.ceil(points / block_points))
-    grid = grid_of(int(wanted), space.axes)
-    blocks = float(math.prod(grid)) if space.axes else wanted
+    blocks = max(1, math.ceil(points / block_points))  # of the input, too
+    grid = grid or grid_of(blocks, space.axes)
     halo = halo_points(known.system, points, grid)
-    pairs = known.tasks_per_pair and wanted * min(reached or blocks, stages * blocks ** (1 / stages))
+    reaching = min(reached or blocks, blocks)
+    stages = stages or (2 if known.tasks_per_pair and in_bundles(blocks, blocks, blocks * reaching) else 1)
+    pairs = known.tasks_per_pair and (bundled_steps(blocks, blocks) if stages == 2 else blocks * reaching)
+    merge = merge or ("tree" if in_tree and blocks > group else "one")
     tasks = known.tasks_per_chunk * blocks + known.tasks_per_pair * pairs
     frontier = frontier_bytes(known, points, grid, blocks)
     away, copies = 1 - 1 / workers, known.copied if merge == "one" and blocks > 2 * workers else 0.0
@@ -243,8 +206,9 @@ def predict(
         "copies": copies * known.table * frontier * (workers - 1),
         "strays": (known.carried + known.strayed) * points * away,
     }
-    merging, held, levels_tasks = _merging(known, points, grid, blocks, workers, merge, group, bandwidth)
-    tasks += levels_tasks
+    merging, held = _merging(known, points, grid, blocks, workers, merge, group, bandwidth)
+    if merge == "tree":
+        tasks += tree_steps(blocks, blocks, reaching, group, axes=space.axes)
     work = (
         known.source * points
         + known.made * blocks
@@ -281,17 +245,55 @@ def predict(
     )
 
 
+def tree_steps(inputs: int, blocks: int, reached: float, group: int, *, axes: int) -> float:
+    """Return how many steps a merge on all workers adds to those of one on one worker.
+
+    Parameters
+    ----------
+    inputs, blocks : int
+        Chunks of the input, each a run of its own, and of the partition.
+    reached : float
+        Chunks of the partition that one of the input has points of.
+    group : int
+        Frontiers that are merged at once.
+    axes : int
+        Axes that are cut. Without any there is no tree, only ranges of ids.
+
+    Returns
+    -------
+    float
+        Steps.
+    """
+    ranges = math.ceil(inputs / runs_in_range(group))
+    # runs that are ranked together have about half of their chunks in common, where these are not all
+    asking = ranges * blocks if reached >= blocks else min(inputs * reached / 2, ranges * blocks)
+    asked = bundled_steps(blocks, ranges) if in_bundles(blocks, ranges, asking) else asking
+    back = bundled_steps(ranges, blocks) if in_bundles(ranges, blocks, asking) else asking
+    # of each chunk: its report and its number, and no turn; of each range: its ranks, in two parts; how many ids are
+    # before each; and no table of all
+    steps = blocks + 3 * ranges + asked + back
+    if not axes:
+        return steps
+    regions, nodes = blocks, 0
+    while regions > 1 or not nodes:
+        regions = math.ceil(regions / group)
+        nodes += regions
+    # of each chunk: what it has at its borders, their numbers, and what comes down, twice; of each node: joining, what
+    # it keeps and sends up, two ways down, numbers it has and sends up, and what comes down, twice; and the partition
+    return steps + 4 * blocks + 7 * nodes + 2 * (nodes - 1) + 1
+
+
 def _merging(
     known: Parameters,
     points: float,
-    grid: Sequence[int],
+    grid: Sequence[float],
     blocks: float,
     workers: int,
     merge: str,
     group: int,
     bandwidth: float,
-) -> tuple[float, float, float]:
-    """Return the seconds of a merge, the most that a worker holds for it, and the tasks that it adds.
+) -> tuple[float, float]:
+    """Return the seconds of a merge, and the most that a worker holds for it.
 
     A byte of a frontier comes in through a link, is merged, and its answer goes out.
     """
@@ -300,25 +302,24 @@ def _merging(
     each = known.merge + (1 + known.table) / bandwidth
     if merge == "one":
         held = frontier_bytes(known, points, grid, blocks)
-        return each * held, held, 0.0
-    # sets that end within their chunk: ranges of ids are numbered on all workers, each for itself
-    ranked = known.volume * points / workers
-    seconds, most, tasks = each * ranked, ranked, 2 * blocks
+        return each * held, held
+    # ranges of ids are ranked on all workers, each for itself
+    ranked = known.volume * points
+    seconds, most = each * ranked / workers, ranked / math.ceil(blocks / runs_in_range(group))
     regions, axes = blocks, len(grid)
     while regions > 1:
         groups = math.ceil(regions / group)
         held = _reaching_out(known, points, regions, axes) / regions * min(group, regions)
         seconds += each * held * math.ceil(groups / workers)
         most = max(most, held)
-        tasks += 2 * groups
         regions = groups
-    return seconds, most, tasks
+    return seconds, most
 
 
 def _reaching_out(known: Parameters, points: float, regions: float, axes: int) -> float:
     """Return the bytes that reach out of so many regions, over all of them."""
     grid = grid_of(int(regions), axes) if regions > 1 else (1,) * axes
-    return known.surface * halo_points(known.system, points, grid) + known.border * regions
+    return _IN_TREE * known.surface * halo_points(known.system, points, grid)
 
 
 def best_block(known: Parameters, points: float, workers: int, most: float = 1e8, **how: Any) -> float:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from daskclust.bench._report import check_kinds, table
 from daskclust.bench._scaling_data import GROUP, ORDERS, SYSTEMS, fitted, geometry_of
 from daskclust.bench._tasks import ROLES, idle_rates, wait_until_forgotten, watched
+from daskclust.bench.merging import bench_merges, merges_markdown, size_of
 
 USUAL: Mapping[str, Mapping[str, tuple[int, ...]]] = {
     "clue-space": {"sizes": (1_000_000, 2_000_000, 4_000_000), "blocks": (125_000, 500_000)},
@@ -32,6 +31,7 @@ def bench_scaling(
     blocks: Sequence[int] | None = None,
     workers: Sequence[int] = (1, 2, 4),
     orders: Sequence[str] = ORDERS,
+    merges: Sequence[tuple[int, int]] = ((4_000_000, 125), (4_000_000, 500)),
     memory_limit: str | float = "2GB",
     scheduler: str | None = None,
     say: Callable[[str], object] = lambda _: None,
@@ -54,6 +54,8 @@ def bench_scaling(
         Numbers of worker processes of one thread; more than cores share these.
     orders : sequence of {"random", "space"}, default ("random", "space")
         Whether a chunk of points for blocks of space has some from everywhere, or from one slab.
+    merges : sequence of (int, int), default ((4_000_000, 125), (4_000_000, 500))
+        Numbers of points and chunks whose merge is run, too; see `bench_merges`.
     memory_limit : str or float, default "2GB"
         Of each worker; see `daskclust.workers.start`.
     scheduler : str, optional
@@ -69,7 +71,8 @@ def bench_scaling(
         tasks, seconds of processor and from begin to end, bytes of results; ``received`` bytes and seconds by step;
         ``idle_per_task_s``, the time of workers that no task had; ``idle_rates``, seconds of processor in each second
         without work; the ``load`` of the machine before it. ``facts``
-        are of the points: how many chunks own, how many are in halos, bytes of frontiers.
+        are of the points: how many chunks own, how many are in halos, bytes of frontiers. ``merges``: what
+        `bench_merges` gives.
 
     Raises
     ------
@@ -100,7 +103,8 @@ def bench_scaling(
                     run |= {"idle_per_task_s": idle / max(run["tasks"], 1), "facts": facts[system, *case]}
                     runs.append(run)
     parameters = {"group": GROUP, "memory_limit": memory_limit, "workers": list(workers), "orders": list(orders)}
-    return {"system": "scaling", "device": "cpu", "parameters": parameters, "machine": describe(), "runs": runs}
+    report = {"system": "scaling", "device": "cpu", "parameters": parameters, "machine": describe(), "runs": runs}
+    return {**report, "merges": bench_merges(systems, merges, say=say)}
 
 
 def _cases(
@@ -202,13 +206,7 @@ def _of_chunk(chunk: Any) -> tuple[int, int, Any]:
 
 def _of_frontier(frontier: Any) -> dict[str, int]:
     """Return the bytes of the arrays of a frontier, by field."""
-    return {name: _bytes(value) for name, value in frontier._asdict().items()}
-
-
-def _bytes(value: Any) -> int:
-    if isinstance(value, tuple | list):
-        return sum(map(_bytes, value))
-    return int(getattr(value, "nbytes", 8 if isinstance(value, int | np.integer) else 0))
+    return {name: size_of(value) for name, value in frontier._asdict().items()}
 
 
 def _grid(regions: Sequence[Any]) -> list[float]:
@@ -235,7 +233,8 @@ def markdown(report: dict[str, Any]) -> str:
         row += [f"{facts['halo'] / facts['own']:.1%}", f"{sum(facts['frontier'].values()) / n:.3f}"]
         row += [f"{received_bytes(run) / n:.1f}", f"{run['wall_s']:.2f}"]
         rows.append(row)
-    return table(head, rows, words=2)
+    merges = report.get("merges")
+    return table(head, rows, words=2) + (f"\n\n{merges_markdown(merges)}" if merges else "")
 
 
 def role_seconds(run: Mapping[str, Any], role: str) -> float:

@@ -32,7 +32,16 @@ class Asked:
     memory_limit: str = "1GiB"
     blocks: str = ""
     orders: str = "random,space"
+    merges: str = "4e6x125,4e6x500"
     scheduler: str | None = None
+
+    def pairs(self, name: str, what: str) -> list[tuple[int, int]]:
+        """Return the pairs of whole numbers in a field, ``100x1000, 4e6x500``; `what` they are is for the message."""
+        text = getattr(self, name)
+        try:
+            return [(round(float(a)), round(float(b))) for a, b in (pair.split("x") for pair in text.split(","))]
+        except (ValueError, OverflowError):
+            raise ValueError(f"--{name} must be {what}, got {text!r}") from None
 
     def numbers(self, name: str, least: int = 1) -> list[int]:
         """Return the whole numbers in a field, ``1e5, 2000``."""
@@ -140,12 +149,7 @@ def _of_neighbours(system: str, min_samples: list[int] | None, work: Work, asked
 def _hca(work: Work, asked: Asked) -> Report:
     from daskclust.bench import bench_hca
 
-    try:
-        groups = [(int(number), int(size)) for number, size in (pair.split("x") for pair in asked.groups.split(","))]
-    except ValueError:
-        raise ValueError(
-            f"--groups must be numbers and sizes of clusters, e.g. 100x1000, got {asked.groups!r}"
-        ) from None
+    groups = asked.pairs("groups", "numbers and sizes of clusters, e.g. 100x1000")
     options: dict[str, Any] = {"device": asked.device, "repeats": asked.repeats}
     options |= {"threads": asked.numbers("threads", least=0), "groups": groups, "kinds": asked.kinds.split(",")}
     return _with_peers("hca", work, asked, bench_hca(asked.numbers("sizes"), **options))
@@ -187,6 +191,7 @@ def _scaling(work: Work, asked: Asked) -> Report:
         blocks=asked.numbers("blocks") if asked.blocks else None,
         workers=asked.numbers("workers"),
         orders=asked.orders.split(","),
+        merges=asked.pairs("merges", "numbers of points and chunks, e.g. 4e6x500") if asked.merges else (),
         memory_limit=asked.memory_limit,
         scheduler=asked.scheduler,
         say=work.begin,
@@ -298,7 +303,7 @@ BENCHMARKS = {
         _large, ("sizes", "kinds", "workers", "memory_limit"), {"sizes": "1e8", "kinds": "fof,clue,events"},
     ),
     "scaling": Benchmark(
-        _scaling, ("sizes", "kinds", "workers", "memory_limit", "blocks", "orders", "scheduler"),
+        _scaling, ("sizes", "kinds", "workers", "memory_limit", "blocks", "orders", "merges", "scheduler"),
         {"sizes": "", "kinds": _OF_SYSTEMS, "workers": "1,2,4", "memory_limit": "2GB"},
     ),
     "all": Benchmark(_all, _SIZED, {"sizes": "3.7e7", "threads": "", "repeats": 0}),

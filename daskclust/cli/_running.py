@@ -109,6 +109,7 @@ class Running:
         if not self.is_on_dask:
             yield None
             return
+        from daskclust.core.graph import only_needed
         from daskclust.workers import start
 
         if self.scheduler is None:
@@ -117,7 +118,8 @@ class Running:
             work.begin(f"connecting to {self.scheduler}")
             logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost is told in two lines
         limit, count, silent = self.memory_limit, self.workers or None, self.scheduler is None
-        with start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit, silent=silent) as client:
+        client = start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit, silent=silent)
+        with client, only_needed():  # what is computed, counted and written has steps in common
             try:
                 yield client
             except Exception as error:

@@ -137,6 +137,13 @@ def bench(
             help="For scaling: random, or space, where a chunk has points of one slab.", rich_help_panel=_POINTS
         ),
     ] = "random,space",
+    merges: Annotated[
+        str,
+        typer.Option(
+            help="For scaling: points and chunks whose merge is timed on one worker and in a tree; '': none.",
+            rich_help_panel=_POINTS,
+        ),
+    ] = "4e6x125,4e6x500",
     workers: Annotated[
         str | None,
         typer.Option(
@@ -175,7 +182,8 @@ def bench(
     values = {
         "sizes": sizes, "kinds": kinds, "groups": groups, "min_samples": min_samples, "rate": rate, "seconds": seconds,
         "repeats": repeats, "peers": peers, "threads": threads, "device": device,
-        "workers": workers, "memory_limit": memory_limit, "blocks": blocks, "orders": orders, "scheduler": scheduler,
+        "workers": workers, "memory_limit": memory_limit, "blocks": blocks, "orders": orders, "merges": merges,
+        "scheduler": scheduler,
     }  # fmt: skip
     given = {name: value for name, value in values.items() if _is_given(context, name)}
     benchmark = BENCHMARKS[system]

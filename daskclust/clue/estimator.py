@@ -13,10 +13,12 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
-from daskclust.core.engine import Lazy, run_in_memory
+from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.partition import Chunk, Division, Partition
+
+_DTYPES = {"labels": np.int64, "is_seed": np.bool_}
 
 
 class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -170,7 +172,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._lazy: Lazy | None = None
         if is_dask(coordinates):
             self._lazy = Lazy(columns, _division(partition, columns, plan))
-            self._keep(self._lazy.run(plan, _dtypes(coordinates.dtype)))
+            self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(coordinates.dtype)))
         else:
             self._keep(run_in_memory(plan, columns))
         return self
@@ -214,7 +216,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "rhoc must be one number to rethreshold a dask array; fit again with one for each point"
                 )
-            other._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
+            other._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
             return other
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
@@ -240,7 +242,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self._lazy is not None:
             plan = self._plan(self._axes)
             self._lazy.persist(plan)
-            self._keep(self._lazy.run(plan, _dtypes(self.density_.dtype)))
+            self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
         return self
 
     def _keep(self, results: dict[str, Any]) -> None:
@@ -275,8 +277,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self._rhoc_of
 
 
-def _dtypes(real: Any) -> dict[str, Any]:
-    return {"labels": np.int64, "density": real, "delta": real, "nearest_higher": np.int64, "is_seed": np.bool_}
+def _early_dtypes(real: Any) -> dict[str, Any]:
+    return {"density": real, "delta": real, "nearest_higher": np.int64}
 
 
 def _named(points: Points, names: tuple[str, ...]) -> Any:
@@ -343,5 +345,4 @@ def _from_measures(
     nearest = device.argument(on_device_of(density, nearest_higher, np.int32))
     rho, separation = device.argument(density), device.argument(delta)
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
-    trees, _ = plan.local(Measures(chunk, order, rho, separation, nearest))
-    return plan.finish(trees, None)
+    return finish_in_memory(plan, Measures(chunk, order, rho, separation, nearest))

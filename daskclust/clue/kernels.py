@@ -155,36 +155,35 @@ def find_root(i, parent):
 
 
 @kernel
-def mark_border(i, order, X, owned, low, high, period, reach, is_border):
+def mark_border(i, X, owned, low, high, period, reach, is_border):
     """Mark the chunk's own points within `reach` of a face of its block: points of other blocks may follow them."""
-    at = order[i]
     near = False
     for k in range(len(low)):
-        x = np.float64(within_period(X[at, k], period[k]))
-        near = near or x - low[k] <= reach or high[k] - x <= reach
-    is_border[i] = near and owned[at]
+        x = np.float64(within_period(X[i, k], period[k]))
+        near = near | (x - low[k] <= reach) | (high[k] - x <= reach)
+    is_border[i] = near and owned[i]
 
 
 @kernel
-def scatter(i, places, values, target):
-    target[places[i]] = values[i]
+def end_of_chain(i, order, kind, root, seeds_up_to, number_of_exit, labels):
+    """Write the number of the seed at the root of sorted point i's tree, or of the exit; -1 below an outlier.
 
-
-@kernel
-def emit(
-    i, order, ids, owned, own_up_to, rho, delta, nearest, dm, kind, root, seeds_up_to, numbers, number_of_exit, results
-):
-    """Write the results of sorted point i in input order, if the chunk owns it; `own_up_to` counts such points.
-
-    Its label is the number of the seed at the root of its tree, -1 below an outlier. Seeds are numbered in input order,
-    or as `numbers` says for the first, second, ... seed of this chunk. `ids` are global, or empty.
+    Seeds are numbered in input order.
     """
-    labels, density, separation, nearest_higher = results
+    r = root[i]
+    label = np.int64(-1)
+    if kind[r] == SEED:
+        label = np.int64(seeds_up_to[order[r]] - 1)
+    elif kind[r] == EXIT:
+        label = np.int64(number_of_exit[r])
+    labels[order[i]] = label
+
+
+@kernel
+def emit(i, order, ids, rho, delta, nearest, dm, results):
+    """Write what was measured of sorted point i in input order; `ids` are global, or empty."""
+    density, separation, nearest_higher = results
     at = np.int64(order[i])
-    if len(owned) > 0:  # empty where all points are the chunk's
-        if not owned[at]:
-            return
-        at = np.int64(own_up_to[at] - 1)
     density[at] = rho[i]
     higher = np.int64(-1)
     apart = like(delta[i], np.inf)
@@ -195,12 +194,3 @@ def emit(
             higher = ids[higher]
     separation[at] = apart
     nearest_higher[at] = higher
-    r = root[i]
-    label = np.int64(-1)
-    if kind[r] == SEED:
-        label = np.int64(seeds_up_to[order[r]] - 1)
-        if len(numbers) > 0:
-            label = numbers[label]
-    elif kind[r] == EXIT:
-        label = number_of_exit[r]
-    labels[at] = label

@@ -19,10 +19,12 @@ from daskclust.core.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.binning import sort_into_cells
 from daskclust.core.cells import PAD, WIDER, Cells, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
+from daskclust.core.groups import without_gaps
 from daskclust.core.jit import Body
-from daskclust.core.merge import Frontier, Slice, merge_trees
+from daskclust.core.merge import NONE, NOTHING, Fragments, Slice, merge_fragments
+from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
-from daskclust.core.survey import group_range, survey
+from daskclust.core.survey import survey
 from daskclust.core.workload import Cost
 
 
@@ -43,7 +45,14 @@ class Trees(NamedTuple):
     kind: Any
     root: Any
     is_seed: Any
-    exits: Any
+
+
+class Ends(NamedTuple):
+    """Where chains of a chunk's own points end, on their device; all chunks' wait in memory for the merge."""
+
+    ids: OwnIds
+    end_of: Any  # (n,) int32 number of the seed or, after these, of the exit; -1 for an outlier
+    seeds: Any  # (k,) int64 which points are seeds
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class CluePlan:
 
     name = "clue"
     carry = None  # chunks do not follow each other
+    least = 1  # a seed
     cost = Cost(seconds=180e-9, size=75)
 
     @property
@@ -112,8 +122,22 @@ class CluePlan:
         device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
         return Measures(chunk, order, rho, delta, nearest)
 
-    def local(self, measures: Measures, before: None = None) -> tuple[Trees, Frontier | None]:
-        """Find seeds and outliers, the root of every point, and the links that leave the chunk."""
+    def early(self, measures: Measures) -> tuple[Any, dict[str, Any]]:
+        """Return densities, separations and nearest highers of the chunk's own points, in the order of the data set."""
+        chunk, order, rho, delta, nearest = measures
+        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
+        types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
+        results = {name: device.empty(n, kind) for name, kind in types.items()}
+        ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
+        device.run(kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
+        # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
+        return _own(chunk, chunk.ids), {name: _own(chunk, device.give(values)) for name, values in results.items()}
+
+    def local(self, measures: Measures, before: None = None) -> tuple[Trees | Ends, Fragments | None]:
+        """Find seeds and outliers, the end of every point's chain, and the links that leave the chunk.
+
+        Of all of the data these are the trees.
+        """
         chunk, order, rho, delta, nearest = measures
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         new = _maker(device, chunk)
@@ -124,97 +148,108 @@ class CluePlan:
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
         device.run(kernels.find_root, n, parent)
-        trees = Trees(measures, kind, parent, is_seed, np.empty(0, np.int64))
+        trees = Trees(measures, kind, parent, is_seed)
         if chunk.ids is None:
             return trees, None
         if chunk.owned is None:
-            none = np.empty(0, np.int64)
-            roots = device.to_host(chunk.ids[device.give(is_seed)])
-            return trees, Frontier(roots, none.reshape(0, 2), none, self._own_groups(device, chunk))
-        return self._links(device, trees, owned)
+            seeds = device.to_host(chunk.ids[device.give(is_seed)])
+            ones, groups = np.ones(len(seeds), np.int64), self._own_groups(device, chunk)
+            frontier = Fragments(seeds, ones, NOTHING, NOTHING, np.empty((0, 0)), groups)
+            return self._ends(device, trees, device.count_up(0)), frontier
+        exits, frontier = self._links(device, trees, owned)
+        return self._ends(device, trees, exits), frontier
 
-    def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Trees, Frontier]:
-        """Add the links of a block: from each exit to the point it follows, from each border point to its root."""
-        (chunk, order, *_, nearest), kind, root, is_seed, _ = trees
+    def _ends(self, device: Host | Cuda, trees: Trees, exits: Any) -> Ends:
+        """Return where chains of own points end."""
+        chunk, n = trees.measures.chunk, len(trees.root)
+        is_seed, end_of = device.give(trees.is_seed), device.empty(n, np.int32)
+        number_of_exit = device.give(device.empty(n if len(exits) else 0, np.int32))
+        number_of_exit[exits] = np.count_nonzero(is_seed) + device.count_up(len(exits))
+        self._label(device, trees, device.argument(number_of_exit), end_of)
+        ids = OwnIds.of(device, _own(chunk, chunk.ids))
+        return Ends(ids, _own(chunk, device.give(end_of)), np.flatnonzero(_own(chunk, is_seed)))
+
+    def _label(self, device: Host | Cuda, trees: Trees, number_of_exit: Any, labels: Any) -> Any:
+        """Write the number of the seed, or of the exit, where each point's chain ends; return seeds up to each."""
+        n = len(trees.root)
+        seeds = device.scratch("seeds", n, np.int32)
+        device.running_sum(trees.is_seed, seeds)
+        given = trees.measures.order, trees.kind, trees.root, seeds, number_of_exit, labels
+        device.run(kernels.end_of_chain, n, *given)
+        return seeds
+
+    def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Any, Fragments]:
+        """Return a block's exits, and what goes up: its seeds, then its exits, each with the points that others see.
+
+        Members of a set are the points near faces whose chain ends in its seed or exit; an exit's also the point that
+        it follows, which is another block's.
+        """
+        (chunk, order, *_, nearest), kind, root, is_seed = trees
         X, n = device.argument(chunk.columns["X"]), len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
-        device.run(kernels.mark_border, n, order, X, owned, low, high, self.period, reach, is_border)
+        device.run(kernels.mark_border, n, X, owned, low, high, self.period, reach, is_border)
 
-        place_id = chunk.ids[device.give(order)[:n]]
-        exits = np.flatnonzero(device.give(kind) == kernels.EXIT)
-        border = np.flatnonzero(device.give(is_border))
-        ends = np.concatenate([exits, border]), np.concatenate([device.give(nearest)[exits], device.give(root)[border]])
-        edges = np.stack([device.to_host(place_id[end]) for end in ends], axis=1)
-        seeds = device.to_host(chunk.ids[device.give(is_seed)])
-        return trees._replace(exits=exits), Frontier(seeds, edges, edges[: len(exits), 0], np.empty(0, np.int64))
+        order, kind, root, nearest = device.give(order), *map(device.give, (kind, root, nearest))
+        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == kernels.EXIT)
+        border = np.flatnonzero(device.give(is_border)[order[:n]])
+        border = border[(kind[root[border]] == kernels.SEED) | (kind[root[border]] == kernels.EXIT)]
+        ends = root[border]
+        set_of = np.where(
+            kind[ends] == kernels.SEED,
+            np.searchsorted(seeds, order[ends]),
+            len(seeds) + np.searchsorted(exits, ends),
+        )
+        members = order[np.concatenate([border, nearest[exits]])]
+        member_of = np.concatenate([set_of, len(seeds) + device.count_up(len(exits))])
+        places = device.give(X)[members, : len(low)]
+
+        firsts = np.concatenate([device.to_host(chunk.ids[seeds]), np.full(len(exits), NONE)])
+        sizes = np.repeat(np.array([1, 0]), [len(seeds), len(exits)])
+        up = map(device.to_host, (chunk.ids[members], member_of, places))
+        return exits, Fragments(firsts, sizes, *up)
 
     def _own_groups(self, device: Host | Cuda, chunk: Chunk) -> NDArray[np.int64]:
         """Return the groups of a chunk that is to hold them whole."""
         if not chunk.as_given or len(chunk.columns["X"]) == 0:
-            return np.empty(0, np.int64)
+            return NOTHING
         if "layer" not in chunk.columns:
             return np.zeros(1, np.int64)
         return np.unique(device.to_host(device.argument(chunk.columns["layer"]))).astype(np.int64)
 
-    def merge(self, frontiers: list[Frontier]) -> list[Slice]:
+    def merge(self, frontiers: list[Fragments]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""
-        return merge_trees(frontiers)
+        return merge_fragments(frontiers, self.least)
 
-    def owned_ids(self, trees: Trees) -> Any:
-        """Return the global ids of the points that the chunk owns."""
-        chunk = trees.measures.chunk
-        return chunk.ids if chunk.owned is None else chunk.ids[chunk.owned]
+    def part(self, local: Ends, start: int, end: int) -> tuple[OwnIds, Ends]:
+        """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
+        ids, rows = local.ids.within(device_of(local.end_of), start, end)
+        seeds = local.seeds[(local.seeds >= rows.start) & (local.seeds < rows.stop)] - rows.start
+        return ids, Ends(ids, local.end_of[rows], seeds)
 
-    def finish(self, trees: Trees, merged: Slice | None) -> dict[str, Any]:
-        """Return the results for the chunk's own points, in the order of the data set.
+    def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
+        """Return labels and which points are seeds, in the order of the data set.
 
         Without `merged` the chunk is all of the data and its seeds are numbered as they come.
         """
-        (chunk, order, rho, delta, nearest), kind, root, is_seed, exits = trees
-        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
-        owned, own_up_to, n_own = self._own_places(device, chunk, n)
-        labels, nearest_higher = device.empty(n_own, np.int64), device.empty(n_own, np.int64)
-        density, separation = device.empty(n_own, dtype), device.empty(n_own, dtype)
-
-        seeds = device.scratch("seeds", n, np.int32)
-        device.running_sum(is_seed, seeds)
-        numbers = device.from_host(np.empty(0, np.int64) if merged is None else merged.numbers)
-        exit_number = device.scratch("exit number", n if len(exits) else 0, np.int64)
-        if len(exits) and merged is not None:
-            answers = device.from_host(merged.answers)
-            device.run(kernels.scatter, len(exits), device.argument(exits), answers, exit_number)
-        ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
-        outputs = (labels, density, separation, nearest_higher)
-        device.run(
-            kernels.emit, n, order, ids, owned, own_up_to, rho, delta, nearest, dtype(self.dm), kind, root, seeds,
-            numbers, exit_number, outputs,
-        )  # fmt: skip
-        results = {
-            "labels": labels,
-            "density": density,
-            "delta": separation,
-            "nearest_higher": nearest_higher,
-            "is_seed": is_seed if chunk.owned is None else device.take(is_seed, chunk.owned),
-        }
-        results = {name: device.give(values) for name, values in results.items()}
         if merged is None:
-            results["n_clusters"] = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
-        return results
+            return self._in_memory(local)
+        device = device_of(local.end_of)
+        numbers = device.give(device.from_host(np.append(merged.numbers, -1)))
+        is_seed = device.give(device.full(local.ids.size, False, np.bool_))
+        is_seed[local.seeds] = True
+        return {"labels": numbers[local.end_of], "is_seed": is_seed}
+
+    def _in_memory(self, trees: Trees) -> dict[str, Any]:
+        """Return these results where one chunk holds all points."""
+        device, n = device_of(trees.measures.chunk.columns["X"]), len(trees.root)
+        labels = device.empty(n, np.int64)
+        seeds = self._label(device, trees, device.empty(0, np.int32), labels)
+        n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
+        return {"labels": device.give(labels), "is_seed": device.give(trees.is_seed), "n_clusters": n_clusters}
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _own_places(self, device: Host | Cuda, chunk: Chunk, n: int) -> tuple[Any, Any, int]:
-        """Return which points are the chunk's, how many of these there are up to each, and in all.
-
-        The first two are empty where all are.
-        """
-        if chunk.owned is None or n == 0:
-            return device.empty(0, np.bool_), device.empty(0, np.int32), n
-        owned, up_to = device.argument(chunk.owned), device.scratch("own", n, np.int32)
-        device.running_sum(owned, up_to)
-        return owned, up_to, int(device.to_host(up_to[n - 1 :])[0])
-
     def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> Cells:
         """Check the points and sort them into cells a little wider than dc.
 
@@ -230,7 +265,7 @@ class CluePlan:
                 self._check_finite(device, columns[column], name, ids)
         tile = self.dc * WIDER
         check_extent(low, high, tile)
-        group, first_group, groups = self._groups(device, columns.get("layer", device.empty(0, np.int32)))
+        group, first_group, groups = without_gaps(device, columns.get("layer", device.empty(0, np.int32)))
         grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
         return sort_into_cells(device, X, group, groups, grid, order)
 
@@ -239,15 +274,6 @@ class CluePlan:
         if bad < len(values):
             value = device.to_host(values[bad : bad + 1])[0]
             raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
-
-    def _groups(self, device: Host | Cuda, group: Any) -> tuple[Any, int, int]:
-        """Return group numbers, the first of them and how many there are."""
-        first, last = group_range(device, group)
-        if last - first <= 4 * len(group) + 1024:
-            return group, first, last - first + 1
-        # numbers far apart: count them without the gaps
-        distinct, compact = np.unique(device.to_host(group), return_inverse=True)
-        return device.from_host(compact.astype(np.int32)), 0, len(distinct)
 
     def _sorted_weight(self, device: Host | Cuda, columns: dict[str, Any], cells: Cells) -> Any:
         X = columns["X"]
@@ -268,6 +294,11 @@ class CluePlan:
         if self.chi is kernels.flat and self.neighbor_weight == 1.0:
             return {"visit": kernels.add_weight}
         return {"visit": kernels.add_weighted, "chi": self.chi}
+
+
+def _own(chunk: Chunk, values: Any) -> Any:
+    """Return values of the points that the chunk owns, from those of all of its points."""
+    return values if chunk.owned is None else values[chunk.owned]
 
 
 def _maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:

@@ -36,6 +36,17 @@ def gather(i, source, places, target):
 
 
 @kernel
+def gather_rows(i, source, places, target):
+    for k in range(source.shape[1]):
+        target[i, k] = source[places[i], k]
+
+
+@kernel
+def put(i, source, ids, first, target):
+    target[ids[i] - first] = source[i]
+
+
+@kernel
 def _running_sum(_once, values, sums):
     total = 0
     for i in range(len(values)):
@@ -98,8 +109,8 @@ class Host:
         return array[rows]
 
     def take_at(self, array: Any, places: Any) -> Any:
-        """Return the elements of `array` (n,) at `places`, an array of this device."""
-        return array[places]
+        """Return the elements or rows of `array` (n,) or (n, d) at `places`, an array of this device."""
+        return _taken(self, array, places)
 
     def order_of(self, values: Any) -> Any:
         """Return the places of `values` (n,) in ascending order, those that are equal as they come."""
@@ -193,9 +204,7 @@ class Cuda:
         return self.from_host(self.to_host(array)[rows])
 
     def take_at(self, array: Any, places: Any) -> Any:
-        taken = self.empty(len(places), array.dtype)
-        self.run(gather, len(places), array, places, taken)
-        return taken
+        return _taken(self, array, places)
 
     def order_of(self, values: Any) -> Any:
         if self._gives_cupy:
@@ -208,6 +217,12 @@ class Cuda:
 
 HOST = Host()
 _local = threading.local()
+
+
+def _taken(device: Host | Cuda, array: Any, places: Any) -> Any:
+    taken = device.empty((len(places), *array.shape[1:]), array.dtype)
+    device.run(gather if array.ndim == 1 else gather_rows, len(places), array, places, taken)
+    return taken
 
 
 def multiprocessors() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
 
 
@@ -52,7 +53,8 @@ class WholePlan(Protocol):
         Returns
         -------
         local, frontier : object
-            What stays on the worker for `finish`, and what goes up to `merge`.
+            What stays on the worker for `finish`, as little as it can be: that of all chunks waits for the merge. And
+            what goes up to `merge`.
         """
 
     def merge(self, frontiers: list[Any]) -> Any:
@@ -73,6 +75,21 @@ class WholePlan(Protocol):
 class Plan(WholePlan, Protocol):
     """What a clustering system is to the engine if its results are values for each point."""
 
+    @property
+    def least(self) -> int | None:
+        """Return how many elements a cluster has at least, where frontiers are `daskclust.core.merge.Fragments`.
+
+        The engine then merges those of many chunks in groups, on all workers. None where `merge` alone can.
+        """
+
+    @property
+    def early(self) -> Callable[[Any], tuple[Any, dict[str, Any]]] | None:
+        """Return, on a worker, from a chunk's measures, ids of its own points and results known before the merge.
+
+        Ids are ascending, None where one chunk holds all points; `finish` has the other results. None where there are
+        no such results.
+        """
+
     def merge(self, frontiers: list[Any]) -> list[Any]:
         """Return the slices of the merge table.
 
@@ -87,18 +104,24 @@ class Plan(WholePlan, Protocol):
             A slice for each chunk.
         """
 
-    def owned_ids(self, local: Any) -> Any:
-        """Return which points `finish` gives results for.
+    def part(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
+        """Return what `local` says of those of the chunk's own points that have ids from `start` to `end - 1`.
+
+        `finish` is given such parts where a partition divides the points, one for each chunk of the input.
 
         Parameters
         ----------
         local : object
             The chunk's own result.
+        start, end : int
+            Ids.
 
         Returns
         -------
-        array of int64, shape (m,)
-            Ids of points, ascending.
+        ids : OwnIds
+            Those of the points.
+        local : object
+            The chunk's own result for them.
         """
 
     def finish(self, local: Any, merged: Any) -> dict[str, Any]:
@@ -107,12 +130,12 @@ class Plan(WholePlan, Protocol):
         Parameters
         ----------
         local : object
-            The chunk's own result.
+            The chunk's own result, or a part of it.
         merged : object or None
             Its slice of the merge table; None where one chunk holds all points.
 
         Returns
         -------
         dict of arrays
-            Results by name, shape (m,), in the order of the data set.
+            Results by name, a value for each of its own points, in the order of the data set.
         """

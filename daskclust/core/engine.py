@@ -5,24 +5,26 @@ once, on the small frontiers of all chunks, and `finish` on a worker again, with
 
     points -> split -> chunk -> measure -> local -> frontier -+
                                    |         |                merge
-                                 (carry)     +---> finish <- slice
+                           (carry, early)    +---> finish <- slice
 
-Where chunks follow each other, a plan may have a fifth, `carry`: what a chunk hands on to the next.
+Where chunks are many and frontiers are `Fragments`, `core/merge_steps.py` has the merge in steps, on all workers.
+Where chunks follow each other, a plan may have a fifth step, `carry`: what a chunk hands on to the next. Another one,
+`early`, gives results that do not need the merge: they do not wait for it, and are made only where they are asked for.
 """
 
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import device_of
+from daskclust.core import merge_steps, steps
 from daskclust.core.contract import Plan, WholePlan
+from daskclust.core.exchange import Take, exchange, take_from
 from daskclust.core.graph import Tasks
-from daskclust.core.inputs import on_device_of
+from daskclust.core.merge_steps import Ranges
 from daskclust.core.partition import Chunk, Division, Partition
 
 
@@ -39,10 +41,16 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict of arrays
-        What `Plan.finish` gives.
+        What `Plan.finish` gives, and `Plan.early`.
     """
-    local, _ = plan.local(plan.measure(Chunk(columns)))
-    return plan.finish(local, None)
+    return finish_in_memory(plan, plan.measure(Chunk(columns)))
+
+
+def finish_in_memory(plan: Plan, measures: Any) -> dict[str, Any]:
+    """Return the results of a plan for points in memory, from what `Plan.measure` gave."""
+    local, _ = plan.local(measures)
+    _, early = plan.early(measures) if plan.early else (None, {})
+    return {**plan.finish(local, None), **early}
 
 
 def gather_in_memory(plan: WholePlan, columns: dict[str, Any]) -> Any:
@@ -81,7 +89,7 @@ class Lazy:
         self._runs = runs_of(self._lengths, rows)
         starts = np.concatenate([[0], np.cumsum(self._lengths)]).astype(np.int64)
         self._starts = starts[[0, *(end for _, end in self._runs)]]
-        self._among: list[list[int]] | None = None
+        self._partition = partition
         self._measures: list[Any] | None = None
         blocks = [_blocks(array) for array in columns.values()]
         tasks = Tasks([column[0] for column in blocks], columns, partition, rows)
@@ -89,15 +97,20 @@ class Lazy:
         given = list(zip(pieces, map(int, self._starts[:-1]), strict=True))
         names = list(columns)
         if partition is None:
-            self._chunks = tasks.delayed([tasks.add("chunk", _as_chunk, names, *pair) for pair in given])
+            own = [[run] for run in range(len(self._runs))]
+            self._ranges = Ranges(self._starts, own, own)
+            self._chunks = tasks.delayed([tasks.add("chunk", steps.as_chunk, names, *pair) for pair in given])
             return
-        self._among = reached_by(self._runs, reached, len(partition))
-        parts: list[list[Any]] = [[] for _ in range(len(partition))]
-        for pair, among in zip(given, self._among, strict=True):
-            split = tasks.add("split", _split, partition, names, *pair, positions, group, among)
-            for k, number in enumerate(among):
-                parts[number].append(tasks.add("part", operator.getitem, split, k))
-        self._chunks = tasks.delayed([tasks.add("chunk", _join, part) for part in parts])
+        among = reached_by(self._runs, reached, len(partition))
+        self._ranges = Ranges(self._starts, among, turned_round(among, len(partition)))
+        # dask makes one task of reading and dividing, but only without another step before; planes of many are long
+        its = tasks.add("partition", steps.itself, partition) if len(partition) > merge_steps.WIDTH else partition
+        splits = [
+            tasks.add("split", steps.split, its, names, *pair, positions, group, numbers)
+            for pair, numbers in zip(given, among, strict=True)
+        ]
+        parts = exchange(tasks, "part", take_from(tasks, "part", splits), among, len(partition))
+        self._chunks = tasks.delayed([tasks.add("chunk", steps.join, part) for part in parts])
 
     def measures(self, plan: WholePlan) -> list[Any]:
         """Return what `measure` gives for each chunk.
@@ -130,7 +143,7 @@ class Lazy:
 
         self._measures = list(dask.persist(*self.measures(plan)))
 
-    def run(self, plan: Plan, dtypes: dict[str, Any]) -> dict[str, Any]:
+    def run(self, plan: Plan, dtypes: dict[str, Any], early: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return results as dask arrays.
 
         Parameters
@@ -139,32 +152,41 @@ class Lazy:
             The system.
         dtypes : dict of str to dtype
             Names of the results that `Plan.finish` gives, and their dtypes.
+        early : dict of str to dtype, optional
+            Names of those that `Plan.early` gives, and their dtypes.
 
         Returns
         -------
         dict of dask arrays
             The results, shape (n,), with the order and the chunks of the input, and the scalar ``n_clusters``.
         """
+        import dask
         import dask.array as da
 
-        tasks, locals_, frontiers, merged = self._merged(plan)
-        # with its frontier as a second argument a slice is cut where the table is: the scheduler takes steps that need
-        # nothing but the table for the first ones of a graph, spreads them, and sends all of the table everywhere
-        slices = [tasks.add(f"{plan.name}-slice", _slice, merged, k, one) for k, one in enumerate(frontiers)]
-        pairs = zip(locals_, slices, strict=True)
-        parts = [tasks.add(f"{plan.name}-finish", _finish, plan, local, mine) for local, mine in pairs]
-        if self._among is not None:
-            parts = self._in_order(tasks, parts, plan.name, self._among)
+        width = int(dask.config.get("daskclust.merge-width", merge_steps.WIDTH))
+        if width < 2:
+            raise ValueError(f"daskclust.merge-width of dask's configuration must be at least 2, got {width}")
+        tasks, locals_ = self._locals(plan, width)
+        slices = merge_steps.slices(tasks, plan, locals_, self._partition, self._ranges, width)
+        arrays = self._arrays(tasks, plan.name, self._finished(tasks, plan, locals_, slices), dtypes)
+        if early:
+            arrays |= self._arrays(tasks, f"{plan.name}-early", self._early(tasks, plan), early)
+        (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", steps.n_clusters, slices[0])])
+        arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
+        return arrays
+
+    def _arrays(self, tasks: Tasks, name: str, parts: list[Any], dtypes: dict[str, Any]) -> dict[str, Any]:
+        """Return the results for all runs of the input's chunks as arrays."""
+        import dask.array as da
+
         arrays = {}
         # dask leaves empty blocks out when it joins arrays, but not when it maps over them
-        boxes = tasks.delayed([tasks.add(f"{plan.name}-result", _boxed, *part) for part in self._one_by_one(parts)])
+        boxes = tasks.delayed([tasks.add(f"{name}-result", steps.boxed, *part) for part in self._one_by_one(parts)])
         boxed = da.concatenate([da.from_delayed(box, (1,), dtype=object) for box in boxes])
-        for name, dtype in dtypes.items():
+        for result, dtype in dtypes.items():
             meta = self._meta.ravel()[:0].astype(dtype)
-            step = {"chunks": (self._lengths,), "dtype": dtype, "meta": meta, "token": f"daskclust-{plan.name}-{name}"}
-            arrays[name] = da.map_blocks(_from_box, boxed, name, **step)
-        (count,) = tasks.delayed([tasks.add(f"{plan.name}-count", _n_clusters, slices[0])])
-        arrays["n_clusters"] = da.from_delayed(count, (), dtype=np.int64)
+            step = {"chunks": (self._lengths,), "dtype": dtype, "meta": meta, "token": f"daskclust-{name}-{result}"}
+            arrays[result] = da.map_blocks(steps.from_box, boxed, result, **step)
         return arrays
 
     def gather(self, plan: WholePlan) -> Any:
@@ -180,17 +202,16 @@ class Lazy:
         Delayed
             What ``plan.merge`` returns.
         """
-        tasks, *_, merged = self._merged(plan)
-        return tasks.delayed([merged])[0]
+        tasks, locals_ = self._locals(plan)
+        table, _ = merge_steps.merged(tasks, plan, locals_)
+        return tasks.delayed([table])[0]
 
-    def _merged(self, plan: WholePlan) -> tuple[Tasks, list[Any], list[Any], Any]:
-        """Return the steps up to `merge`: all of them, those of local results and of frontiers, and `merge` itself."""
+    def _locals(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
+        """Return the steps up to local results, and the keys of these; the `width` of the merge changes all names."""
         measures = self.measures(plan)
-        tasks = Tasks(measures, plan, [measure.key for measure in measures])
+        tasks = Tasks(measures, plan, [measure.key for measure in measures], width)
         carried = self._carried(tasks, plan, [measure.key for measure in measures])
-        locals_ = [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
-        frontiers = [tasks.add(f"{plan.name}-frontier", operator.getitem, local, 1) for local in locals_]
-        return tasks, locals_, frontiers, tasks.add(f"{plan.name}-merge", plan.merge, frontiers)
+        return tasks, [tasks.add(f"{plan.name}-local", plan.local, *pair) for pair in carried]
 
     def _carried(self, tasks: Tasks, plan: WholePlan, measures: list[Any]) -> list[tuple[Any, ...]]:
         """Return each chunk's measures, and what the chunks before it carry to it."""
@@ -201,17 +222,38 @@ class Lazy:
             carried.append(tasks.add(f"{plan.name}-carry", plan.carry, measure, carried[-1]))
         return list(zip(measures, carried, strict=True))
 
-    def _in_order(self, tasks: Tasks, parts: list[Any], name: str, among: list[list[int]]) -> list[Any]:
+    def _finished(self, tasks: Tasks, plan: Plan, locals_: list[Any], slices: list[Any]) -> list[Any]:
+        """Add what makes results of local results and slices, and return those of each run of the input's chunks."""
+        name = f"{plan.name}-finish"
+        if self._partition is None:
+            pairs = zip(locals_, slices, strict=True)
+            return [tasks.add(name, steps.finish_whole, plan, local, mine) for local, mine in pairs]
+
+        def take(k: int, a: int, b: int) -> Any:
+            # piece by piece, when they are needed: all results at once take more memory than what waits for them
+            return tasks.add(name, steps.finish, plan, locals_[k], slices[k], self._ends(k)[a:b])
+
+        return self._in_order(tasks, name, take)
+
+    def _early(self, tasks: Tasks, plan: Plan) -> list[Any]:
+        """Add what makes early results, and return those of each run of the input's chunks."""
+        name, measures = f"{plan.name}-early", [measure.key for measure in self.measures(plan)]
+        if self._partition is None:
+            return [tasks.add(name, steps.early, plan, measure) for measure in measures]
+        cuts = [tasks.add(name, steps.early, plan, measure, self._ends(k)) for k, measure in enumerate(measures)]
+        return self._in_order(tasks, name, take_from(tasks, name, cuts))
+
+    def _ends(self, chunk: int) -> list[tuple[int, int]]:
+        """Return where the runs begin and end, in ids, that a chunk of the partition has points of."""
+        starts, _, reached = self._ranges
+        return [(int(starts[run]), int(starts[run + 1])) for run in reached[chunk]]
+
+    def _in_order(self, tasks: Tasks, name: str, take: Take) -> list[Any]:
         """Return the results for each run of the input's chunks, put together from those of the partition's chunks."""
-        pieces: list[list[Any]] = [[] for _ in self._runs]
-        for number, part in enumerate(parts):
-            runs = [run for run, reached in enumerate(among) if number in reached]
-            cut = tasks.add(f"{name}-cut", _cut, part, [(self._starts[run], self._starts[run + 1]) for run in runs])
-            for k, run in enumerate(runs):
-                pieces[run].append(tasks.add(f"{name}-piece", operator.getitem, cut, k))
-        sizes = np.diff(self._starts)
-        given = zip(pieces, self._starts, sizes, strict=False)
-        return [tasks.add(f"{name}-gather", _gather, piece, int(start), int(size)) for piece, start, size in given]
+        starts = self._starts
+        pieces = exchange(tasks, name, take, self._ranges.reached, len(self._runs))
+        given = zip(pieces, starts, np.diff(starts), strict=False)
+        return [tasks.add(f"{name}-gather", steps.gather, piece, int(start), int(size)) for piece, start, size in given]
 
     def _one_by_one(self, parts: list[Any]) -> list[tuple[Any, ...]]:
         """Return for each chunk of the input the results for its run, and where in these it is."""
@@ -246,103 +288,24 @@ def runs_of(lengths: Sequence[int], rows: int) -> list[tuple[int, int]]:
     return [*runs, (begin, len(lengths))]
 
 
-def reached_by(runs: list[tuple[int, int]], reached: list[Any] | None, count: int) -> list[list[int]]:
+def reached_by(runs: list[tuple[int, int]], reached: list[Any] | None, count: int) -> list[Sequence[int]]:
     """Return for each run of chunks the chunks of the partition that it has points for; none of these is left out."""
     if reached is None:
-        return [list(range(count)) for _ in runs]
+        return [range(count) for _ in runs]
     among = [set(np.concatenate(reached[a:b]).tolist()) for a, b in runs]
     among[0] |= set(range(count)).difference(*among)
-    return [sorted(numbers) for numbers in among]
+    return [range(count) if len(numbers) == count else sorted(numbers) for numbers in among]
 
 
-# ---------------------------------------------------------------------------------------------------------- on a worker
-def _as_chunk(names: list[str], columns: list[list[Any]], first: int) -> Chunk:
-    named = _named(names, columns)
-    X = named[names[0]]
-    return Chunk(named, first + device_of(X).count_up(len(X)), as_given=True)
-
-
-def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
-    """Return the columns by name, each of one or more blocks, all on the device of the first."""
-    like = columns[0][0]
-    return {name: _joined([on_device_of(like, x) for x in blocks]) for name, blocks in zip(names, columns, strict=True)}
-
-
-def _joined(arrays: Sequence[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def _split(
-    partition: Partition,
-    names: list[str],
-    columns: list[list[Any]],
-    first: int,
-    positions: str,
-    group: str,
-    among: list[int],
-) -> list[Chunk]:
-    named = _named(names, columns)
-    return partition.split(named, first, positions, named.get(group), np.array(among))
-
-
-def _join(parts: Sequence[Chunk]) -> Chunk:
-    """Put the parts of a chunk together; they come in the order of the data set."""
-    columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
-    owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
-    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
-
-
-def _slice(merged: list[Any], k: int, _: Any) -> Any:
-    return merged[k]
-
-
-def _finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
-    local, _ = local_and_frontier
-    return {"ids": plan.owned_ids(local), **plan.finish(local, mine)}
-
-
-class Box(np.ndarray):
-    """An array of one element, the results for a chunk by name: dask's arrays are made of arrays alone."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes with its results, as dask wants to know."""
-        return sum(int(values.nbytes) for results in self.ravel() for values in results.values())
-
-
-def _boxed(results: dict[str, Any], begin: int = 0, end: int | None = None) -> Any:
-    """Return an array of one element, the results for a chunk."""
-    box = np.empty(1, object).view(Box)
-    box[0] = results if end is None else {name: values[begin:end] for name, values in results.items()}
-    return box
-
-
-def _from_box(box: Any, name: str) -> Any:
-    return box[0][name]
-
-
-def _n_clusters(merged: Any) -> np.int64:
-    return np.int64(merged.n_clusters)
-
-
-def _cut(results: dict[str, Any], runs: list[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Cut results at the borders of runs of the input's chunks."""
-    device = device_of(results["ids"])
-    ends = device.to_host(np.searchsorted(results["ids"], device.give(device.from_host(np.ravel(runs)))))
-    return [{name: values[a:b] for name, values in results.items()} for a, b in ends.reshape(-1, 2)]
-
-
-def _gather(pieces: Sequence[dict[str, Any]], start: int, size: int) -> dict[str, Any]:
-    """Put the results for a run of the input's chunks in order; every point is in exactly one piece."""
-    place = _joined([piece["ids"] for piece in pieces]) - start
-    if len(place) != size:
-        raise RuntimeError(f"{len(place)} results for the {size} points from {start} on: please report this")
-    results = {}
-    for name in pieces[0].keys() - {"ids"}:
-        values = _joined([piece[name] for piece in pieces])
-        results[name] = np.empty_like(values)
-        results[name][place] = values
-    return results
+def turned_round(among: Sequence[Sequence[int]], count: int) -> Sequence[Sequence[int]]:
+    """Return for each of `count` chunks of a partition the runs that have it among theirs, ascending."""
+    if all(len(numbers) == count for numbers in among):
+        return [range(len(among))] * count
+    runs: list[list[int]] = [[] for _ in range(count)]
+    for run, numbers in enumerate(among):
+        for number in numbers:
+            runs[number].append(run)
+    return runs
 
 
 # ----------------------------------------------------------------------------------------------------- dask's own calls

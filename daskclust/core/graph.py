@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from daskclust.core.threads import one_thread
+
+
+def only_needed() -> AbstractContextManager[Any]:
+    """Return a context in which dask sends no steps of arrays to a scheduler that nothing needs.
+
+    Its own optimisation leaves some, of slices and of fused steps. Where the scheduler still knows such a step of a
+    computation before, but not what that step needs, it fails with a KeyError: so now and then, where computations that
+    have steps in common follow each other.
+    """
+    import dask
+
+    context: AbstractContextManager[Any] = dask.config.set(array_optimize=_culled)
+    return context
+
+
+def _culled(graph: Any, keys: Any, **options: Any) -> Any:
+    """Return dask's optimised graph without the steps that nothing needs."""
+    from dask.array.optimization import optimize
+    from dask.core import flatten
+    from dask.highlevelgraph import HighLevelGraph
+    from dask.optimization import cull
+
+    needed, _ = cull(dict(optimize(graph, keys, **options)), list(flatten([keys])))
+    return HighLevelGraph.from_collections("needed", needed)
 
 
 class Tasks:

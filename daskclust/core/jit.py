@@ -93,9 +93,8 @@ class Body:
 
     @functools.cached_property
     def cpu(self) -> Callable[..., Any]:
-        from numba import njit
-
-        return njit(_nrt=False, nogil=True, forceinline=True, error_model="numpy")(self.rebound("cpu"))
+        # called by compiled functions alone: what Python needs to call it takes as long to compile as the body itself
+        return _njit(self.rebound("cpu"), forceinline=True, no_cpython_wrapper=True)
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
@@ -118,15 +117,13 @@ class Kernel(Body):
     @functools.cached_property
     def loop(self) -> Callable[..., Any]:
         """The CPU loop ``loop(first, last, args)``."""
-        from numba import njit
-
         template = _lane_loop if self.lanes else _loop
         names: dict[str, Any] = {"body": self.cpu}
         if self.lanes:
             from daskclust.core.lanes import equal_run
 
             names["equal_run"] = equal_run
-        return njit(_nrt=False, nogil=True, cache=self.cacheable, error_model="numpy")(self._driver(template, names))
+        return _njit(self._driver(template, names), cache=self.cacheable)
 
     @functools.cached_property
     def grid(self) -> Any:
@@ -197,10 +194,7 @@ class TeamKernel(Kernel):
 
     @functools.cached_property
     def loop(self) -> Callable[..., Any]:
-        from numba import njit
-
-        driver = self._driver(_team_loop, {"body": self.cpu})
-        return njit(_nrt=False, nogil=True, cache=self.cacheable, error_model="numpy")(driver)
+        return _njit(self._driver(_team_loop, {"body": self.cpu}), cache=self.cacheable)
 
     @functools.cached_property
     def grid(self) -> Any:
@@ -216,6 +210,22 @@ class TeamKernel(Kernel):
             self.grid[teams * blocks, threads](blocks, *args)
         else:
             self.grid[teams * blocks, threads, stream](blocks, args)
+
+
+def _njit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Return a function that numba compiles for the CPU when it is first called."""
+    from numba import njit
+    from numba.core import entrypoints
+    from numba.core.compiler_lock import global_compiler_lock
+
+    # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
+    # one that compiles meanwhile fails on tables that change.
+    with global_compiler_lock:
+        entrypoints.init_all()
+    compiled: Callable[..., Any] = njit(_nrt=False, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+        function
+    )
+    return compiled
 
 
 def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.arrays import Cuda, Host, device_of, is_cuda
 from daskclust.core.inputs import on_device_of
 from daskclust.core.partition import Division, Partition, balanced_cuts
 from daskclust.core.survey import survey
 from daskclust.core.workload import SECONDS, Cost, Workers, points_per_task
 
+_HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
+_LOOKED_AT = 100_000  # points that tell how many are in halos
+
 
 def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, rows: int = 0) -> Division:
-    """Return a division of a dask array (n, d) into about `count` blocks of space with as many points each.
+    """Return a division of a dask array (n, d) into `count` blocks of space with as many points each.
+
+    Blocks are as cubic as they can be; where points come in the order of space, they are slabs or columns instead, if
+    these need few of the chunks of X and halos stay small.
 
     This computes, unless `count` is 1: one pass over X takes a sample and the extent of each of its chunks.
 
@@ -41,15 +48,39 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, 
     """
     if count == 1:
         return Division(None, X.shape[0])
-    sample, low, high = _sampled(X)
-    blocks = [1] * min(X.shape[1], 3)
-    extent = [np.ptp(x[np.isfinite(x)]) if np.isfinite(x).any() else 0.0 for x in sample.T[: len(blocks)]]
+    sample, *extents = _sampled(X, period)
+    sample = sample[np.isfinite(sample).all(axis=1)]
+    axes = range(min(X.shape[1], 3))
+    ways = []
+    for some in itertools.chain.from_iterable(itertools.combinations(axes, k + 1) for k in reversed(axes)):
+        cuts = balanced_cuts(sample, _blocks_along(some, count, sample), period, count)
+        partition = Partition(cuts=cuts, period=period, halo=halo)
+        reached = partition.reached(*extents)
+        share = partition.halo_share(sample[:: max(1, len(sample) // _LOOKED_AT)])
+        ways.append(_Way(sum(map(len, reached)), share, partition, reached))
+    cubic, least = ways[0], min(way.share for way in ways)
+    fewest = min((way for way in ways if way.share <= least + _HALO), key=lambda way: way[:2])
+    best = fewest if fewest.pairs <= cubic.pairs / 2 else cubic
+    return Division(best.partition, rows, best.reached)
+
+
+class _Way(NamedTuple):
+    """One of the ways to divide space."""
+
+    pairs: int  # of a chunk of the input and a block that may have points of it
+    share: float  # points of halos for each point
+    partition: Partition
+    reached: list[Any]
+
+
+def _blocks_along(axes: tuple[int, ...], count: int, sample: Any) -> tuple[int, ...]:
+    """Return how many blocks to make along each axis, 1 but along `axes`, so that they are as cubic as they can be."""
+    blocks = [1] * (axes[-1] + 1)
+    extent = [np.ptp(sample[:, axis]) if len(sample) else 0.0 for axis in axes]
     while math.prod(blocks) < count:
-        widest = int(np.argmax([length / parts for length, parts in zip(extent, blocks, strict=True)]))
-        blocks[widest] += 1
-    cuts = balanced_cuts(sample[np.isfinite(sample).all(axis=1)], tuple(blocks), period)
-    partition = Partition(cuts=cuts, period=period, halo=halo)
-    return Division(partition, rows, partition.reached(low, high))
+        widest = int(np.argmax([length / blocks[axis] for length, axis in zip(extent, axes, strict=True)]))
+        blocks[axes[widest]] += 1
+    return tuple(blocks)
 
 
 def task_count(X: Any, rows: int) -> int:
@@ -81,16 +112,18 @@ def _workers() -> Workers:
     return Workers(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads)
 
 
-def _sampled(X: Any) -> tuple[Any, Any, Any]:
-    """Return points of all chunks, and lowest and highest coordinates (chunks, d), NaN for chunks with such points."""
+def _sampled(X: Any, period: tuple[float, ...]) -> tuple[Any, Any, Any]:
+    """Return points of all chunks, and lowest and highest coordinates (chunks, d), NaN for chunks with such points.
+
+    Around a period the lowest may be negative: the other half of such a chunk is at the other end of the axis.
+    """
     import dask.array as da
 
     # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
     # cluster that still knows of the one warns of two tasks of one name
     meta = np.empty((0,), object)
-    boxes = da.map_blocks(
-        _look, X, chunks=((1,) * X.numblocks[0],), drop_axis=1, dtype=object, meta=meta, token="daskclust-sample"
-    ).compute()
+    one = {"chunks": ((1,) * X.numblocks[0],), "drop_axis": 1, "dtype": object, "meta": meta}
+    boxes = da.map_blocks(_look, X, period, token="daskclust-sample", **one).compute()
     samples, low, high = zip(*boxes, strict=True)
     return np.concatenate(samples), np.stack(low), np.stack(high)
 
@@ -148,7 +181,7 @@ def count_values(column: Any) -> tuple[Any, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------- on a worker
-def _look(block: Any) -> Any:
+def _look(block: Any, period: tuple[float, ...]) -> Any:
     """Return, in an array of one element, up to 8192 points, evenly spaced, on the host, and the extent of all."""
     device = device_of(block)
     points = device.to_host(device.argument(block[:: max(1, len(block) // 8192)]))
@@ -156,9 +189,20 @@ def _look(block: Any) -> Any:
     if len(block):
         low, high, bad = survey(device, device.argument(block))
         ends = np.stack([low, high]) if bad == len(block) else ends
+        for axis, cycle in enumerate(period):
+            ends[:, axis] = _around(device, block[:, axis], cycle, *ends[:, axis])
     found = np.empty(1, object)
     found[0] = points, *ends
     return found
+
+
+def _around(device: Host | Cuda, x: Any, period: float, low: float, high: float) -> tuple[float, float]:
+    """Return the extent of coordinates, those of the upper half of a period counted back where that is less."""
+    if not (period and low >= 0 and high < period and high - low > period / 2):
+        return low, high
+    back = np.where(x >= period / 2, x - period, x)
+    other = float(back.min()), float(back.max())
+    return other if other[1] - other[0] < high - low else (low, high)
 
 
 def _like_block(values: Any, like: Any) -> Any:

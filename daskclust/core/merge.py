@@ -1,11 +1,12 @@
-"""Merge what chunks found: edges between global ids, connected components, one lookup table.
+"""Merge what chunks found: sets that share an element are one, and clusters are numbered over all of the data.
 
-Chunks send up edges and roots, never points. Ids are global, so nothing is counted over chunks before.
+Chunks send up sets and ids, never points. Ids are global, so nothing is counted over chunks before.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,26 +16,8 @@ from daskclust.core.labels import NOISE
 
 Ids = NDArray[np.int64]
 
-
-class Frontier(NamedTuple):
-    """What one chunk sends up.
-
-    Attributes
-    ----------
-    roots : numpy.ndarray of int64, shape (k,)
-        Ids that stand for its clusters, ascending.
-    edges : numpy.ndarray of int64, shape (m, 2)
-        Pairs of ids that belong together.
-    asked : numpy.ndarray of int64, shape (q,)
-        Ids whose cluster the chunk needs to know.
-    groups : numpy.ndarray of int64, shape (g,)
-        Groups that no other chunk may have a part of.
-    """
-
-    roots: Ids
-    edges: Ids
-    asked: Ids
-    groups: Ids
+NOTHING = np.empty(0, np.int64)
+NONE = np.iinfo(np.int64).max  # no id: larger than all
 
 
 class Slice(NamedTuple):
@@ -43,15 +26,12 @@ class Slice(NamedTuple):
     Attributes
     ----------
     numbers : numpy.ndarray of int64, shape (k,)
-        Cluster number of each of its roots, or sets; -1 for a set that is too small.
-    answers : numpy.ndarray of int64, shape (q,)
-        Cluster number of each id it asked for, -1 where there is none.
+        Cluster number of each of its sets; -1 for a set that is noise.
     n_clusters : int
         Number of clusters of all chunks.
     """
 
     numbers: Ids
-    answers: Ids
     n_clusters: int
 
 
@@ -68,15 +48,74 @@ def components(edges: Ids) -> tuple[Ids, Ids]:
     return ids, label.astype(np.int64)
 
 
-def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
-    """Return the number of each root, by ascending id, and of the root that each asked id is connected to.
+class Fragments(NamedTuple):
+    """What one chunk sends up of sets that other chunks may have parts of as well.
 
-    Each connected component holds one root, or none: then it is noise.
+    Attributes
+    ----------
+    firsts : numpy.ndarray of int64, shape (k,)
+        The id that each set goes by, as far as the chunk knows, `NONE` where it does not: the smallest one of its
+        elements, or its seed's.
+    sizes : numpy.ndarray of int64, shape (k,)
+        Number of its elements that the chunk owns.
+    members : numpy.ndarray of int64, shape (q,)
+        Ids of elements that other chunks may have as well.
+    member_of : numpy.ndarray of int64, shape (q,)
+        The set of each of them.
+    places : numpy.ndarray of float, shape (q, axes), or None
+        Where they are along the axes that the partition cuts, in the dtype of the points; None where chunks are so few
+        that one step merges all.
+    groups : numpy.ndarray of int64, shape (g,)
+        Groups that no other chunk may have a part of.
+    """
+
+    firsts: Ids
+    sizes: Ids
+    members: Ids
+    member_of: Ids
+    places: NDArray[Any] | None = None
+    groups: Ids = NOTHING
+
+
+def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
+    """Return the smallest one of the sets that each of `count` sets is one with.
 
     Parameters
     ----------
-    frontiers : list of Frontier
+    members : numpy.ndarray of int64, shape (q,)
+        Ids of elements.
+    member_of : numpy.ndarray of int64, shape (q,)
+        A set that each of them is in. Sets that share a member are one.
+    count : int
+        Number of sets.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (count,)
+        Numbers of sets.
+    """
+    order = np.argsort(members, kind="stable")
+    same = members[order[1:]] == members[order[:-1]]
+    owner = member_of[order]
+    joined, component = components(np.stack([owner[1:][same], owner[:-1][same]], axis=1))
+    head = np.full(component.max(initial=-1) + 1, count)
+    np.minimum.at(head, component, joined)
+    root = np.arange(count)
+    root[joined] = head[component]
+    return root
+
+
+def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
+    """Return the number of each set: those that share a member are one.
+
+    Clusters are numbered by their first ids.
+
+    Parameters
+    ----------
+    fragments : sequence of Fragments
         Those of all chunks.
+    least : int
+        Clusters of fewer elements, 1 or more, are noise.
 
     Returns
     -------
@@ -88,71 +127,11 @@ def merge_trees(frontiers: list[Frontier]) -> list[Slice]:
     ValueError
         For chunks that share a group though each should hold all of it.
     """
-    _check_groups(frontiers)
-    roots = np.sort(np.concatenate([f.roots for f in frontiers]))
-    edges = np.concatenate([f.edges for f in frontiers])
-    ids, label = components(edges)
-    number_of = np.full(label.max(initial=-1) + 1, NOISE, np.int64)
-    place = np.searchsorted(ids, roots)
-    linked = place < len(ids)
-    linked[linked] = ids[place[linked]] == roots[linked]
-    number_of[label[place[linked]]] = np.flatnonzero(linked)
-    return [
-        Slice(np.searchsorted(roots, f.roots), number_of[label[np.searchsorted(ids, f.asked)]], len(roots))
-        for f in frontiers
-    ]
-
-
-class Fragments(NamedTuple):
-    """What one chunk sends up of sets whose elements other chunks may have as well.
-
-    Attributes
-    ----------
-    firsts : numpy.ndarray of int64, shape (k,)
-        The smallest id of each set, as far as the chunk knows.
-    sizes : numpy.ndarray of int64, shape (k,)
-        Number of its elements that the chunk owns.
-    members : numpy.ndarray of int64, shape (q,)
-        Ids of elements that other chunks may have as well.
-    member_of : numpy.ndarray of int64, shape (q,)
-        The set of each of them.
-    """
-
-    firsts: Ids
-    sizes: Ids
-    members: Ids
-    member_of: Ids
-
-
-def merge_fragments(fragments: list[Fragments], least: int) -> list[Slice]:
-    """Return the number of each set: those that share a member are one.
-
-    Clusters are numbered by their smallest id.
-
-    Parameters
-    ----------
-    fragments : list of Fragments
-        Those of all chunks.
-    least : int
-        Clusters of fewer elements are noise.
-
-    Returns
-    -------
-    list of Slice
-        One for each chunk.
-    """
-    counts = [len(f.firsts) for f in fragments]
-    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    firsts, sizes = (np.concatenate([f[k] for f in fragments]) for k in range(2))
-    members = np.concatenate([f.members for f in fragments])
-    owner = np.concatenate([f.member_of + a for f, a in zip(fragments, begin, strict=False)])
-    order = np.argsort(members, kind="stable")
-    same = members[order[1:]] == members[order[:-1]]
-    joined, component = components(np.stack([owner[order[1:]][same], owner[order[:-1]][same]], axis=1))
-    root = np.arange(begin[-1])
-    head = np.full(component.max(initial=-1) + 1, begin[-1])
-    np.minimum.at(head, component, joined)
-    root[joined] = head[component]
+    check_groups([f.groups for f in fragments])
+    begin = np.concatenate([[0], np.cumsum([len(f.firsts) for f in fragments])]).astype(np.int64)
+    firsts, sizes, members = (np.concatenate([f[k] for f in fragments]) for k in range(3))
+    member_of = np.concatenate([f.member_of + a for f, a in zip(fragments, begin, strict=False)])
+    root = one_set_each(members, member_of, int(begin[-1]))
     np.minimum.at(firsts, root, firsts)
     total = np.zeros(begin[-1], np.int64)
     np.add.at(total, root, sizes)
@@ -160,14 +139,13 @@ def merge_fragments(fragments: list[Fragments], least: int) -> list[Slice]:
     numbers = np.full(begin[-1], NOISE, np.int64)
     numbers[clusters[np.argsort(firsts[clusters])]] = np.arange(len(clusters))
     numbers = numbers[root]
-    nothing = np.empty(0, np.int64)
-    return [Slice(numbers[a:b], nothing, len(clusters)) for a, b in itertools.pairwise(begin)]
+    return [Slice(numbers[a:b], len(clusters)) for a, b in itertools.pairwise(begin)]
 
 
-def _check_groups(frontiers: list[Frontier]) -> None:
-    """Refuse chunks that share a group though each should hold all of it."""
-    groups = np.sort(np.concatenate([f.groups for f in frontiers]))
-    twice = groups[1:][groups[1:] == groups[:-1]]
+def check_groups(groups: Sequence[Ids]) -> None:
+    """Refuse chunks that share a group, of those that each should hold all of."""
+    together = np.sort(np.concatenate(groups))
+    twice = together[1:][together[1:] == together[:-1]]
     if len(twice):
         raise ValueError(
             f"{group_name(int(twice[0]))} is in several chunks, so these cannot be taken as they are; "
@@ -197,93 +175,3 @@ def group_name(group: int) -> str:
     if -(2**31) <= group < 2**31:
         return f"layer {group}"
     return f"layer {group % 2**32 - 2**31} of event {group // 2**32}"
-
-
-# ------------------------------------------------------------------------------------------ chunks that follow in order
-class Passage(NamedTuple):
-    """What one chunk of a sequence sends up: how many sets it has for itself, and those that others may have part of.
-
-    Sets are in the order of their first elements, over all chunks.
-
-    Attributes
-    ----------
-    n_private : int
-        Number of sets that are its own and large enough.
-    shared : numpy.ndarray of int64, shape (k,)
-        Id of the first own element of each shared set.
-    private_before : numpy.ndarray of int64, shape (k,)
-        How many of the private sets come before each.
-    sizes : numpy.ndarray of int64, shape (k,)
-        Number of own elements of each.
-    edges : numpy.ndarray of int64, shape (m, 2)
-        Ids of shared sets, here or in chunks before, that are one.
-    """
-
-    n_private: int
-    shared: Ids
-    private_before: Ids
-    sizes: Ids
-    edges: Ids
-
-
-class PassageSlice(NamedTuple):
-    """A chunk's part of the merged numbering.
-
-    Attributes
-    ----------
-    first : int
-        Number of the first set that begins here.
-    numbers : numpy.ndarray of int64, shape (k,)
-        Number of each shared set, -1 for what is too small.
-    is_counted : numpy.ndarray of bool, shape (k,)
-        Whether a shared set begins here, and so counts among those numbered here.
-    n_clusters : int
-        Number of clusters of all chunks.
-    """
-
-    first: int
-    numbers: Ids
-    is_counted: NDArray[np.bool_]
-    n_clusters: int
-
-
-def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
-    """Return each chunk's numbers of sets, which go by their first elements.
-
-    Parameters
-    ----------
-    passages : list of Passage
-        Those of all chunks, in their order.
-    least : int
-        Sets of fewer elements are noise.
-
-    Returns
-    -------
-    list of PassageSlice
-        One for each chunk.
-    """
-    shared = np.concatenate([p.shared for p in passages])
-    edges = np.concatenate([p.edges for p in passages])
-    chunk = np.repeat(np.arange(len(passages)), [len(p.shared) for p in passages])
-    place = np.argsort(shared)
-    ends = place[np.searchsorted(shared, edges, sorter=place)] if len(edges) else np.empty((0, 2), np.int64)
-    joined, component = components(ends)
-    head = np.arange(len(shared))  # the first of the shared sets that are one
-    smallest = np.full(component.max(initial=-1) + 1, len(shared), np.int64)
-    np.minimum.at(smallest, component, joined)
-    head[joined] = smallest[component]
-    sizes = np.zeros(len(shared), np.int64)
-    np.add.at(sizes, head, np.concatenate([p.sizes for p in passages]))
-    is_counted = (head == np.arange(len(shared))) & (sizes >= least)
-    counted_before = np.cumsum(is_counted) - is_counted
-    private = np.array([p.n_private for p in passages])
-    private_before = np.cumsum(private) - private
-    numbers = private_before[chunk] + np.concatenate([p.private_before for p in passages]) + counted_before
-    numbers = np.where(is_counted[head], numbers[head], NOISE)
-    begin = np.searchsorted(chunk, np.arange(len(passages) + 1))
-    total = int(private.sum() + is_counted.sum())
-    firsts = private_before + np.concatenate([counted_before, [is_counted.sum()]])[begin[:-1]]
-    return [
-        PassageSlice(int(first), numbers[a:b], is_counted[a:b], total)
-        for first, a, b in zip(firsts, begin[:-1], begin[1:], strict=True)
-    ]

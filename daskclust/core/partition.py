@@ -7,7 +7,9 @@ those within a given distance of it, around periodic axes too.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +17,10 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.cells import wrap_positions
-from daskclust.core.homes import MARGIN, Level, find_home
+from daskclust.core.homes import MARGIN, Level, Tree, find_home, tree_of
+from daskclust.core.parts import in_parts
+
+_ROUNDED = 2.0**-20  # of a coordinate and its period: what float32 may be off by where it is moved, and more
 
 
 class Chunk(NamedTuple):
@@ -66,6 +71,7 @@ class Partition:
     halo: float = 0.0
     n_blocks: int = field(init=False)
     _levels: tuple[Level, ...] = field(init=False, repr=False, compare=False)
+    _tree: Tree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         levels, count = [], 1
@@ -80,6 +86,7 @@ class Partition:
             levels.append(Level(planes, counts, np.cumsum(counts) - counts))
             count = int(counts.sum())
         object.__setattr__(self, "_levels", tuple(levels))
+        object.__setattr__(self, "_tree", tree_of(self._levels, self.period))
         object.__setattr__(self, "n_blocks", count)
 
     def __len__(self) -> int:
@@ -134,15 +141,11 @@ class Partition:
         tuple of (float, float)
             Low and high along each cut axis, the high one not included; infinite where no block lies beyond.
         """
-        block = chunk % self.n_blocks
         extents: list[tuple[float, float]] = []
-        for axis in reversed(range(len(self.cuts))):
-            planes, counts, first = self._levels[axis]
-            row = int(np.searchsorted(first, block, side="right")) - 1
-            ends = (0.0, self.period[axis]) if self.period[axis] and counts[row] > 1 else (-np.inf, np.inf)
-            edges = [ends[0], *planes[row, : counts[row] - 1], ends[1]]
-            extents.append((float(edges[block - first[row]]), float(edges[block - first[row] + 1])))
-            block = row
+        block = len(self._tree.low) - self.n_blocks + chunk % self.n_blocks
+        for _ in self.cuts:
+            extents.append((float(self._tree.low[block]), float(self._tree.high[block])))
+            block = int(np.searchsorted(self._tree.first, block, side="right")) - 1
         return tuple(reversed(extents))
 
     def reached(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[NDArray[np.int64]]:
@@ -164,14 +167,70 @@ class Partition:
         rows, block = np.arange(len(low)), np.zeros(len(low), np.int64)
         for axis, level in enumerate(self._levels):
             a, b, period = low[:, axis], high[:, axis], self.period[axis]
-            if period:  # where points are moved by periods, nothing is said of where they come to be
-                moved = ~((a >= 0) & (b < period))
-                a, b = np.where(moved, 0, a), np.where(moved, period, b)
+            if period:
+                a, b = _wider_where_moved(a, b, period)
             # a little wider, so that no point's own rounding takes it beyond
             a, b = a - MARGIN * np.abs(a), b + MARGIN * np.abs(b)
             rows, block = self._spread(HOST, axis, level, a[rows], b[rows], rows, block)
         groups = np.arange(self.groups)[:, None] * self.n_blocks
-        return [np.unique(block[rows == row] + groups) for row in range(len(low))]
+        return [np.unique(found + groups) for found in np.split(block, np.searchsorted(rows, np.arange(1, len(low))))]
+
+    @cached_property
+    def along_curve(self) -> NDArray[np.int64]:
+        """Return where each chunk is on a curve through all of them, shape (chunks,): those near on it are neighbours.
+
+        Chunks of a group follow each other along a Z-order curve (Morton, IBM technical report, 1966).
+        """
+        coordinates = np.zeros((1, 0), np.int64)
+        for level in self._levels:
+            rows = np.repeat(np.arange(len(level.counts)), level.counts)
+            along = np.arange(len(rows)) - level.first[rows]
+            coordinates = np.concatenate([coordinates[rows], along[:, None]], axis=1)
+        key = np.zeros(self.n_blocks, np.int64)
+        axes = len(self._levels)
+        for bit in range(62 // max(axes, 1)):
+            for axis in range(axes):
+                key |= (coordinates[:, axis] >> bit & 1) << (bit * axes + axis)
+        place = np.argsort(np.argsort(key, kind="stable"))
+        return (place + np.arange(self.groups)[:, None] * self.n_blocks).ravel()
+
+    def halo_share(self, places: NDArray[Any]) -> float:
+        """Return how many points halos have for each point.
+
+        Parameters
+        ----------
+        places : numpy.ndarray of float, shape (m, d)
+            Coordinates of some of the points.
+
+        Returns
+        -------
+        float
+            Points of halos over points.
+        """
+        rows, _ = self._blocks_near(HOST, places[:, : len(self.cuts)])
+        return len(rows) / max(len(places), 1) - 1
+
+    def seen_from(self, chunk: int, places: NDArray[Any]) -> NDArray[np.int64]:
+        """Return which chunks have points in their block or halo.
+
+        Parameters
+        ----------
+        chunk : int
+            A chunk that has them.
+        places : numpy.ndarray of float, shape (q, cut axes)
+            Coordinates of the points, in the dtype in which they were divided: another one rounds in another way.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (q, 2)
+            The first and the last of the chunks that have each, by their places `along_curve`.
+        """
+        if len(places) == 0:
+            return np.empty((0, 2), np.int64)
+        rows, block = self._blocks_near(HOST, places)
+        place = self.along_curve[chunk // self.n_blocks * self.n_blocks + block]
+        begin = np.searchsorted(rows, np.arange(len(places)))
+        return np.stack([np.minimum.reduceat(place, begin), np.maximum.reduceat(place, begin)], axis=1)
 
     def split(
         self,
@@ -209,43 +268,54 @@ class Partition:
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
-        device, n = device_of(X), len(X)
-        block, copied, copy_block = self._blocks_of(device, X) if self.cuts else _all_in_one(device, n)
+        device = device_of(X)
+        home, copied, copy_block = self._homes(device, X)
         if self.groups > 1:
-            number = device.cast(group, np.int64) % self.groups * self.n_blocks
-            block, copy_block = block + number, copy_block + number[copied]
-        chunks = []
-        by_block, ends = _sorted_by(device, block, len(self))
-        copies, copy_ends = _sorted_by(device, copy_block, len(self))
-        numbers = np.arange(len(self)) if among is None else among
+            number = self._number_of_group(device, group)
+            home, copy_block = device.give(home) + number, copy_block + number[copied]
+        rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
         if among is not None:
-            _check_among(among, np.diff(ends) + np.diff(copy_ends), first_id)
-        for number in map(int, numbers):
-            own = by_block[ends[number] : ends[number + 1]]
-            halo = copied[copies[copy_ends[number] : copy_ends[number + 1]]]
-            order = np.argsort(np.concatenate([own, halo]), kind="stable")
-            rows = np.concatenate([own, halo])[order]
-            part = {name: device.take(values, rows) for name, values in columns.items()}
-            owned = order < len(own) if self.cuts else None
-            chunks.append(Chunk(part, first_id + rows, owned, self.region(number)))
+            _check_among(among, np.diff(ends), first_id)
+        chunks = []
+        for number in map(int, range(len(self)) if among is None else among):
+            part = slice(ends[number], ends[number + 1])
+            taken = {name: device.give(device.take_at(device.argument(v), rows[part])) for name, v in columns.items()}
+            ids = first_id + device.cast(device.give(rows[part]), np.int64)
+            is_own = device.give(owned[part]).copy() if self.cuts else None
+            chunks.append(Chunk(taken, ids, is_own, self.region(number)))
         return chunks
 
-    def _blocks_of(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
+    def _number_of_group(self, device: Host | Cuda, group: Any) -> Any:
+        """Return what a point's group adds to the number of its chunk."""
+        wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
+        return device.cast(wide % self.groups, np.int32) * self.n_blocks
+
+    def _homes(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
         """Return the block of each point, and of each copy for a halo the point and the block."""
+        if not self.cuts:
+            nothing = device.count_up(0)
+            return device.full(len(X), 0, np.int32), nothing, nothing
         cut, period = len(self.cuts), self.period[: len(self.cuts)]
-        levels = tuple(Level(*map(device.from_host, level)) for level in self._levels)
-        home, is_near = device.empty(len(X), np.int64), device.empty(len(X), np.bool_)
-        device.run(find_home, len(X), device.argument(X[:, :cut]), levels, period, self.halo, home, is_near)
-        home, near = device.give(home), np.flatnonzero(device.give(is_near))
-        # a coordinate that is no number goes to any one chunk, which says so
-        at = X[near, :cut]
-        positions = wrap_positions(np.where(np.isfinite(at), at, 0), period)
-        rows, block = device.count_up(len(near)), 0 * near
-        for axis, level in enumerate(levels):
-            x = positions[rows, axis].astype(np.float64)
-            rows, block = self._spread(device, axis, Level(*map(device.give, level)), x, x, rows, block)
-        is_copy = block != home[near[rows]]
+        tree = Tree(*map(device.from_host, self._tree))
+        home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
+        whole = len(tree.low) - self.n_blocks
+        device.run(find_home, len(X), device.argument(X[:, :cut]), tree, period, self.halo, whole, home, is_near)
+        near = np.flatnonzero(device.give(is_near))
+        rows, block = self._blocks_near(device, X[near, :cut])
+        is_copy = block != device.give(home)[near[rows]]
         return home, near[rows[is_copy]], block[is_copy]
+
+    def _blocks_near(self, device: Host | Cuda, places: Any) -> tuple[Any, Any]:
+        """Return pairs of a row of `places` (m, cut axes), ascending, and a block that it is in or within reach of."""
+        # a coordinate that is no number goes to any one chunk, which says so
+        positions = wrap_positions(np.where(np.isfinite(places), places, 0), self.period[: len(self.cuts)])
+        rows = device.count_up(len(positions))
+        block = 0 * rows
+        for axis, level in enumerate(self._levels):
+            x = positions[rows, axis].astype(np.float64)
+            here = Level(*[device.give(device.from_host(values)) for values in level])
+            rows, block = self._spread(device, axis, here, x, x, rows, block)
+        return rows, block
 
     def _spread(
         self, device: Host | Cuda, axis: int, level: Level, low: Any, high: Any, rows: Any, block: Any
@@ -267,9 +337,21 @@ def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
     turns = np.floor(x / period).astype(np.int64) if period else 0 * block
     x = x - turns * period
     at = turns * level.counts[block]
+    if len(level.planes) == 1:  # these may be many
+        return at + np.searchsorted(level.planes[0], x, side="right")
     for plane in level.planes.T:
         at = at + (x >= plane[block])
     return at
+
+
+def _wider_where_moved(
+    low: NDArray[np.float64], high: NDArray[np.float64], period: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ends of boxes so wide that points within are not beyond when they are moved by periods, which rounds."""
+    moved = ~((low >= 0) & (high < period))
+    all_around = ~(high - low < period)
+    margin = np.where(moved & ~all_around, _ROUNDED * (np.abs(low) + np.abs(high) + period), 0)
+    return np.where(all_around, 0, low - margin), np.where(all_around, period, high + margin)
 
 
 def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: int) -> None:
@@ -280,18 +362,6 @@ def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: 
             f"points of the chunk that begins at {first_id} lie elsewhere than when its extent was taken; its source "
             "gives other values each time: persist() the data first"
         )
-
-
-def _all_in_one(device: Host | Cuda, n: int) -> tuple[Any, Any, Any]:
-    nothing = device.count_up(0)
-    return 0 * device.count_up(n), nothing, nothing
-
-
-def _sorted_by(device: Host | Cuda, block: Any, count: int) -> tuple[Any, NDArray[np.int64]]:
-    """Return the places of `block` sorted by its values, equal ones as they come; on the host, where each begins."""
-    small = block.astype(np.uint16 if count < 1 << 16 else np.int64)  # NumPy sorts short numbers by counting
-    ends = np.cumsum(device.to_host(np.bincount(block, minlength=count)))
-    return np.argsort(small, kind="stable"), np.concatenate([[0], ends])
 
 
 class Division(NamedTuple):
@@ -317,7 +387,9 @@ def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
     return (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())
 
 
-def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...]) -> tuple[Any, ...]:
+def balanced_cuts(
+    sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...], count: int | None = None
+) -> tuple[Any, ...]:
     """Return planes that divide the sampled points (m, d) into blocks with as many points each.
 
     The first axis is cut into ``blocks[0]`` parts, each of them across the second axis into ``blocks[1]``, and so on;
@@ -331,21 +403,26 @@ def balanced_cuts(sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[f
         Number of parts along each axis.
     period : tuple of float
         Period of each axis, 0 where it is open.
+    count : int, optional
+        Number of all blocks, where that is less than the product of `blocks`: some parts are then cut into one less.
 
     Returns
     -------
     tuple
         Planes for `Partition`.
     """
-    parts = [wrap_positions(sample, period).astype(np.float64)]
+    parts = [(wrap_positions(sample, period).astype(np.float64), math.prod(blocks) if count is None else count)]
     cuts: list[Any] = []
-    for axis, count in enumerate(blocks):
-        shares = np.arange(1, count) / count
-        planes = [np.unique(np.quantile(x[:, axis], shares)) if len(x) and count > 1 else np.empty(0) for x in parts]
-        cuts.append(planes[0] if axis == 0 else planes)
-        parts = [
-            x[np.searchsorted(cut, x[:, axis], side="right") == k]
-            for x, cut in zip(parts, planes, strict=True)
-            for k in range(len(cut) + 1)
-        ]
+    for axis, most in enumerate(blocks):
+        rows, divided = [], []
+        for x, wanted in parts:
+            along = wanted if axis == len(blocks) - 1 else min(most, wanted)
+            of_each = wanted // along + (np.arange(along) < wanted % along)
+            shares = np.cumsum(of_each)[:-1] / wanted
+            planes = np.unique(np.quantile(x[:, axis], shares)) if len(x) and along > 1 else np.empty(0)
+            part = np.searchsorted(planes, x[:, axis], side="right")
+            divided += [(x[part == k], int(of_each[k])) for k in range(len(planes) + 1)]
+            rows.append(planes)
+        cuts.append(rows[0] if axis == 0 else rows)
+        parts = divided
     return tuple(cuts)

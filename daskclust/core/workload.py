@@ -10,16 +10,18 @@ import math
 from typing import NamedTuple
 
 SECONDS = 0.5  # of a task
-# Seconds of a task for each thread: the one scheduler takes half a millisecond for a step, and there are about a dozen
-# for a chunk (measured: docs/explanation/scaling.md).
-_SCHEDULING = 0.006
+# Seconds of a task for each thread: the one scheduler takes half a millisecond or more for a step, and there are about
+# twenty for a chunk, beside those of pairs of chunks (measured: docs/explanation/scaling.md).
+_SCHEDULING = 0.01
 _LEAST = 0.1  # seconds of a task, where there would be few of them otherwise
 _EACH = 4  # tasks for each thread, where they are not too short
 _SHARE = 4  # of a worker's memory that a task may take: one part in so many
 
 
 class Cost(NamedTuple):
-    """What a point costs a task, measured on one thread of a CPU, for blocks of 5e5 points of `bench_scaling`.
+    """What a point costs a task, measured on one thread of a CPU.
+
+    For blocks of 5e5 points of `bench_scaling`; a hit's time for 2e6 of `bench_chunks`.
 
     Attributes
     ----------
@@ -71,4 +73,8 @@ def points_per_task(n: int, cost: Cost, workers: Workers, seconds: float = SECON
     threads, memory = workers
     wanted = max(seconds, _SCHEDULING * threads) / cost.seconds
     wanted = max(min(wanted, n / (_EACH * threads)), min(_LEAST, seconds) / cost.seconds)
-    return max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
+    rows = max(1, math.floor(min(wanted, memory / (_SHARE * cost.size))))
+    rounds = math.ceil(n / rows) / threads
+    if 1 < rounds < _EACH:  # few tasks: as many for each thread, or some would wait for the last one
+        rows = math.ceil(n / (math.ceil(rounds) * threads))
+    return rows

@@ -17,6 +17,7 @@ from daskclust.core.arrays import Cuda, Host, device_of
 from daskclust.core.cells import WIDER
 from daskclust.core.checks import check_count, raise_not_finite, raise_not_finite_value
 from daskclust.core.merge import Fragments, Slice, merge_fragments
+from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
 from daskclust.core.workload import Cost
@@ -31,8 +32,7 @@ _MOST_AXES = 3  # that cells serve
 class Sets(NamedTuple):
     """What a chunk knows before the merge, on the device of its points; all chunks' wait in memory for it."""
 
-    first: int  # id of its first own point
-    beyond: Any  # (n,) how far the ids of its own points are from that; int32 where that is wide enough
+    ids: OwnIds  # of its own points
     set_of: Any  # (n,) int32 the set of each, -1 for none
     is_core: Any  # (n,) bool; None where all points of sets are
     others: Any  # (m, 2) int64 own points that further sets are within eps of, and those sets
@@ -64,6 +64,7 @@ class DbscanPlan:
     name: str = "dbscan"  # of its steps on dask's dashboard
 
     carry = None  # chunks do not follow each other
+    early = None  # what a core point's cluster is hangs on all chunks
 
     @property
     def cost(self) -> Cost:
@@ -99,8 +100,9 @@ class DbscanPlan:
         device = device_of(X)
         if len(X) == 0:
             empty, nothing = device.count_up(0), np.empty(0, np.int64)
-            none = Sets(0, empty, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
-            return none, Fragments(nothing, nothing, nothing, nothing)
+            ids = OwnIds.of(device, empty)
+            none = Sets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
+            return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
         if not self.links_alone:
             weight = device.argument(chunk.columns["weight"]) if self.weighted else None
@@ -114,9 +116,13 @@ class DbscanPlan:
         """Join sets that share points and number the clusters."""
         return merge_fragments(fragments, self.least)
 
-    def owned_ids(self, sets: Sets) -> Any:
-        """Return the global ids of the points that the chunk owns."""
-        return sets.first + sets.beyond.astype(np.int64)
+    def part(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
+        """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
+        ids, rows = local.ids.within(device_of(local.set_of), start, end)
+        others = local.others[(local.others[:, 0] >= rows.start) & (local.others[:, 0] < rows.stop)]
+        others[:, 0] -= rows.start
+        is_core = None if local.is_core is None else local.is_core[rows]
+        return ids, Sets(ids, local.set_of[rows], is_core, others)
 
     def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
@@ -223,9 +229,11 @@ class DbscanPlan:
         others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
         shared = np.flatnonzero(is_shared & (number[root] >= 0))
         is_core = None if self.links_alone else core[owned]
-        sets = Sets(*_narrowed(device, chunk.ids[owned]), set_of[owned], is_core, others)
+        sets = Sets(OwnIds.of(device, chunk.ids[owned]), set_of[owned], is_core, others)
+        places = chunk.columns["X"][order[shared], : len(chunk.region)]
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
-        return sets, Fragments(*[device.to_host(values).astype(np.int64) for values in up])
+        ids = [device.to_host(values).astype(np.int64) for values in up]
+        return sets, Fragments(ids[0], ids[1], ids[2], ids[3], device.to_host(places))
 
     def _roots(
         self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, is_own: Any
@@ -267,14 +275,6 @@ class DbscanPlan:
             args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
             device.run(kernels.mark_shared, len(chunk.ids), *args)
         return device.give(is_shared)
-
-
-def _narrowed(device: Host | Cuda, ids: Any) -> tuple[int, Any]:
-    """Return the first of ascending ids, and how far all are from it."""
-    if len(ids) == 0:
-        return 0, ids
-    first, last = (int(end) for end in device.to_host(ids[[0, -1]]))
-    return first, (ids - first).astype(np.int32 if last - first < 2**31 else np.int64)
 
 
 def _faces(chunk: Chunk) -> tuple[tuple[float, ...], tuple[float, ...]]:

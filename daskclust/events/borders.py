@@ -74,7 +74,9 @@ def ids_on_host(measures: Sorted) -> Ids:
 def first_hits(device: Host | Cuda, labels: Any, count: int) -> Any:
     """Return the first hit of each cluster; clusters are numbered by it."""
     if device is HOST:
-        return np.flatnonzero(np.diff(np.maximum.accumulate(labels), prepend=-1))
+        firsts = np.empty(count + 1, np.int64)
+        device.run(kernels.list_firsts, 1, labels, firsts)
+        return firsts[:count]
     firsts = device.full(count, len(labels), np.int64)
     device.run(kernels.find_first, len(labels), labels, firsts)
     return device.give(firsts)

@@ -395,3 +395,12 @@ def survey_hit(i, hits, facts):
 def find_first(i, labels, firsts):
     """Lower the first hit of hit i's cluster to i."""
     atomic_min(firsts, labels[i], i)
+
+
+@kernel
+def list_firsts(_once, labels, firsts):
+    """Write the first hit of each cluster; these are numbered by it, and `firsts` has room for one more."""
+    known = np.uint64(0)
+    for i in range(len(labels)):
+        firsts[known] = i  # until the next cluster begins: no branch, as which hits do cannot be foretold
+        known += np.uint64(np.uint64(labels[i]) == known)

@@ -17,7 +17,7 @@ from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.checks import check_count
 from daskclust.core.inputs import on_device_of
 from daskclust.core.jit import Body
-from daskclust.core.merge import Passage, PassageSlice, merge_passages
+from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
 from daskclust.core.unionfind import flatten, start
 from daskclust.core.workload import Cost
@@ -40,6 +40,7 @@ from daskclust.events.borders import (
 )
 from daskclust.events.kernels import Hits, Matrix
 from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
+from daskclust.events.passages import Passage, PassageSlice, merge_passages
 
 RULES: dict[str, Body] = {
     "local": kernels.near_hit,
@@ -49,11 +50,10 @@ RULES: dict[str, Body] = {
 
 
 class Clusters(NamedTuple):
-    """A chunk's clusters, to be numbered, on the device of its hits, which are not needed any more."""
+    """A chunk's clusters, to be numbered, on the device of its hits; those of all chunks wait for the merge."""
 
-    ids: Any  # (n,) where each hit stands in the data set
-    order: Any
-    labels: Any  # (n,) int64 number of each sorted hit's cluster in the chunk
+    ids: OwnIds
+    labels: Any  # (n,) int32 number of each hit's cluster in the chunk, in the order of the data set
     is_kept: Any  # (c,) whether a cluster that is not shared has enough hits
     shared: Any  # (k,) clusters that other chunks may have hits of
 
@@ -80,11 +80,13 @@ class EventPlan:
     min_hits: int
 
     name = "events"
+    early = None  # hits have labels alone
+    least = None  # what goes up is a `Passage`
 
     @property
     def cost(self) -> Cost:
         """What a hit costs a task."""
-        return Cost(seconds=35e-9, size=105)
+        return Cost(seconds=50e-9, size=105)
 
     # ----------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Sorted:
@@ -132,7 +134,7 @@ class EventPlan:
         device = device_of(measures.chunk.columns["toa"])
         if len(measures.hits.toa) == 0:
             none = device.count_up(0)
-            return Clusters(measures.chunk.ids, None, none, none > 0, none), NO_PASSAGE
+            return Clusters(OwnIds.of(device, none), none, none > 0, none), NO_PASSAGE
         self._check_sequence(measures, before)
         if self.variant == "local":
             labels, firsts = device.give(measures.labels), measures.firsts
@@ -160,15 +162,18 @@ class EventPlan:
         is_kept = (sizes >= self.min_hits) & ~is_shared
         ids, before, their_sizes = map(device.to_host, (first_ids[shared], np.cumsum(is_kept)[shared], sizes[shared]))
         passage = Passage(int(is_kept.sum()), ids, before, their_sizes, edges)
-        return Clusters(measures.chunk.ids, measures.order, labels, is_kept, shared), passage
+        given = device.give(numbering.in_given_order(device, device.argument(labels), measures.order))
+        ids = OwnIds.of(device, measures.chunk.ids)
+        return Clusters(ids, device.cast(given, np.int32), is_kept, shared), passage
 
     def merge(self, frontiers: list[Passage]) -> list[PassageSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
         return merge_passages(frontiers, self.min_hits)
 
-    def owned_ids(self, local: Any) -> Any:
-        """Return the global ids of the hits that the chunk owns: all of them."""
-        return local.ids
+    def part(self, local: Clusters, start: int, end: int) -> tuple[OwnIds, Clusters]:
+        """Return what is known of the hits with ids from `start` to `end - 1`."""
+        ids, rows = local.ids.within(device_of(local.labels), start, end)
+        return ids, local._replace(ids=ids, labels=local.labels[rows])
 
     def finish(self, local: Any, merged: PassageSlice | None) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
@@ -176,13 +181,12 @@ class EventPlan:
             device = device_of(local.chunk.columns["toa"])
             labels = numbering.in_given_order(device, local.labels, local.order)
             return {"labels": device.give(labels), "n_clusters": local.n_clusters}
-        device, contributes = device_of(local.ids), local.is_kept.copy()
+        device, contributes = device_of(local.labels), local.is_kept.copy()
         numbers, is_counted = (device.give(device.from_host(values)) for values in (merged.numbers, merged.is_counted))
         contributes[local.shared] = is_counted
         table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
         table[local.shared] = numbers
-        labels = device.argument(table[local.labels])
-        return {"labels": device.give(numbering.in_given_order(device, labels, local.order))}
+        return {"labels": table[local.labels]}
 
     # ------------------------------------------------------------------------------------------------------- its steps
     def _survey(self, device: Host | Cuda, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:

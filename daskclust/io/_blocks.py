@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.graph import only_needed
+
 Block = Mapping[str, npt.NDArray[Any]]
 """Columns of some consecutive rows, by name."""
+
+Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 
 # Rows of one block of a Dataset in memory: a row group of about 8 MB per column of float64.
 _BLOCK_ROWS = 1 << 20
@@ -63,6 +68,12 @@ def native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
+def in_memory(part: Labelled) -> Labelled:
+    """Return a part of a data set, one of several that may share steps, in memory."""
+    with only_needed() if part.chunks else nullcontext():
+        return part.compute()
+
+
 def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
     """Yield the columns block by block: dask chunks, or slices of arrays in memory. Only one is in memory.
 
@@ -86,4 +97,4 @@ def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
     stop = 0
     for size in [size for size in sizes if size] or [0]:
         start, stop = stop, stop + size
-        yield native_block(ds.isel({dim: slice(start, stop)}).compute())
+        yield native_block(in_memory(ds.isel({dim: slice(start, stop)})))

@@ -16,6 +16,7 @@ import xarray as xr
 
 from daskclust.core.files import replacing
 
+from ._blocks import in_memory
 from ._cytometry_rows import FIELD, cells_dataset, check_chunks, check_file, matrix_of, read_exactly
 from ._host import check_on_host
 
@@ -317,7 +318,7 @@ def _blocks(array: xr.DataArray, n: int) -> Iterator[npt.NDArray[Any]]:
     stop = 0
     for size in chunks:
         start, stop = stop, min(stop + size, n)
-        yield array[start:stop].compute().values
+        yield in_memory(array[start:stop]).values
 
 
 def _write_points(stream: BinaryIO, X: npt.NDArray[Any], layout: str) -> None:

@@ -14,6 +14,7 @@ import xarray as xr
 from daskclust.core.files import replacing
 from daskclust.core.timesort import TICK, order_of_times
 
+from ._blocks import in_memory
 from ._host import check_on_host
 from ._ticks import TOT_TICK
 from ._tpx3_words import MAGIC, TDC_STEP, TDC_STEPS
@@ -111,7 +112,7 @@ def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
     stop = 0
     for number, size in enumerate(sizes or (0,)):
         start, stop = stop, min(stop + size, ds.sizes[dim])
-        yield ds.isel({dim: slice(start, stop)}).compute(), number + 1 == len(sizes or (0,))
+        yield in_memory(ds.isel({dim: slice(start, stop)})), number + 1 == len(sizes or (0,))
 
 
 def _whole(

@@ -15,7 +15,7 @@ from daskclust.core.files import replacing
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz
-from ._blocks import Block, blocks_of, column_dtypes, native, only_dim
+from ._blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim
 from ._hdf5 import read_hdf5, write_hdf5
 from ._lazy import check_hits_per_chunk
 from ._matrices import PIXELS
@@ -292,5 +292,5 @@ def _write_npz(stream: BinaryIO, ds: xr.Dataset, comment: str) -> None:
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name in ds.variables:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, native(ds[name].compute().values), allow_pickle=False)
+                np.lib.format.write_array(member, native(in_memory(ds[name]).values), allow_pickle=False)
         archive.comment = comment.encode()

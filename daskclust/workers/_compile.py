@@ -84,7 +84,8 @@ def _clue(give: Give) -> None:
 
     for X, column in _points(2, give):
         clue, layer = CLUE(dc=1.0, rhoc=2.0), give(np.arange(_N) // (_N // 2))
-        clue.fit(X, layer=layer, sample_weight=column)
+        for group in (layer, 5 * layer):  # with gaps they are numbered anew
+            clue.fit(X, layer=group, sample_weight=column)
         clue.fit(_lazy(X), layer=_lazy(layer), sample_weight=_lazy(column)).labels_.compute()
         clue.fit(_lazy(X), partition="space").labels_.compute()
 

@@ -79,6 +79,7 @@ CASES = {
     "exponential": Case(points(), columns={"sample_weight": WEIGHT}, others={"kernel": "exponential"}),
     "function": Case(points(), others={"kernel": _fades}),
     "layers": Case(points(), columns={"layer": LAYER}),
+    "layers with gaps": Case(points(), columns={"layer": LAYER * 5}),
     "layers far apart": Case(points(), columns={"layer": LAYER * 10**8}),
     "events and layers": Case(points(size=2.0), columns={"layer": LAYER, "event": EVENT}),
     "wide search": Case(points(size=8.0), others={"delta_o": 3.0, "delta_c": 1.5}),
@@ -162,7 +163,7 @@ def test_chunks_as_a_worker_treats_them(cupy, partition):
     wanted = results(case.fit())
     met = np.zeros(len(case.X), int)
     for (mine, _), table in zip(local, merged, strict=True):
-        ids = plan.owned_ids(mine).get()
+        ids = mine.ids.on(device_of(mine[1])).get()
         met[ids] += 1
         for name, values in plan.finish(mine, table).items():
             assert is_cuda(values)

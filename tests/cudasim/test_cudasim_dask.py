@@ -28,6 +28,15 @@ def test_points_stay_on_the_device(cupy, name, monkeypatch):
     assert_points_stay(cupy, name, N, monkeypatch)
 
 
+@pytest.mark.parametrize("name", ["clue", "fof", "dbscan"])
+def test_merges_in_a_tree(cupy, name):
+    """What is merged is on the host, as with one merge."""
+    with dask.config.set({"daskclust.merge-width": 2}):
+        found, wanted = fit(cupy, name, N)
+        assert any("-merge-rank" in str(key) for key in found.dask)
+        np.testing.assert_array_equal(found.compute(scheduler="synchronous").get(), wanted)
+
+
 @pytest.mark.parametrize("variant", ["global", "static"])
 def test_rules_that_need_a_chain(cupy, variant):
     """They are worked on the host, hit after hit; labels come back to the device."""

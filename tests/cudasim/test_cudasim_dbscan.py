@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.arrays import is_cuda
+from daskclust.core.arrays import device_of, is_cuda
 from daskclust.dbscan.plan import DbscanPlan
 
 pytestmark = [
@@ -116,7 +116,7 @@ def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
     local = [plan.local(plan.measure(chunk)) for chunk in chunks]
     wanted, met = case.answer(), np.zeros(len(case.X), int)
     for (mine, _), merged in zip(local, plan.merge([fragments for _, fragments in local]), strict=True):
-        ids, got = plan.owned_ids(mine).get(), plan.finish(mine, merged)
+        ids, got = mine.ids.on(device_of(mine[1])).get(), plan.finish(mine, merged)
         met[ids] += 1
         assert is_cuda(got["labels"])
         np.testing.assert_array_equal(got["labels"].get(), wanted.labels[ids], strict=True)

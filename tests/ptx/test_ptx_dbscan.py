@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from dbscan_cases import Case, assert_answer
 
+from daskclust.core.arrays import HOST
 from daskclust.dbscan.blocks import Blocks
 from daskclust.dbscan.plan import DbscanPlan
 from ptx.recorder import check, make_recorder
@@ -64,8 +65,8 @@ def run_in_blocks(case):
     wanted = case.answer()
     for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
         got = plan.finish(local, mine)
-        np.testing.assert_array_equal(got["labels"], wanted.labels[plan.owned_ids(local)])
-        np.testing.assert_array_equal(got["is_core"], wanted.is_core[plan.owned_ids(local)])
+        np.testing.assert_array_equal(got["labels"], wanted.labels[local.ids.on(HOST)])
+        np.testing.assert_array_equal(got["is_core"], wanted.is_core[local.ids.on(HOST)])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -44,6 +44,8 @@ class GridPlan:
 
     name = "grid"  # of the steps on dask's dashboard
     carry = None  # chunks do not follow each other
+    early = None  # points have labels alone
+    least = None  # one step merges all frontiers
 
     def measure(self, chunk: Chunk) -> tuple[Chunk, Any]:
         """Find the cell of each point."""
@@ -81,8 +83,7 @@ class GridPlan:
         number = np.full(len(one_of), NOISE)
         number[dense] = cluster
         ends = np.cumsum([len(frontier.cells) for frontier in frontiers])
-        no_answers = np.empty(0, np.int64)
-        return [Slice(mine, no_answers, n_clusters) for mine in np.split(number[place], ends[:-1])]
+        return [Slice(mine, n_clusters) for mine in np.split(number[place], ends[:-1])]
 
     def _clusters(self, cells: Any, first: Any) -> tuple[Any, int]:
         """Return the cluster number of each dense cell, and how many clusters there are."""
@@ -95,10 +96,6 @@ class GridPlan:
         np.minimum.at(smallest, component, first)
         rank = np.argsort(np.argsort(smallest))
         return rank[component], len(smallest)
-
-    def owned_ids(self, local: Local) -> Any:
-        """Return the ids of the chunk's points: there are no halos."""
-        return local.chunk.ids
 
     def finish(self, local: Local, merged: Slice | None) -> dict[str, Any]:
         """Return the label of each point."""
