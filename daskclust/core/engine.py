@@ -227,11 +227,13 @@ class Lazy:
         name = f"{plan.name}-finish"
         if self._partition is None:
             pairs = zip(locals_, slices, strict=True)
-            return [tasks.add(name, steps.finish_whole, plan, local, mine) for local, mine in pairs]
+            return [tasks.add(name, steps.finish, plan, local, mine) for local, mine in pairs]
+
+        ends = self._ends()
 
         def take(k: int, a: int, b: int) -> Any:
             # piece by piece, when they are needed: all results at once take more memory than what waits for them
-            return tasks.add(name, steps.finish, plan, locals_[k], slices[k], self._ends(k)[a:b])
+            return tasks.add(name, steps.finish, plan, locals_[k], slices[k], ends[k][a:b])
 
         return self._in_order(tasks, name, take)
 
@@ -240,13 +242,15 @@ class Lazy:
         name, measures = f"{plan.name}-early", [measure.key for measure in self.measures(plan)]
         if self._partition is None:
             return [tasks.add(name, steps.early, plan, measure) for measure in measures]
-        cuts = [tasks.add(name, steps.early, plan, measure, self._ends(k)) for k, measure in enumerate(measures)]
+        given = zip(measures, self._ends(), strict=True)
+        cuts = [tasks.add(name, steps.early, plan, measure, ends) for measure, ends in given]
         return self._in_order(tasks, name, take_from(tasks, name, cuts))
 
-    def _ends(self, chunk: int) -> list[tuple[int, int]]:
-        """Return where the runs begin and end, in ids, that a chunk of the partition has points of."""
+    def _ends(self) -> list[list[tuple[int, int]]]:
+        """Return for each chunk of the partition where the runs that it has points of begin and end, in ids."""
         starts, _, reached = self._ranges
-        return [(int(starts[run]), int(starts[run + 1])) for run in reached[chunk]]
+        ends = list(itertools.pairwise(starts.tolist()))
+        return [[ends[run] for run in runs] for runs in reached]
 
     def _in_order(self, tasks: Tasks, name: str, take: Take) -> list[Any]:
         """Return the results for each run of the input's chunks, put together from those of the partition's chunks."""

@@ -93,20 +93,15 @@ class Piece(NamedTuple):
     results: dict[str, Any]
 
 
-def finish_whole(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
-    """Return a chunk's results."""
+def finish(
+    plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]] | None = None
+) -> Any:
+    """Return a chunk's results; in pieces for its points in each of some runs of the input's chunks, where these are given."""
     local, _ = local_and_frontier
-    return plan.finish(local, mine)
-
-
-def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]]) -> list[Piece]:
-    """Return a chunk's results for its points in each of some runs of the input's chunks."""
-    local, _ = local_and_frontier
-    pieces = []
-    for run in runs:
-        ids, part = plan.part(local, *run)
-        pieces.append(Piece(ids, plan.finish(part, mine)))
-    return pieces
+    if runs is None:
+        return plan.finish(local, mine)
+    parts = [plan.part(local, *run) for run in runs]
+    return [Piece(ids, plan.finish(part, mine)) for ids, part in parts]
 
 
 def early(plan: Plan, measures: Any, runs: list[tuple[int, int]] | None = None) -> Any:
