@@ -96,7 +96,7 @@ class Piece(NamedTuple):
 def finish(
     plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]] | None = None
 ) -> Any:
-    """Return a chunk's results; in pieces for its points in each of some runs of the input's chunks, where these are given."""
+    """Return a chunk's results; in pieces, where there are runs of the input's chunks, for its points in each."""
     local, _ = local_and_frontier
     if runs is None:
         return plan.finish(local, mine)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import EventBuilder
-from daskclust.core.arrays import HOST, is_cuda
+from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.partition import Chunk, Partition
 
 pytestmark = pytest.mark.cudasim
@@ -109,10 +109,10 @@ def assert_labels_of_chunks(case, chunks):
         frontiers.append(frontier)
     labels = np.full(len(case), -2)
     for local, mine in zip(locals_, plan.merge(frontiers), strict=True):
-        ids, part = local.ids.on(HOST), plan.finish(local, mine)["labels"]
-        if len(ids):
+        part = plan.finish(local, mine)["labels"]
+        if local.ids.size:
             assert is_cuda(part)
-            labels[ids.get()] = part.get()
+            labels[local.ids.on(device_of(part)).get()] = part.get()
     np.testing.assert_array_equal(labels, case.answer())
 
 
