@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from daskclust.core.survey import survey
 from daskclust.core.workload import SECONDS, Cost, Workers, points_per_task
 
 _HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
-_LOOKED_AT = 100_000  # points that tell how many are in halos
+_LOOKED_AT = 20_000  # points that tell along which axes to cut
 
 
 def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, rows: int = 0) -> Division:
@@ -50,27 +50,28 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, 
         return Division(None, X.shape[0])
     sample, *extents = _sampled(X, period)
     sample = sample[np.isfinite(sample).all(axis=1)]
-    axes = range(min(X.shape[1], 3))
-    ways = []
-    for some in itertools.chain.from_iterable(itertools.combinations(axes, k + 1) for k in reversed(axes)):
-        cuts = balanced_cuts(sample, _blocks_along(some, count, sample), period, count)
-        partition = Partition(cuts=cuts, period=period, halo=halo)
-        reached = partition.reached(*extents)
-        share = partition.halo_share(sample[:: max(1, len(sample) // _LOOKED_AT)])
-        ways.append(_Way(sum(map(len, reached)), share, partition, reached))
-    cubic, least = ways[0], min(way.share for way in ways)
-    fewest = min((way for way in ways if way.share <= least + _HALO), key=lambda way: way[:2])
-    best = fewest if fewest.pairs <= cubic.pairs / 2 else cubic
-    return Division(best.partition, rows, best.reached)
+    axes = _axes_to_cut(sample[:: max(1, len(sample) // _LOOKED_AT)], extents, count, period, halo)
+    partition = _blocks(sample, axes, count, period, halo)
+    return Division(partition, rows, partition.reached(*extents))
 
 
-class _Way(NamedTuple):
-    """One of the ways to divide space."""
+def _axes_to_cut(sample: Any, extents: list[Any], count: int, period: tuple[float, ...], halo: float) -> Any:
+    """Return the axes that space is cut along: all, or fewer where that halves the pairs of chunks and blocks."""
+    axes = range(min(sample.shape[1], 3))
+    every = itertools.chain.from_iterable(itertools.combinations(axes, k + 1) for k in reversed(axes))
+    ways = {some: _blocks(sample, some, count, period, halo) for some in every}
+    pairs = {some: sum(map(len, way.reached(*extents))) for some, way in ways.items()}
+    cubic = tuple(axes)
+    fewer = [some for some in ways if pairs[some] <= pairs[cubic] / 2]
+    share = {some: ways[some].halo_share(sample) for some in ([cubic, *fewer] if fewer else [])}
+    good = [some for some in fewer if share[some] <= min(share.values()) + _HALO]
+    return min(good, key=lambda some: (pairs[some], share[some]), default=cubic)
 
-    pairs: int  # of a chunk of the input and a block that may have points of it
-    share: float  # points of halos for each point
-    partition: Partition
-    reached: list[Any]
+
+def _blocks(sample: Any, axes: tuple[int, ...], count: int, period: tuple[float, ...], halo: float) -> Partition:
+    """Return blocks with as many points each, cut along some axes."""
+    cuts = balanced_cuts(sample, _blocks_along(axes, count, sample), period, count)
+    return Partition(cuts=cuts, period=period, halo=halo)
 
 
 def _blocks_along(axes: tuple[int, ...], count: int, sample: Any) -> tuple[int, ...]:
