@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import Cuda, Host, device_of, is_cuda
+from daskclust.core.arrays import device_of, is_cuda
 from daskclust.core.inputs import on_device_of
 from daskclust.core.partition import Division, Partition, balanced_cuts
 from daskclust.core.survey import survey
@@ -191,19 +191,22 @@ def _look(block: Any, period: tuple[float, ...]) -> Any:
         low, high, bad = survey(device, device.argument(block))
         ends = np.stack([low, high]) if bad == len(block) else ends
         for axis, cycle in enumerate(period):
-            ends[:, axis] = _around(device, block[:, axis], cycle, *ends[:, axis])
+            ends[:, axis] = _around(block[:, axis], points[:, axis], cycle, *ends[:, axis])
     found = np.empty(1, object)
     found[0] = points, *ends
     return found
 
 
-def _around(device: Host | Cuda, x: Any, period: float, low: float, high: float) -> tuple[float, float]:
-    """Return the extent of coordinates, those of the upper half of a period counted back where that is less."""
+def _around(x: Any, some: Any, period: float, low: float, high: float) -> tuple[float, float]:
+    """Return the extent of coordinates, those of the upper half of a period counted back where that is much less."""
     if not (period and low >= 0 and high < period and high - low > period / 2):
         return low, high
-    back = np.where(x >= period / 2, x - period, x)
-    other = float(back.min()), float(back.max())
-    return other if other[1] - other[0] < high - low else (low, high)
+    for each in (some, x):  # some of them tell fast that the others are not worth a look
+        back = np.where(each >= period / 2, each - period, each)
+        other = float(back.min()), float(back.max())
+        if other[1] - other[0] > 0.75 * (high - low):
+            return low, high
+    return other
 
 
 def _like_block(values: Any, like: Any) -> Any:
