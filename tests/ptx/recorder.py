@@ -81,33 +81,42 @@ def check(launched, folder, monkeypatch, may_divide=("_place_by_order",)):
     Return what was compiled: architecture, name and signature of each.
     """
     import numba.cuda.dispatcher
-    from numba import cuda
+
+    fake = SimpleNamespace(compute_capability=ARCHITECTURES[0])
+    monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
+    sources = {(function.__name__, str(types)): (function, types) for function, types in sources_of(launched)}
+    seen = set()
+    for (name, types), source in sources.items():
+        for architecture, ptx in zip(ARCHITECTURES, compiled(*source), strict=True):
+            assert not re.search(r"\bfma\.", ptx), f"{name} fuses a multiplication with an addition"
+            assert not re.search(r"\b(div|rem)\.[su]64", ptx) or name.startswith(may_divide), name
+            assemble(ptx, architecture, folder)
+            seen.add((architecture, name, types))
+    return seen
+
+
+def sources_of(launched):
+    """Yield functions of what was launched, and the types of their arguments."""
     from numba.cuda import types
     from numba.cuda.typing.typeof import typeof
 
     from daskclust.core import scan
 
-    seen = set()
-    for architecture in ARCHITECTURES:
-        fake = SimpleNamespace(compute_capability=architecture)
-        monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda fake=fake: fake)
-        for kernel, args in launched:
-            if kernel == "running_sum":
-                totals = typeof(args[1])
-                sources = [
-                    (scan._scan_blocks.py_func, (typeof(args[0]), totals, totals, types.int64)),
-                    (scan._add_before.py_func, (totals, totals, types.int64)),
-                ]
-            else:
-                sources = [(kernel.grid.py_func, (types.int64, typeof(args)))]
-            for function, signature in sources:
-                key = (architecture, function.__name__, str(signature))
-                if key in seen:
-                    continue
-                seen.add(key)
-                ptx, _ = cuda.compile_ptx(function, signature, cc=architecture, device=False)
-                assert not re.search(r"\bfma\.", ptx), f"{function.__name__} fuses a multiplication with an addition"
-                divides = re.search(r"\b(div|rem)\.[su]64", ptx)
-                assert not divides or function.__name__.startswith(may_divide), function.__name__
-                assemble(ptx, architecture, folder)
-    return seen
+    for kernel, args in launched:
+        if kernel == "running_sum":
+            totals = typeof(args[1])
+            yield scan._scan_blocks.py_func, (typeof(args[0]), totals, totals, types.int64)
+            yield scan._add_before.py_func, (totals, totals, types.int64)
+        else:
+            yield kernel.grid.py_func, (types.int64, typeof(args))
+
+
+def compiled(function, types):
+    """Return a kernel's PTX for each architecture; what is common to them, most of the time, is done once.
+
+    numba's own `compile_ptx` does all for each.
+    """
+    from numba.cuda.compiler import _compile_pyfunc_with_fixup
+
+    library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=ARCHITECTURES[0])
+    return [library.get_asm_str(cc=architecture) for architecture in ARCHITECTURES]
