@@ -55,7 +55,9 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: float, 
     return Division(partition, rows, partition.reached(*extents))
 
 
-def _axes_to_cut(sample: Any, extents: list[Any], count: int, period: tuple[float, ...], halo: float) -> Any:
+def _axes_to_cut(
+    sample: Any, extents: list[Any], count: int, period: tuple[float, ...], halo: float
+) -> tuple[int, ...]:
     """Return the axes that space is cut along: all, or fewer where that halves the pairs of chunks and blocks."""
     axes = range(min(sample.shape[1], 3))
     every = itertools.chain.from_iterable(itertools.combinations(axes, k + 1) for k in reversed(axes))
