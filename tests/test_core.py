@@ -36,6 +36,7 @@ from daskclust.core.cells import (
     search_neighbours,
     wrap_positions,
 )
+from daskclust.core.cuts import balanced_cuts
 from daskclust.core.exp import exp_of_negative
 from daskclust.core.groups import without_gaps
 from daskclust.core.jit import body, kernel, lane_kernel
@@ -43,7 +44,7 @@ from daskclust.core.labels import count_clusters, same_partition
 from daskclust.core.merge import NONE, Fragments, components, group_name, group_number, merge_fragments
 from daskclust.core.ops import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, like, load, select, store
 from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Partition, balanced_cuts
+from daskclust.core.partition import Partition
 from daskclust.core.survey import group_range, survey
 from daskclust.core.threads import in_threads, one_thread, thread_count
 from daskclust.core.unionfind import flatten, start, unite_edges

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
+from daskclust.core.cuts import balanced_cuts
 from daskclust.core.exchange import exchange, sort_out, take_from, unbundled
 from daskclust.core.graph import Tasks
 from daskclust.core.merge import NONE, Fragments, merge_fragments
 from daskclust.core.merge_tree import borders_of, join_borders, report
-from daskclust.core.partition import Partition, balanced_cuts
+from daskclust.core.partition import Partition
 
 RNG = np.random.default_rng(8)
 CENTERS = RNG.uniform(0, 20, (30, 3))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.cuts import balanced_cuts
 from daskclust.core.inputs import on_device_of
-from daskclust.core.partition import Division, Partition, balanced_cuts
+from daskclust.core.partition import Division, Partition
 from daskclust.core.survey import survey
 from daskclust.core.workload import SECONDS, Cost, Workers, points_per_task
 
