@@ -765,6 +765,32 @@ def _slope(distance):
     return 1.0 - 0.5 * distance
 
 
+@body
+def _twice(x):
+    return x + x
+
+
+@body
+def _four_times(x):
+    return _twice(_twice(x))
+
+
+def test_bodies_are_swallowed_whole():
+    """They have no machine code of their own, and what is compiled with them calls none of them."""
+    four_times = _four_times.cpu
+
+    @numba.njit
+    def caller(x):
+        return four_times(x)
+
+    assert caller(1.5) == 6.0
+    for each in (_twice, _four_times):
+        (compiled,) = each.cpu.overloads.values()
+        assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
+    (assembly,) = caller.inspect_asm().values()
+    assert not [line for line in assembly.splitlines() if "_times" in line and "NumbaEnv" not in line]
+
+
 def test_bodies_travel_by_name():
     bound = kernels.density.bind(visit=kernels.add_weighted, chi=kernels.exponential)
     for thing in (kernels.gaussian, kernels.density, bound, user_kernel(_slope)):

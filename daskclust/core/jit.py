@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from daskclust.core import ops
+from daskclust.core.inlined import inlined_pipeline
 from daskclust.core.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -93,8 +94,7 @@ class Body:
 
     @functools.cached_property
     def cpu(self) -> Callable[..., Any]:
-        # called by compiled functions alone: what Python needs to call it takes as long to compile as the body itself
-        return _njit(self.rebound("cpu"), forceinline=True, no_cpython_wrapper=True)
+        return _njit(self.rebound("cpu"), forceinline=True, no_cpython_wrapper=True, pipeline_class=inlined_pipeline())
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:

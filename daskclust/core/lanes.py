@@ -15,10 +15,12 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
+from daskclust.core.inlined import inlined_pipeline
 from daskclust.core.masks import copy_four, count_bits, lowest_bit  # noqa: F401 (operations, with those below)
 
 LANES = 16
 INT32 = ir.IntType(32)
+_INLINED = {"forceinline": True, "no_cpython_wrapper": True, "pipeline_class": inlined_pipeline()}
 
 
 class Lanes(types.Type):
@@ -84,7 +86,7 @@ def _binary(symbol, instruction, result=None):
 
         return out(x, y), codegen
 
-    @overload(symbol)
+    @overload(symbol, jit_options=_INLINED)
     def operate(x, y):
         number = (types.Number, types.Boolean)
         if (isinstance(x, Lanes) and isinstance(y, (Lanes, *number))) or (
@@ -316,7 +318,7 @@ nearest_whole = _unary("rint")
 _absolute = _unary("fabs")
 
 
-@overload(abs)
+@overload(abs, jit_options=_INLINED)
 def _absolute_of_lanes(x):
     if isinstance(x, Lanes) and isinstance(x.dtype, types.Float):
         return lambda x: _absolute(x)  # noqa: PLW0108

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,26 @@ _MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
 _KEY_BITS = 63
 
 
+class Gaps(NamedTuple):
+    """Where all cells are too many to number: those along each axis that hold points, and what becomes of them."""
+
+    kept: tuple[Any, ...]  # cells that hold points, ascending, an array for each axis; empty where all are numbered
+    moved: tuple[Any, ...]  # their numbers without the wide gaps
+
+
 def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blocks:
     """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`."""
     n, d = X.shape
     rank = row_key = device.empty(0, np.int64)
+    gaps = Gaps((rank,) * d, (rank,) * d)
     if _span(grid) >= _MOST_KEYS or grid.blocks[2] >= _MOST_SHORT:
-        grid = _without_gaps(device, X, grid)
+        grid, gaps = _without_gaps(device, X, grid, gaps)
     if _span(grid) >= _MOST_KEYS:
-        rank, row_key = _ranked_rows(device, X, grid)
+        rank, row_key = _ranked_rows(device, X, grid, gaps)
     per_row = grid.blocks[2] << CELL_BITS
     rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
     keys = device.empty(n, np.int64)
-    device.run(write_keys, n, X, grid, rank, keys)
+    device.run(write_keys, n, X, grid, gaps, rank, keys)
     del rank
     keys, order = _sorted(device, keys, rows * per_row)
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
@@ -71,22 +79,22 @@ def _span(grid: Grid) -> int:
 
 # ---------------------------------------------------------------------------------------------------------------- keys
 @body
-def cell_along(axis, x, grid):
+def cell_along(axis, x, grid, gaps):
     """Return the cell of coordinate `x` along `axis`."""
     cell = np.int64((np.float64(x) - grid.low[axis]) * grid.inverse[axis])
-    if len(grid.kept[axis]) > 0:
-        return grid.moved[axis][lower_bound(grid.kept[axis], len(grid.kept[axis]), cell)]
+    if len(gaps.kept[axis]) > 0:
+        return gaps.moved[axis][lower_bound(gaps.kept[axis], len(gaps.kept[axis]), cell)]
     return min(cell, grid.cells[axis] - 1)
 
 
 @kernel
-def write_keys(i, X, grid, rank, keys):
+def write_keys(i, X, grid, gaps, rank, keys):
     """Write the number of point i's cell, row by row and block by block; `rank` numbers its row, unless it is empty."""
     axes = len(grid.inverse)
     bits = CELL_BITS // axes
     block, within = np.int64(0), np.int64(0)
     for k in range(axes):
-        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid)
+        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
         if k == axes - 1 and len(rank) > 0:
             block = rank[i]
         block = block * grid.blocks[3 - axes + k] + (cell >> bits)
@@ -94,9 +102,9 @@ def write_keys(i, X, grid, rank, keys):
     keys[i] = (block << CELL_BITS) | within
 
 
-def _without_gaps(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
+def _without_gaps(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Grid, Gaps]:
     """Return the grid with its open axes cut short where no point is: only near cells need to keep their distance."""
-    positions, kept, moved, cells = device.to_host(X), list(grid.kept), list(grid.moved), list(grid.cells)
+    positions, kept, moved, cells = device.to_host(X), list(gaps.kept), list(gaps.moved), list(grid.cells)
     for axis in range(len(grid.cells)):
         if not grid.period[axis]:
             x = positions[:, axis].astype(np.float64)
@@ -104,10 +112,10 @@ def _without_gaps(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
             steps = np.minimum(np.diff(at), 4)  # cells four apart are out of reach
             numbers = np.concatenate([[0], np.cumsum(steps)])
             kept[axis], moved[axis], cells[axis] = device.from_host(at), device.from_host(numbers), int(numbers[-1]) + 1
-    return with_blocks(grid._replace(kept=tuple(kept), moved=tuple(moved), cells=tuple(cells)))
+    return with_blocks(grid._replace(cells=tuple(cells))), Gaps(tuple(kept), tuple(moved))
 
 
-def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid) -> tuple[Any, Any]:
+def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Any, Any]:
     """Return the number of each point's row, of those that hold points, and which rows these are."""
     if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
         raise ValueError(
@@ -116,7 +124,7 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid) -> tuple[Any, Any]:
         )
     keys = device.empty(len(X), np.int64)
     one_column = grid._replace(blocks=(*grid.blocks[:2], 1))
-    device.run(write_rows, len(X), X, one_column, keys)
+    device.run(write_rows, len(X), X, one_column, gaps, keys)
     rows, rank = np.unique(device.to_host(keys), return_inverse=True)
     if len(rows) * (grid.blocks[2] << CELL_BITS) >= _MOST_KEYS:
         raise ValueError(
@@ -127,12 +135,12 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid) -> tuple[Any, Any]:
 
 
 @kernel
-def write_rows(i, X, grid, keys):
+def write_rows(i, X, grid, gaps, keys):
     """Write the number of the row of blocks that point i is in."""
     axes = len(grid.inverse)
     row = np.int64(0)
     for k in range(axes - 1):
-        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid)
+        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
         row = row * grid.blocks[3 - axes + k] + (cell >> (CELL_BITS // axes))
     keys[i] = row
 

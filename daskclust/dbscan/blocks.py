@@ -28,8 +28,6 @@ class Grid(NamedTuple):
     low: tuple[float, ...]  # coordinate where the first cell begins
     cells: tuple[int, ...]  # number of cells
     period: tuple[float, ...]  # period of the axis, 0 where it is open
-    kept: tuple[Any, ...]  # where all cells are too many to number: those along the axis that hold points, ascending,
-    moved: tuple[Any, ...]  # and their numbers without the wide gaps; else both empty
     blocks: tuple[int, ...]  # number of blocks
     lowest: tuple[int, ...]  # the first and the last of the blocks that touch a block, counted from it
     highest: tuple[int, ...]
@@ -53,13 +51,8 @@ class Blocks(NamedTuple):
     row_key: Any  # (rows,) int64: which row it is, where only those with points are kept; else empty
 
 
-def make_grid(
-    low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...], empty: Any
-) -> Grid:
-    """Return the grid that covers the box from `low` to `high`, periodic axes as a whole.
-
-    `empty` is an empty int64 array on the device of the points.
-    """
+def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...]) -> Grid:
+    """Return the grid that covers the box from `low` to `high`, periodic axes as a whole."""
     d = len(period)
     width = 1 << (CELL_BITS // d)
     extent = max(cycle or b - a for a, b, cycle in zip(low, high, period, strict=True))
@@ -72,9 +65,7 @@ def make_grid(
         inverse.append(count / cycle if cycle else 1.0 / side)
         begin.append(0.0 if cycle else float(a))
         cells.append(count)
-    empties = (empty,) * d
-    empty_grid = Grid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), empties, empties, (), (), (), False)
-    return with_blocks(empty_grid)
+    return with_blocks(Grid(tuple(inverse), tuple(begin), tuple(cells), tuple(period), (), (), (), False))
 
 
 def with_blocks(grid: Grid) -> Grid:
@@ -186,13 +177,18 @@ def fold_behind(state, a, blocks, context):
     """
     grid = blocks.grid
     x, y = row_of(a, blocks)
-    state = fold_row(state, a, x * grid.blocks[1] + y, SELF, 1, grid.always_wraps, blocks, context)
     for dx in range(grid.highest[0] + 1):
-        for dy in range(1 if dx == 0 else grid.lowest[1], grid.highest[1] + 1):
+        for dy in range(0 if dx == 0 else grid.lowest[1], grid.highest[1] + 1):
             row, wraps = row_beside(x, y, dx, dy, grid)
             if row >= 0:
-                state = fold_row(state, a, row, code_of(dx, dy), grid.lowest[2], wraps, blocks, context)
+                state = fold_row(state, a, row, code_of(dx, dy), first_behind(dx, dy, grid), wraps, blocks, context)
     return state
+
+
+@body
+def first_behind(dx, dy, grid):
+    """Return the first column of row (dx, dy) from a block's, counted from its own, that lies behind the block."""
+    return 1 if dx == 0 and dy == 0 else grid.lowest[2]
 
 
 @body
@@ -208,18 +204,26 @@ def fold_row(state, a, row, code, lowest, wraps, blocks, context):
     if first == last:
         return state
     grid = blocks.grid
-    column = np.int64(blocks.column[a])
-    low, high = column + lowest, column + grid.highest[2]
-    b = first_from(low, first, last, blocks)
-    while b < last and blocks.column[b] <= high:
-        state = meet(state, a, b, code + blocks.column[b] - column, wraps, context)
-        b += 1
-    if grid.period[len(grid.period) - 1] > 0.0:
-        if low < 0 and blocks.column[last - 1] == grid.blocks[2] - 1:
-            state = meet(state, a, last - 1, code - 1, True, context)
-        if high >= grid.blocks[2] and blocks.column[first] == 0 and grid.highest[2] > 0:
-            state = meet(state, a, first, code + 1, True, context)
+    for turn in turns(grid):
+        column = np.int64(blocks.column[a]) - turn * grid.blocks[2]  # as seen from there
+        if column + lowest < grid.blocks[2] and column + grid.highest[2] >= 0:
+            b = first_from(column + lowest, first, last, blocks)
+            while b < last and blocks.column[b] <= column + grid.highest[2]:
+                state = meet(state, a, b, code + blocks.column[b] - column, wraps or turn != 0, context)
+                b += 1
     return state
+
+
+@body
+def turns(grid):
+    """Return the turns around the period of the last axis, if it has one, that may bring two of its blocks together."""
+    return range(-1, 2) if is_ring(grid) else range(1)
+
+
+@body
+def is_ring(grid):
+    """Return whether rows are rings of two or more blocks."""
+    return grid.period[len(grid.period) - 1] > 0.0 and grid.highest[2] > 0
 
 
 @body
@@ -242,12 +246,11 @@ def sweep_row(state, row, blocks, context):
         return state
     grid = blocks.grid
     x, y = row_of(first, blocks)
-    for a in range(first, last - 1):
-        if blocks.column[a + 1] == blocks.column[a] + 1:
-            state = meet(state, a, a + 1, SELF + 1, grid.always_wraps, context)
-    is_ring = grid.period[len(grid.period) - 1] > 0.0 and grid.highest[2] > 0
-    if is_ring and blocks.column[first] == 0 and blocks.column[last - 1] == grid.blocks[2] - 1:
-        state = meet(state, last - 1, first, SELF + 1, True, context)
+    for a in range(first, last):  # the row itself, which may be a ring
+        b = a + 1 if a + 1 < last else first
+        step = blocks.column[b] - blocks.column[a]
+        if step == 1 or (is_ring(grid) and step == 1 - grid.blocks[2]):
+            state = meet(state, a, b, SELF + 1, grid.always_wraps or b <= a, context)
     for dx in range(grid.highest[0] + 1):
         for dy in range(1 if dx == 0 else grid.lowest[1], grid.highest[1] + 1):
             other, wraps = row_beside(x, y, dx, dy, grid)
@@ -259,22 +262,18 @@ def sweep_row(state, row, blocks, context):
 @body
 def sweep_pair(state, first, last, other, code, wraps, blocks, context):
     """Fold `meet` over the pairs that touch of blocks `first` to `last` - 1, which are a row, and row `other`."""
-    b, end = row_bounds(other, blocks)
-    if b == end:
+    begin, end = row_bounds(other, blocks)
+    if begin == end:
         return state
     grid = blocks.grid
-    final = grid.blocks[2] - 1
-    if grid.period[len(grid.period) - 1] > 0.0:
-        if grid.lowest[2] < 0 and blocks.column[first] == 0 and blocks.column[end - 1] == final:
-            state = meet(state, first, end - 1, code - 1, True, context)
-        if grid.highest[2] > 0 and blocks.column[last - 1] == final and blocks.column[b] == 0:
-            state = meet(state, last - 1, b, code + 1, True, context)
-    for a in range(first, last):
-        column = np.int64(blocks.column[a])
-        while b < end and blocks.column[b] < column + grid.lowest[2]:
-            b += 1
-        c = b
-        while c < end and blocks.column[c] <= column + grid.highest[2]:
-            state = meet(state, a, c, code + blocks.column[c] - column, wraps, context)
-            c += 1
+    for turn in turns(grid):  # around the period the ends of rows meet
+        b = begin if turn >= 0 else end - 1
+        for a in range(last - 1 if turn > 0 else first, first + 1 if turn < 0 else last):
+            column = np.int64(blocks.column[a]) - turn * grid.blocks[2]  # as seen from there
+            while b < end and blocks.column[b] < column + grid.lowest[2]:
+                b += 1
+            c = b
+            while c < end and blocks.column[c] <= column + grid.highest[2]:
+                state = meet(state, a, c, code + blocks.column[c] - column, wraps or turn != 0, context)
+                c += 1
     return state

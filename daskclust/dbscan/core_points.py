@@ -96,16 +96,37 @@ def count_near(state, a, b, code, wraps, context):
         if wraps:
             sure, possible = state
             state = sure, possible + like(possible, end - begin)  # only float64 tells
-        elif end - begin < LUMP:
-            state = count_run(state, begin, end, own, blocks, limits)
         else:
-            state = count_lumps(state, begin, end, own, blocks, limits, enough)
+            state = count_run(state, begin, end, own, blocks, limits, enough)
     return state
 
 
 @body
-def count_run(state, begin, end, own, blocks, limits):
-    """Count points `begin` to `end` - 1."""
+def count_run(state, begin, end, own, blocks, limits, enough):
+    """Count points `begin` to `end` - 1; where they are many, not those of lumps too far away, nor more than enough."""
+    by_lump = end - begin >= LUMP
+    while begin < end and not (by_lump and lowest(state[0]) >= enough):
+        following = min((begin // LUMP + 1) * LUMP, end) if by_lump else end
+        if not by_lump or is_lump_near(begin // LUMP, own, blocks, limits):
+            state = count_points(state, begin, following, own, blocks, limits)
+        begin = following
+    return state
+
+
+@body
+def is_lump_near(lump, own, blocks, limits):
+    """Return whether any of a few points may be within eps of the box of a lump."""
+    axes = len(own)
+    total = like(own[0], 0)
+    for k in range(axes):
+        gap = apart(blocks.boxes[k, lump] - own[k], own[k] - blocks.boxes[axes + k, lump])
+        total = total + times(gap, gap)
+    return lowest(total) <= limits[1]
+
+
+@body
+def count_points(state, begin, end, own, blocks, limits):
+    """Count those of points `begin` to `end` - 1 that are surely, and that are possibly, within eps."""
     sure, possible = state
     one, zero = like(sure, 1), like(sure, 0)
     for j in range(np.uint64(begin), np.uint64(end)):
@@ -117,23 +138,6 @@ def count_run(state, begin, end, own, blocks, limits):
         sure = sure + select(total <= limits[0], one, zero)
         possible = possible + select(total <= limits[1], one, zero)
     return sure, possible
-
-
-@body
-def count_lumps(state, begin, end, own, blocks, limits, enough):
-    """Count points `begin` to `end` - 1, which are many: not those of lumps too far away, nor more than enough."""
-    axes = len(own)
-    while begin < end and lowest(state[0]) < enough:
-        lump = begin // LUMP
-        following = min((lump + 1) * LUMP, end)
-        total = like(own[0], 0)
-        for k in range(axes):
-            gap = apart(blocks.boxes[k, lump] - own[k], own[k] - blocks.boxes[axes + k, lump])
-            total = total + times(gap, gap)
-        if lowest(total) <= limits[1]:
-            state = count_run(state, begin, following, own, blocks, limits)
-        begin = following
-    return state
 
 
 fold_counts = fold_around.bind(meet=count_near)
@@ -185,24 +189,23 @@ def count_neighbours(a, blocks, limits, enough, population, count):
         for i in range(begin, blocks.start[blocks.first_cell[a + 1]]):
             count[i] = 0
         return
-    cells = np.int64(0)  # those of points `begin` to `end` - 1
-    end = begin
     while mask != 0:
-        bit = lowest_bit(mask)
-        mask &= mask - 1
-        here, cell = end, cell + 1
-        end = blocks.start[cell]
-        is_dense = end - here >= enough
-        if is_dense or end - begin > lane_width():
-            count_some(a, cells, begin, here, blocks, limits, enough, count)
-            begin, cells = here, np.int64(0)
+        end = blocks.start[cell + 1]
+        is_dense = end - begin >= enough
+        cells = np.int64(1) << lowest_bit(mask)  # of points `begin` to `end` - 1
+        mask, cell = mask & (mask - 1), cell + 1
+        while not is_dense and mask != 0:
+            following = blocks.start[cell + 1]
+            if following - end >= enough or following - begin > lane_width():
+                break
+            cells |= np.int64(1) << lowest_bit(mask)
+            mask, cell, end = mask & (mask - 1), cell + 1, following
         if is_dense:
-            for i in range(here, end):
+            for i in range(begin, end):
                 count[i] = enough
-            begin = end
         else:
-            cells |= np.int64(1) << bit
-    count_some(a, cells, begin, end, blocks, limits, enough, count)
+            count_some(a, cells, begin, end, blocks, limits, enough, count)
+        begin = end
 
 
 @body

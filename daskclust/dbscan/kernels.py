@@ -35,16 +35,15 @@ def are_near(i, j, wraps, blocks, limits):
     """Return True where points i and j are within eps; around a period float64 alone tells."""
     surely2, possibly2, eps2 = limits
     positions, period = blocks.positions, blocks.grid.period
-    if wraps:
-        return distance2(i, j, positions, period) <= eps2
-    step = positions[0, j] - positions[0, i]
-    total = times(step, step)
-    for k in range(1, len(period)):
-        step = positions[k, j] - positions[k, i]
-        total = total + times(step, step)
-    if total > possibly2:
-        return False
-    return total <= surely2 or distance2(i, j, positions, period) <= eps2
+    if not wraps:
+        step = positions[0, j] - positions[0, i]
+        total = times(step, step)
+        for k in range(1, len(period)):
+            step = positions[k, j] - positions[k, i]
+            total = total + times(step, step)
+        if total > possibly2 or total <= surely2:
+            return total <= surely2
+    return distance2(i, j, positions, period) <= eps2
 
 
 @body
@@ -270,11 +269,10 @@ def lower_label(label, i, near, b, wraps, context):
 def touches(i, c, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of point i."""
     j, end = blocks.start[c], stop[c]
-    if wraps or end - j < LUMP:
-        return any_near(i, j, end, wraps, blocks, limits)
+    by_lump = not wraps and end - j >= LUMP
     while j < end:
-        following = min((j // LUMP + 1) * LUMP, end)
-        near = point_gap2(i, j // LUMP, blocks) <= limits[1]
+        following = min((j // LUMP + 1) * LUMP, end) if by_lump else end
+        near = not by_lump or point_gap2(i, j // LUMP, blocks) <= limits[1]
         if near and any_near(i, j, following, wraps, blocks, limits):
             return True
         j = following

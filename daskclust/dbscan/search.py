@@ -28,7 +28,7 @@ class BlockSearch:
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         self._device, self._n = device, len(X)
-        grid = make_grid(extent[0], extent[1], eps, period, device.empty(0, np.int64))
+        grid = make_grid(extent[0], extent[1], eps, period)
         self.blocks = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
