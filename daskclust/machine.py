@@ -51,7 +51,7 @@ def describe() -> dict[str, dict[str, str]]:
     Returns
     -------
     dict of dict of str
-        ``versions`` of packages, ``processor`` with model, cores and memory, ``gpu`` with devices or what is missing.
+        ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu`` with devices or what is missing.
     """
     return {"versions": _versions(), "processor": _processor(), "gpu": _gpu()}
 
@@ -73,10 +73,12 @@ def _processor() -> dict[str, str]:
         lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
         model = lines[0].split(":", 1)[1].strip() if lines else model
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    from llvmlite.binding import get_host_cpu_name
     from numba import get_num_threads
 
     return {
         "model": model,
+        "compiled for": get_host_cpu_name(),
         "cores": str(len(os.sched_getaffinity(0))),
         "threads of kernels": str(get_num_threads()),
         "memory": f"{pages:.1f} GiB",

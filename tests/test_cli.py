@@ -90,6 +90,7 @@ def test_info(command):
     assert code == 0
     assert facts["versions"]["numpy"] == np.__version__
     assert int(facts["processor"]["cores"]) >= 1
+    assert facts["processor"]["compiled for"]
     assert "daskclust[gpu]" in json.dumps(facts["gpu"]) or "device 0" in facts["gpu"]
 
 

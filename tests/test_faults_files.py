@@ -208,7 +208,7 @@ SLOW = """
 import os, sys, time
 def replace(*names):  # what is written, or its first part, is about to get its name
     print("waiting", file=sys.stderr, flush=True)
-    time.sleep(120)
+    time.sleep(10)  # where another thread writes, a signal does not end it
 os.replace = replace
 """
 
