@@ -15,11 +15,12 @@ import numpy as np
 from daskclust.core.arrays import HOST, Cuda, Host, copy, fill
 from daskclust.core.cells import PAD, Cells, Grid, cell_of, within_period
 from daskclust.core.checks import MOST_CELLS, check_cells
-from daskclust.core.jit import body, kernel
+from daskclust.core.jit import SIMULATED, body, kernel
 from daskclust.core.ops import atomic_add
 from daskclust.core.threads import thread_count
 
-_SMALL_TABLE = 1 << 22  # cells; measured: a table of up to 64 cells a point costs less than sorting by key
+# cells; measured: a table of up to 64 cells a point costs less than sorting by key (the simulator's take long)
+_TINY_TABLE, _SMALL_TABLE = (1 << 10, 1 << 10) if SIMULATED else (1 << 16, 1 << 22)
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
 
@@ -33,7 +34,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         grid = _with_slabs(device, X, grid)
         check_cells(groups, grid.shape, n)
     number = groups * math.prod(grid.shape)
-    dense = number <= 8 * n + 65536 or number <= min(64 * n, _SMALL_TABLE)
+    dense = number <= 8 * n + _TINY_TABLE or number <= min(64 * n, _SMALL_TABLE)
     cells = Cells(
         grid,
         device.scratch("positions", (d, n + PAD), X.dtype),

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import dask
 import pytest
 
 
@@ -14,7 +15,8 @@ def simulator():
         pytest.fail("these tests need a process with NUMBA_ENABLE_CUDASIM=1")
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)  # the simulator waits for its threads in a busy loop
-    yield
+    with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread, again and again
+        yield
     sys.setswitchinterval(before)
 
 
