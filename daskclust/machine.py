@@ -51,8 +51,8 @@ def describe() -> dict[str, dict[str, str]]:
     Returns
     -------
     dict of dict of str
-        ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu`` with
-        devices or what is missing.
+        ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu``
+        with devices or what is missing.
     """
     return {"versions": _versions(), "processor": _processor(), "gpu": _gpu()}
 
