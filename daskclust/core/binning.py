@@ -19,7 +19,8 @@ from daskclust.core.jit import SIMULATED, body, kernel
 from daskclust.core.ops import atomic_add
 from daskclust.core.threads import thread_count
 
-# cells; measured: a table of up to 64 cells a point costs less than sorting by key (the simulator's take long)
+# cells; measured: a table of up to 64 cells a point costs less than sorting by key (not in the simulator: a sum over it
+# goes through a Python thread for each cell)
 _TINY_TABLE, _SMALL_TABLE = (1 << 10, 1 << 10) if SIMULATED else (1 << 16, 1 << 22)
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
