@@ -20,6 +20,7 @@ import numpy as np
 
 from daskclust.core import ops
 from daskclust.core.inlined import inlined_pipeline
+from daskclust.core.kept import kept
 from daskclust.core.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -123,7 +124,7 @@ class Kernel(Body):
             from daskclust.core.lanes import equal_run
 
             names["equal_run"] = equal_run
-        return _njit(self._driver(template, names), cache=self.cacheable)
+        return self._kept(_njit(self._driver(template, names)))
 
     @functools.cached_property
     def grid(self) -> Any:
@@ -134,7 +135,10 @@ class Kernel(Body):
         if SIMULATED:
             template = _simulated_lane_grid if self.lanes else _simulated_grid
             return cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda}))
-        return cuda.jit(cache=self.cacheable)(self._driver(template, {"body": self.cuda, "cuda": cuda}))
+        return self._kept(cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda})))
+
+    def _kept(self, dispatcher: Any) -> Any:
+        return kept(dispatcher) if self.cacheable else dispatcher
 
     def _fingerprint(self) -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
@@ -194,7 +198,7 @@ class TeamKernel(Kernel):
 
     @functools.cached_property
     def loop(self) -> Callable[..., Any]:
-        return _njit(self._driver(_team_loop, {"body": self.cpu}), cache=self.cacheable)
+        return self._kept(_njit(self._driver(_team_loop, {"body": self.cpu})))
 
     @functools.cached_property
     def grid(self) -> Any:
@@ -202,7 +206,7 @@ class TeamKernel(Kernel):
         from numba import cuda
 
         driver = self._driver(_simulated_team_grid if SIMULATED else _team_grid, {"body": self.cuda, "cuda": cuda})
-        return cuda.jit(driver) if SIMULATED else cuda.jit(cache=self.cacheable)(driver)
+        return cuda.jit(driver) if SIMULATED else self._kept(cuda.jit(driver))
 
     def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
         """Launch `teams` teams of so many blocks on the current CUDA device."""
