@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import threading
@@ -228,19 +229,27 @@ def test_where_this_machine_can(monkeypatch):
 
 @pytest.mark.parametrize("rmm", [True, False])
 def test_a_worker_for_each_gpu(driver, packages, monkeypatch, rmm):
-    asked = {}
+    asked, closed = {}, []
 
     class LocalCUDACluster(LocalCluster):
         def __init__(self, rmm_pool_size=None, rmm_allocator_external_lib_list=None, **options):
             asked.update(options, pool=rmm_pool_size, takers=rmm_allocator_external_lib_list)
             super().__init__(processes=False, **options | {"n_workers": options["n_workers"] or 2})
 
+        def close(self, *args):
+            closed.append(self)
+            return super().close(*args)
+
     packages(numba_cuda=True, cupy=True, dask_cuda=True, rmm=rmm)
     monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
     with workers.start(cuda=True, memory_limit="1GB") as client:
         assert threads(client) == [1, 1]
         cluster = client.cluster
+    client.close()
+    del client  # it closes itself once more, on any thread, where a lock of distributed may be taken
+    gc.collect()
     assert cluster.status.name == "closed"
+    assert closed == [cluster]
     assert asked["memory_limit"] == 10**9
     assert (asked["pool"], asked["takers"]) == ((0.5, ["cupy"]) if rmm else (None, None))
     with pytest.raises(ValueError, match="n_workers must be at most 2, a worker for each GPU, got 3"):

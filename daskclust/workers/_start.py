@@ -166,7 +166,10 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
 
         def close(self, *args: Any, **kwargs: Any) -> Any:
             closed = super().close(*args, **kwargs)  # type: ignore[no-untyped-call]
-            cluster.close()
+            # Once: a client that is collected closes itself again, maybe within the start of another, which holds the
+            # lock that closing a cluster waits for.
+            if cluster.status.name != "closed":
+                cluster.close()
             return closed
 
     pool = {}
