@@ -14,7 +14,7 @@ from typing import Any
 
 
 def kept(dispatcher: Any) -> Any:
-    """Keep a dispatcher's machine code on disk, where one of numba's or numba-cuda's can be kept."""
+    """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
     dispatcher.enable_caching()
     files = dispatcher._cache._cache_file
     files.save = functools.partial(_save, files)
