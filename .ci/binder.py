@@ -70,7 +70,7 @@ def main() -> None:
                 _look(page, f"{address}lab?token={TOKEN}")
             shoot("layout")
             with _timed(NOTEBOOK):
-                _run(page, folder / "notebooks" / NOTEBOOK, lambda: shoot("running"))
+                _run(page, folder / "notebooks" / NOTEBOOK, lambda: shoot("panels"))
         finally:
             shoot("end")
         print(f"{NOTEBOOK} ran through JupyterLab, with the dashboard beside it")
@@ -154,7 +154,7 @@ def _right_edge(locator: Any) -> float:
     return float(box["x"] + box["width"])
 
 
-def _run(page: Page, path: Path, while_running: Callable[[], None]) -> None:
+def _run(page: Page, path: Path, with_panels: Callable[[], None]) -> None:
     """Run all cells: as soon as there is a cluster the panels must come alive, and the saved notebook have no error."""
     page.locator("#jp-main-dock-panel .lm-TabBar-tab", has_text=path.name).click()
     expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible()
@@ -165,7 +165,7 @@ def _run(page: Page, path: Path, while_running: Callable[[], None]) -> None:
         page.keyboard.press("Shift+Enter")
     for panel in ("task-stream", "progress", "workers-memory"):
         _look_at_panel(page, panel)
-    while_running()
+    with_panels()
     page.locator(".lm-MenuBar-itemLabel", has_text="Run").click()
     page.locator(".lm-Menu-itemLabel", has_text="Run Selected Cell and All Below").first.click()
 
@@ -174,7 +174,7 @@ def _run(page: Page, path: Path, while_running: Callable[[], None]) -> None:
         code = _code_cells(path)
         return any(map(_errors, code)) or all(cell["execution_count"] for cell in code)
 
-    _wait(ended, 240, f"{path.name} did not end")
+    _wait(ended, 180, f"{path.name} did not end")
     errors = [error for cell in _code_cells(path) for error in _errors(cell)]
     assert not errors, errors
     link = f"{PREFIX}proxy/8787/status"
