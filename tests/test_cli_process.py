@@ -180,6 +180,29 @@ def test_the_explorer_ends_while_it_is_at_work(folder, number, code, seconds):
     finish(process)
 
 
+FINALIZER = """
+class Work:
+    def __del__(self):
+        work_on()
+work_on = work
+def work():
+    for _ in range(SECONDS):
+        Work()
+"""
+
+
+def test_the_explorer_ends_where_python_drops_exceptions(folder):
+    """What is raised within a finalizer goes no further, and a server has many: SIGTERM must end it nevertheless."""
+    before = (BUSY_LOOP.replace("SECONDS", "1") + FINALIZER).replace("SECONDS", "60")
+    process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
+    assert "http://localhost" in process.stdout.readline()
+    while "at work" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == -signal.SIGTERM
+    finish(process)
+
+
 # ------------------------------------------------------------------------------------------------------ pipes and disks
 def test_a_reader_that_has_enough(folder):
     process = start(folder, "hca", "data", "0.5", text=False)

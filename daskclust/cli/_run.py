@@ -162,8 +162,17 @@ def _terminating() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # once more, and it ends at once
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    def drop(dropped: Any) -> None:
+        if dropped.exc_type is Terminated:  # within a finalizer, where it goes no further: so again, a moment later
+            signal.signal(signal.SIGTERM, end)
+            threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM]).start()
+        else:
+            unraisable(dropped)
+
+    before, unraisable = signal.signal(signal.SIGTERM, end), sys.unraisablehook
+    sys.unraisablehook = drop
     try:
         yield
     finally:
+        sys.unraisablehook = unraisable
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
