@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from daskclust.core.arrays import device_of, is_dask
+from daskclust.core.columns import Kind, column, label_numbers, times
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import point_heights
 
@@ -293,22 +295,26 @@ def _check_noise(noise: str) -> None:
 
 def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
     """Return labels as int64, if they are labels."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
-    if array.dtype.kind not in "iu" and array.size:
-        raise ValueError(f"{name} must be integers, got dtype {array.dtype}; use .astype(int)")
+    array = _in_memory(name, values, label_numbers)
     if array.size and array.min() < NOISE:
         index = int(np.argmin(array))
         raise ValueError(f"{name} must be {NOISE} (noise) or larger, got {array[index]} at index {index}")
-    return array.astype(np.int64)
+    return array
+
+
+def _in_memory(name: str, values: Any, kind: Kind) -> npt.NDArray[Any]:
+    """Return a column of any container on the host, computed where it is lazy."""
+    array = column(name, values, kind)
+    array = array.compute() if is_dask(array) else array
+    array = device_of(array).to_host(array)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
+    return np.asarray(array)
 
 
 def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return weights as float64, if they are weights."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise ValueError(f"sample_weight must have one dimension, got shape {array.shape}")
+    array = _in_memory("sample_weight", values, times)
     good = np.isfinite(array) & (array >= 0)
     if not good.all():
         index = int(np.argmin(good))

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
-from daskclust.core.arrays import device_of, is_cuda, is_dask, library
+from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
+from daskclust.core.columns import integers, reals
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
@@ -160,13 +161,13 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         layer = _named(points, LAYER) if layer is None else layer
         event = _named(points, EVENT) if event is None else event
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
-        coordinates = check_points(self, points.X)
+        coordinates = check_points(self, points)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
         plan = self._plan(self._axes)
         columns = {"X": coordinates}
         columns |= _groups(coordinates, layer, event)
         if sample_weight is not None:
-            columns["weight"] = beside(coordinates, "sample_weight", sample_weight, coordinates.dtype)
+            columns["weight"] = beside(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points)
         self._lazy: Lazy | None = None
@@ -220,7 +221,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return other
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": beside(self.density_, "rhoc", rhoc, self.density_.dtype)}
+            columns = {"rhoc": beside(self.density_, "rhoc", rhoc, reals, self.density_.dtype)}
         other._keep(_from_measures(plan, columns, self.density_, self.delta_, self.nearest_higher_))
         other._rhoc_of = columns.get("rhoc")
         return other
@@ -273,7 +274,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
             rhoc = points.columns[rhoc]
-        self._rhoc_of = beside(coordinates, "rhoc", rhoc, coordinates.dtype)
+        self._rhoc_of = beside(coordinates, "rhoc", rhoc, reals, coordinates.dtype)
         return self._rhoc_of
 
 
@@ -289,27 +290,20 @@ def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
     """Return the integer columns that say which points are in one group: those where layer and event are equal."""
     given = {"event": event, "layer": layer}
     columns = {
-        name: _whole(name, beside(X, name, values, getattr(values, "dtype", np.int64)))
-        for name, values in given.items()
-        if values is not None
+        name: _narrowed(beside(X, name, values, integers)) for name, values in given.items() if values is not None
     }
     if len(columns) == 2:
         columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
     return dict(zip(["layer"], columns.values(), strict=False))
 
 
-def _whole(name: str, values: Any) -> Any:
-    """Return integer values as the kernels take them, int32 where they fit."""
-    if values.dtype.kind in "iu":
-        return values if values.dtype == np.int32 or is_dask(values) or is_cuda(values) else _narrowed(values)
-    if values.dtype.kind == "f" and library(values) == "numpy" and np.array_equal(values, np.floor(values)):
-        return _narrowed(values.astype(np.int64))
-    raise ValueError(f"{name} must be whole numbers, got {values.dtype}; {name}.astype(int) makes them such")
-
-
 def _narrowed(values: Any) -> Any:
-    fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
-    return values.astype(np.int32) if fits else values.astype(np.int64)
+    """Return integers as int32 where they fit and that is known without a pass over chunks, else as int64."""
+    fits = np.can_cast(values.dtype, np.int32)
+    if not fits and library(values) == "numpy":
+        fits = not len(values) or (values.min() > -(2**31) and values.max() < 2**31)
+    dtype = np.int32 if fits else np.int64
+    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
 
 
 def _division(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Division:

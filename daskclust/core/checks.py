@@ -34,23 +34,24 @@ def check_whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def check_points(estimator: Any, X: Any) -> Any:
+def check_points(estimator: Any, points: Any) -> Any:
     """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data.
 
-    `estimator` learns the number and the names of the coordinates.
+    `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame.
     """
-    if not is_dask(X) and not is_cuda(X):
-        from sklearn.utils.validation import validate_data
+    from sklearn.utils.validation import validate_data
 
-        return validate_data(estimator, X, dtype=[np.float64, np.float32], order="C", ensure_all_finite=False)
-    if X.ndim != 2 or X.shape[1] == 0:
-        raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
+    X = points.X
+    if is_dask(X) and np.isnan(X.shape[0]):
+        raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
+    # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape
+    like = np.broadcast_to(np.float64(0), X.shape) if is_dask(X) or is_cuda(X) else X
+    like = validate_data(estimator, like, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    if points.features and all(isinstance(name, str) for name in points.axes):
+        estimator.feature_names_in_ = np.array(points.axes, object)
     if is_dask(X):
-        if np.isnan(X.shape[0]):
-            raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
-        X = X.rechunk({1: -1})
-    estimator.n_features_in_ = X.shape[1]
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        return X.rechunk({1: -1})
+    return X if is_cuda(X) else np.ascontiguousarray(like)
 
 
 def check_count(n: int) -> None:

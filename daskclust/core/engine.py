@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core import merge_steps, steps
+from daskclust.core.columns import named_for_kernels
 from daskclust.core.contract import Plan, WholePlan
 from daskclust.core.exchange import Take, exchange, take_from
 from daskclust.core.graph import Tasks
@@ -43,7 +44,7 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     dict of arrays
         What `Plan.finish` gives, and `Plan.early`.
     """
-    return finish_in_memory(plan, plan.measure(Chunk(columns)))
+    return finish_in_memory(plan, plan.measure(Chunk(named_for_kernels(columns))))
 
 
 def finish_in_memory(plan: Plan, measures: Any) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def finish_in_memory(plan: Plan, measures: Any) -> dict[str, Any]:
 
 def gather_in_memory(plan: WholePlan, columns: dict[str, Any]) -> Any:
     """Return the results of `plan` about the data set as a whole (see `Lazy.gather`)."""
-    _, frontier = plan.local(plan.measure(Chunk(columns)))
+    _, frontier = plan.local(plan.measure(Chunk(named_for_kernels(columns))))
     return plan.merge([frontier])
 
 

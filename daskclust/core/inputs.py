@@ -5,13 +5,15 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import check_length
+from daskclust.core.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
 from daskclust.core.merge import group_number
 
 LAYER = ("layer",)
@@ -22,9 +24,72 @@ WEIGHT = ("energy", "weight")
 class Points(NamedTuple):
     """Coordinates and named columns as the user gave them."""
 
-    X: Any  # (n, d) array of numpy, cupy or dask, or a pandas DataFrame of the coordinates alone
+    X: Any  # (n, d) array of numpy, cupy or dask
     axes: tuple[Any, ...]  # their names, numbers where there are none
-    columns: dict[str, Any]  # every other column, by its name
+    columns: Mapping[str, Any]  # every other column, by its name
+    features: bool = False  # whether the names are scikit-learn's names of features: those of a DataFrame
+
+
+class Table(Mapping[str, Any]):
+    """Columns of what a user gives, by name: arrays of numpy, cupy or dask, made when they are asked for."""
+
+    def __init__(self, names: Sequence[Any], column: Callable[[Any], Any]) -> None:
+        self._names, self._column = {str(name): name for name in names}, column
+        if len(self._names) < len(names):
+            twice = next(name for name in self._names if [str(each) for each in names].count(name) > 1)
+            raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
+
+    def __getitem__(self, name: str) -> Any:
+        return plain(name, self._column(self._names[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def keep(self, names: Sequence[str]) -> Table:
+        """Return a table of some of the columns."""
+        return Table(self.as_given(names), self._column)
+
+    def as_given(self, names: Sequence[str]) -> list[Any]:
+        """Return names as the user has them, who may have numbers."""
+        return [self._names[name] for name in names]
+
+
+def table_of(data: Any) -> Table | None:
+    """Return the columns of a Dataset, a DataFrame, a mapping or a structured array; None for what has no names."""
+    kind = library(data)
+    if kind == "xarray" and hasattr(data, "data_vars"):
+        return Table(list(data.variables), lambda name: data[name].data)
+    if kind == "pandas" and hasattr(data, "columns"):
+        return Table(list(data.columns), lambda name: data[name])
+    if kind == "dask" and hasattr(data, "columns"):
+        lengths = functools.cache(lambda: lengths_of(data))
+        return Table(list(data.columns), lambda name: of_dask_series(str(name), data[name], lengths()))
+    if isinstance(data, Mapping):
+        return Table(list(data), lambda name: data[name])
+    if getattr(getattr(data, "dtype", None), "names", None):
+        return Table(data.dtype.names, lambda name: data[name])
+    return None
+
+
+def dataset_of(data: Any) -> Any:
+    """Return a Dataset as it is, and named columns of anything else as one with the dimension ``point``.
+
+    Raises
+    ------
+    TypeError
+        For what has no named columns.
+    """
+    if library(data) == "xarray" and hasattr(data, "data_vars"):
+        return data
+    table = table_of(data)
+    if table is None:
+        raise TypeError(f"points must be a Dataset, a DataFrame or a mapping with named columns, got {type(data)!r}")
+    import xarray as xr
+
+    return xr.Dataset({name: ("point", values) for name, values in table.items()})
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
@@ -32,27 +97,29 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
 
     Parameters
     ----------
-    data : array (n, d), DataFrame, xarray.Dataset or xarray.DataArray
+    data : array (n, d), DataFrame, mapping, structured array, xarray.Dataset or xarray.DataArray
         Coordinates are the columns `coordinates`; by default ``x``, ``y``, and ``z`` where there is no ``layer``, or,
-        in a DataFrame without ``x``, all columns but those of `not_coordinates`.
+        where there is no ``x``, all columns but those of `not_coordinates`.
     not_coordinates : sequence of str
         Columns that mean something else.
     coordinates : sequence of str, optional
         Names of the coordinate columns.
     """
-    if library(data) == "xarray" and hasattr(data, "data_vars"):
-        return _from_dataset(data, not_coordinates, coordinates)
-    if library(data) == "xarray":
-        return split_points(data.data, not_coordinates)
-    if library(data) in ("pandas", "dask") and hasattr(data, "columns"):
-        return _from_frame(data, not_coordinates, coordinates)
+    table = table_of(data)
+    if table is not None:
+        axes = _coordinate_names(list(table), not_coordinates, coordinates)
+        if library(data) == "xarray":
+            table = _along_points(data, table, axes)
+        others = table.keep([name for name in table if name not in axes])
+        X = column("X", stack(axes, [table[name] for name in axes]), reals)
+        return Points(X, tuple(table.as_given(axes)), others, hasattr(data, "columns"))
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
-    shape: tuple[int, ...] = getattr(data, "shape", ())
-    return Points(data, tuple(range(shape[1])) if len(shape) == 2 else (), {})
+    X = data if library(data) == "scipy" else column("X", data, reals)
+    return Points(X, tuple(range(X.shape[1])) if len(X.shape) == 2 else (), {})
 
 
-def _coordinate_names(names: list[Any], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[Any]:
+def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[str]:
     if asked is not None:
         missing = [name for name in asked if name not in names]
         if missing:
@@ -60,43 +127,35 @@ def _coordinate_names(names: list[Any], not_coordinates: Sequence[str], asked: S
         return list(asked)
     if "x" in names:
         return [name for name in ("x", "y", "z") if name in names and not (name == "z" and "layer" in names)]
-    return [name for name in names if name not in not_coordinates]
+    found = [name for name in names if name not in not_coordinates]
+    if not found:
+        raise ValueError(f"there is no column for a coordinate; the columns are {names}")
+    return found
 
 
-def _from_frame(frame: Any, not_coordinates: Sequence[str], asked: Sequence[str] | None) -> Points:
-    names = list(frame.columns)
-    axes = _coordinate_names(names, not_coordinates, asked)
-    if library(frame) == "pandas":
-        others = {str(name): frame[name].to_numpy() for name in names if name not in axes}
-        return Points(frame[axes], tuple(axes), others)
-    # a dask DataFrame does not know how long its partitions are: this counts them
-    columns = frame.to_dask_array(lengths=True)
-    X = columns[:, [names.index(name) for name in axes]]
-    others = {str(name): columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names) if name not in axes}
-    return Points(X, tuple(axes), others)
+def _along_points(dataset: Any, table: Table, axes: list[str]) -> Table:
+    """Return the variables of a Dataset that have the dimension of its coordinates."""
+    first = dataset[axes[0]]
+    if first.ndim != 1:
+        raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {list(table)}")
+    return table.keep([name for name in table if dataset[name].dims == first.dims or name in axes])
 
 
-def _from_dataset(dataset: Any, not_coordinates: Sequence[str], asked: Sequence[str] | None) -> Points:
-    names = [str(name) for name in dataset.variables]
-    wanted = _coordinate_names(names, not_coordinates, asked)
-    first = dataset[wanted[0]] if wanted else None
-    if first is None or first.ndim != 1:
-        raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {names}")
-    others = {name: dataset[name].data for name in names if name not in wanted and dataset[name].dims == first.dims}
-    return Points(stack([dataset[name].data for name in wanted]), tuple(wanted), others)
-
-
-def stack(arrays: Sequence[Any]) -> Any:
-    """Return columns (n,) of numpy, cupy or dask side by side as (n, d)."""
-    if any(is_dask(array) for array in arrays):
+def stack(names: Sequence[str], arrays: Sequence[Any], kind: Kind = coordinate) -> Any:
+    """Return columns (n,) of numpy, cupy or dask side by side as (n, d): coordinates, or of another kind."""
+    columns = [column(name, values, kind) for name, values in zip(names, arrays, strict=True)]
+    shapes = {name: values.shape for name, values in zip(names, columns, strict=True)}
+    if len(set(shapes.values())) > 1 or any(len(shape) != 1 for shape in shapes.values()):
+        raise ValueError(f"columns must have one dimension and one length, got shapes {shapes}")
+    if any(is_dask(values) for values in columns):
         import dask.array as da
 
-        _, columns = da.core.unify_chunks(*[part for array in arrays for part in (da.asarray(array), "i")])
-        meta = stack([column._meta for column in columns])
+        _, columns = da.core.unify_chunks(*[part for each in columns for part in (da.asarray(each), "i")])
+        meta = _stacked(*[values._meta for values in columns])
         chunks = (columns[0].chunks[0], (len(columns),))
         # one step: da.stack has one for each column, and another to put them together
         return da.map_blocks(_stacked, *columns, new_axis=1, chunks=chunks, dtype=meta.dtype, meta=meta)
-    return _stacked(*arrays)
+    return _stacked(*columns)
 
 
 def _stacked(*arrays: Any) -> Any:
@@ -104,8 +163,8 @@ def _stacked(*arrays: Any) -> Any:
     return np.stack([array.astype(dtype) for array in arrays], axis=1)
 
 
-def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
-    """Return a column with one value for each point of X, as an array of X's class and chunks.
+def beside(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
+    """Return a column of a kind with one value for each point of X, as an array of X's class and chunks.
 
     Raises
     ------
@@ -114,28 +173,15 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
     """
     if library(values) == "dask" and not is_dask(X):
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
-    values = plain(values)
+    values = plain(name, values)
+    check_length(name, values, X.shape[0])
+    values = column(name, values, kind)
+    dtype = values.dtype if dtype is None else dtype
     if is_dask(X):
-        check_length(name, values, X.shape[0])
         return chunked_as(X, values).astype(dtype)
     if is_cuda(X):
-        values = values if is_cuda(values) else np.asarray(values)
-        check_length(name, values, len(X))
         return on_device_of(X, values, dtype)
-    values = np.asarray(values)
-    check_length(name, values, len(X))
-    return np.ascontiguousarray(values, dtype)
-
-
-def plain(values: Any) -> Any:
-    """Return what pandas, xarray and dask DataFrames hold as arrays; others as they are."""
-    if hasattr(values, "to_numpy") and library(values) == "pandas":
-        return values.to_numpy()
-    if library(values) == "xarray":
-        return values.data
-    if library(values) == "dask" and hasattr(values, "to_dask_array"):
-        return values.to_dask_array(lengths=True)
-    return values
+    return np.ascontiguousarray(device_of(values).to_host(values), dtype)
 
 
 def chunked_as(X: Any, values: Any) -> Any:
@@ -179,47 +225,27 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
     ValueError
         For missing columns, and arrays of another shape.
     """
-    kind = library(data)
-    if kind == "xarray" and not hasattr(data, "data_vars"):
-        return columns_of(data.data, names, optional)
-    if hasattr(data, "columns") and kind in ("pandas", "dask"):
-        found = _frame_columns(data, [name for name in (*names, *optional) if name in data.columns])
-    elif kind == "xarray" or isinstance(data, Mapping):
-        given = {name: data[name] for name in (*names, *optional) if name in data}
-        found = {name: values.data if library(values) == "xarray" else values for name, values in given.items()}
-    elif getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple):
-        return _array_columns(data, names, optional)
-    else:
+    if library(data) == "xarray" and not hasattr(data, "data_vars"):
+        data = data.data
+    table = table_of(data)
+    if table is not None:
+        missing = [name for name in names if name not in table]
+        if missing:
+            there = ", ".join(table) or "none"
+            raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {there}")
+        return {name: table[name] for name in (*names, *optional) if name in table}
+    array = plain("hits", data) if getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple) else None
+    if array is None:
         raise TypeError(
             f"hits must be a Dataset, a DataFrame, a mapping or an array (n, {len(names)}) with the columns "
             f"{', '.join(names)}, got {type(data)!r}"
         )
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {_listed(data)}")
-    return found
-
-
-def _listed(data: Any) -> str:
-    return ", ".join(map(str, getattr(data, "columns", data))) or "none"
-
-
-def _array_columns(data: Any, names: Sequence[str], optional: Sequence[str]) -> dict[str, Any]:
-    array = data if hasattr(data, "ndim") else np.asarray(data)
     if array.ndim != 2 or not len(names) <= array.shape[1] <= len(names) + len(optional):
         raise ValueError(
             f"an array of hits must have shape (n, {len(names)}): {', '.join(names)}; or more columns for "
             f"{', '.join(optional)}; got {array.shape}"
         )
     return {name: array[:, k] for k, name in enumerate([*names, *optional][: array.shape[1]])}
-
-
-def _frame_columns(frame: Any, names: Sequence[str]) -> dict[str, Any]:
-    if library(frame) == "pandas":
-        return {name: frame[name].to_numpy() for name in names}
-    # a dask DataFrame does not know how long its partitions are: this counts them
-    columns = frame[list(names)].to_dask_array(lengths=True)
-    return {name: columns[:, k].astype(frame.dtypes[name]) for k, name in enumerate(names)}
 
 
 def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.arrays import device_of, put
+from daskclust.core.columns import for_kernels
 from daskclust.core.contract import Plan, WholePlan
 from daskclust.core.exchange import unbundled
 from daskclust.core.inputs import on_device_of
@@ -31,7 +32,8 @@ def as_chunk(names: list[str], columns: list[list[Any]], first: int) -> Chunk:
 def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
     """Return the columns by name, each of one or more blocks, all on the device of the first."""
     like = columns[0][0]
-    return {name: _joined([on_device_of(like, x) for x in blocks]) for name, blocks in zip(names, columns, strict=True)}
+    given = zip(names, columns, strict=True)
+    return {name: _joined([on_device_of(like, for_kernels(name, each)) for each in blocks]) for name, blocks in given}
 
 
 def _joined(arrays: Sequence[Any]) -> Any:

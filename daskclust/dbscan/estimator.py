@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.arrays import is_dask
 from daskclust.core.checks import check_points, check_positive, check_whole
+from daskclust.core.columns import reals
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
@@ -27,7 +28,7 @@ class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _run(self, X: Any, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
         columns = {"X": X}
         if sample_weight is not None:
-            columns["weight"] = beside(X, "sample_weight", sample_weight, np.float64)
+            columns["weight"] = beside(X, "sample_weight", sample_weight, reals, np.float64)
         if is_dask(X):
             results = Lazy(columns, _division(partition, X, plan)).run(plan, _RESULTS)
         else:
@@ -180,7 +181,7 @@ class DBSCAN(_DensityClusters):
         self._check_metric()
         eps = check_positive("eps", self.eps)
         min_samples = check_whole("min_samples", self.min_samples, 1)
-        X = check_points(self, split_points(X, ()).X)
+        X = check_points(self, split_points(X, ()))
         period = _periods(self.boxsize, X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
@@ -279,7 +280,7 @@ class FriendsOfFriends(_DensityClusters):
         """
         length = check_positive("linking_length", self.linking_length)
         least = check_whole("min_members", self.min_members, 1)
-        X = check_points(self, split_points(X, ()).X)
+        X = check_points(self, split_points(X, ()))
         period = _periods(self.boxsize, X.shape[1], "linking_length", length)
         self._run(X, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
         return self

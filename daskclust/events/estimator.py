@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.arrays import device_of, is_cuda, is_dask
+from daskclust.core.arrays import is_cuda, is_dask
 from daskclust.core.checks import check_positive
+from daskclust.core.columns import column, integers, times
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
-from daskclust.core.lazy import blocks_of_space, map_points, rows_per_task, task_count
+from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.partition import Division, Partition
 from daskclust.events.plan import RULES, EventPlan
 
@@ -144,51 +145,19 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
         columns["chip"] = chip
     elif getattr(X, "attrs", {}).get("layout") == "quad":
         columns["chip"] = None
-    toa = _like_columns(columns)
+    lazy = [values for values in columns.values() if is_dask(values)]
+    toa = column("toa", columns["toa"], times)
     if toa.ndim != 1:
         raise ValueError(f"toa must have one dimension, got shape {toa.shape}")
+    if lazy and not is_dask(toa):
+        toa = beside(lazy[0], "toa", toa, times)
     if is_dask(toa) and np.isnan(toa.shape[0]):
         raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
-    if toa.dtype.kind not in "fiu":
-        raise ValueError(f"toa must be numbers, in ns, got {toa.dtype}")
-    if toa.dtype != np.float64:
-        toa = map_points(_real, toa, dtype=np.float64) if is_dask(toa) else _real(toa)
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     for name in ("x", "y", "chip"):
         if columns.get(name) is not None:
-            checked[name] = _numbers(name, columns[name], toa)
+            checked[name] = beside(toa, name, columns[name], integers)
     return checked
-
-
-def _like_columns(columns: dict[str, Any]) -> Any:
-    """Return toa, as a dask array where any column is one."""
-    toa = columns["toa"]
-    lazy = [column for column in columns.values() if is_dask(column)]
-    if is_dask(toa) or not lazy:
-        return toa if hasattr(toa, "dtype") else np.asarray(toa)
-    return beside(lazy[0], "toa", toa, np.float64)
-
-
-def _real(toa: Any) -> Any:
-    """Return times as float64, which holds whole numbers up to 2**53."""
-    device = device_of(toa)
-    if toa.dtype.kind in "iu" and toa.dtype.itemsize == 8 and len(toa):
-        host = device.to_host(toa)
-        farthest = max(int(host.max()), int(host.min()), key=abs)
-        if abs(farthest) > 2**53:
-            raise ValueError(
-                f"toa reaches {farthest}, beyond 2**53, where float64 has gaps; subtract the start of the run first"
-            )
-    return device.cast(toa, np.float64)
-
-
-def _numbers(name: str, values: Any, toa: Any) -> Any:
-    """Return a column of numbers beside toa."""
-    values = values if hasattr(values, "dtype") else np.asarray(values)
-    values = beside(toa, name, values, values.dtype)
-    if values.dtype.kind not in "iuf":
-        raise ValueError(f"{name} must be whole numbers, got {values.dtype}")
-    return values  # looked at when they are computed
 
 
 def _division(asked: str | Partition, columns: dict[str, Any], plan: EventPlan) -> Division:

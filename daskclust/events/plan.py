@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.checks import check_count
-from daskclust.core.inputs import on_device_of
 from daskclust.core.jit import Body
 from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
@@ -92,7 +91,7 @@ class EventPlan:
     def measure(self, chunk: Chunk) -> Sorted:
         """Check the hits, put them in the order of time, and cluster them where that needs no other chunk."""
         device, chunk = device_of(chunk.columns["toa"]), _without_halo(chunk)
-        columns = {name: device.argument(_whole(chunk, name)) for name in chunk.columns}
+        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
         hits = Hits(columns["x"], columns["y"], columns.get("chip", device.empty(0, np.uint8)), columns["toa"])
         check_count(len(hits.toa))
         facts = self._survey(device, chunk, hits)
@@ -352,17 +351,3 @@ def _without_halo(chunk: Chunk) -> Chunk:
     device = device_of(chunk.columns["toa"])
     columns = {name: device.take(values, chunk.owned) for name, values in chunk.columns.items()}
     return chunk._replace(columns=columns, ids=chunk.ids[chunk.owned], owned=None)
-
-
-def _whole(chunk: Chunk, name: str) -> Any:
-    """Return a column; coordinates that are given as floats must be whole, and become int32."""
-    values = chunk.columns[name]
-    if name == "toa" or values.dtype.kind != "f":
-        return values
-    host = device_of(values).to_host(values)
-    good = (np.abs(host) < 2**31) & (host == np.floor(host))
-    if not good.all():
-        row = int(np.argmin(good))
-        number = row if chunk.ids is None else int(chunk.ids[row])
-        raise ValueError(f"{name} must be whole numbers (pixels), got {name}[{number}] = {host[row]}")
-    return on_device_of(values, host.astype(np.int32))

@@ -17,6 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.checks import check_positive
+from daskclust.core.columns import column, for_kernels, integers, native, times
 from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
 from daskclust.core.labels import NOISE, without_small
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _COLUMNS = ("x", "y", "toa")
 _OPTIONAL = ("chip", "tot", "energy", "tof")
+_KINDS = {"x": integers, "y": integers, "chip": integers, "toa": times, "tot": native, "energy": native, "tof": native}
 _EMPTY = {"x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8}
 Columns = dict[str, NDArray[Any]]
 
@@ -292,8 +294,7 @@ class EventStream:
         if self._prepare is not None:
             item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
         columns = columns_of(item, _COLUMNS, _OPTIONAL)
-        columns = {name: np.asarray(values) for name, values in columns.items()}
-        columns["toa"] = columns["toa"].astype(np.float64, copy=False)
+        columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in columns.items()}
         bad = np.flatnonzero(~np.isfinite(columns["toa"]))
         if len(bad):
             raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")

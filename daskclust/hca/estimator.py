@@ -14,8 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
+from daskclust.core.columns import column, integers, plain
 from daskclust.core.engine import Lazy, gather_in_memory
-from daskclust.core.inputs import chunked_as, on_device_of, plain, split_points
+from daskclust.core.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
 from daskclust.core.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
@@ -163,13 +164,11 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             For parameters that are no numbers, and sparse matrices.
         """
-        given, column = _cells(X)
-        X = check_points(self, given)
+        points = _cells(X)
+        X = check_points(self, points)
         n = X.shape[0]
-        if n == 0:
-            raise ValueError(f"X has 0 samples (shape {X.shape}); there is no hierarchy without points")
         plan = self._plan(n)
-        self.apriori_source_, labels = self._apriori(X, column if apriori is ... else apriori)
+        self.apriori_source_, labels = self._apriori(X, points.columns.get("apriori") if apriori is ... else apriori)
         self.apriori_ = labels
         columns = {"X": X}
         if labels is not None:
@@ -277,12 +276,12 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
-def _cells(data: Any) -> tuple[Any, Any]:
-    """Return the coordinates (n, d) in what a user gives, and its column of apriori labels, or None."""
-    if library(data) == "xarray" and hasattr(data, "data_vars") and "X" in data:
-        return data["X"].data, data["apriori"].data if "apriori" in data else None
-    points = split_points(data, ("apriori",))
-    return points.X, points.columns.get("apriori")
+def _cells(data: Any) -> Points:
+    """Return the coordinates (n, d) in what a user gives, and its other columns."""
+    table = table_of(data)
+    if table is not None and "X" in table:
+        return split_points(table["X"], ())._replace(columns=table)
+    return split_points(data, ("apriori",))
 
 
 def _members(threshold: Any, n: int) -> float:
@@ -302,17 +301,16 @@ def _labels_beside(X: Any, labels: Any) -> Any:
     """Return the user's labels, checked for shape and kind, as a dask array where X is one."""
     if library(labels) == "dask" and not is_dask(X):
         raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
-    labels = plain(labels)
-    labels = labels if hasattr(labels, "dtype") else np.asarray(labels)
+    levels = table_of(labels)
+    if levels is not None:
+        labels = stack(list(levels), list(levels.values()), integers)
+    labels = plain("apriori", labels)
     if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
         raise ValueError(
             f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
             f"shape {labels.shape}"
         )
-    if labels.dtype.kind not in "iufb":
-        raise ValueError(
-            f"apriori must be whole numbers, got dtype {labels.dtype}; numpy.unique(..., return_inverse=True)"
-        )
+    labels = column("apriori", labels, integers)
     return chunked_as(X, labels) if is_dask(X) else labels
 
 
@@ -320,8 +318,6 @@ def _as_levels(labels: Any, noise: int) -> Any:
     values = device_of(labels).to_host(labels)
     values = values if values.ndim == 2 else values[:, None]
     is_label = (values < LAST) | (values == noise)
-    if values.dtype.kind == "f":
-        is_label &= (values == np.floor(values)) & (values >= -(2.0**63))
     if not is_label.all():
         raise ValueError(f"apriori must be whole numbers below 2**63 - 1, got {values[~is_label][0]}")
     levels = values.astype(np.int64)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import stack, table_of
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import on_host
 
@@ -23,6 +24,11 @@ def matrix(data: Any) -> Any:
             known = ", ".join(map(str, data.variables)) or "none"
             raise ValueError(f"the Dataset has no variable 'X', which the picture needs; it has {known}")
         data = data["X"]
+    table = table_of(data)
+    if table is not None:
+        data = xr.DataArray(
+            stack(list(table), list(table.values())), dims=("cell", "channel"), coords={"channel": list(table)}
+        )
     values = data if hasattr(data, "shape") else np.asarray(data)
     if len(values.shape) != 2:
         raise ValueError(f"X must have shape (cell, channel), got {tuple(values.shape)}")
@@ -37,7 +43,7 @@ def names_of(data: Any) -> list[str]:
     """Return the names of channels, "channel 0" and so on where there are none."""
     X = matrix(data)
     if isinstance(X, xr.DataArray) and X.dims[1] in X.coords:
-        return [str(name) for name in on_host(X.coords[X.dims[1]])]
+        return [str(name) for name in X.coords[X.dims[1]].values]
     return [f"channel {k}" for k in range(X.shape[1])]
 
 
@@ -61,7 +67,7 @@ def columns_of(data: Any, places: list[int]) -> Array:
 
 def labels_of(labels: Any, n: int) -> Ids:
     """Return labels as int64, if there is one for each cell; all that are negative are noise."""
-    there = on_host(labels)
+    there = on_host(labels, "labels")
     if there.shape != (n,) or there.dtype.kind not in "iu":
         raise ValueError(
             f"labels must be integers, one for each of the {n} cells, got shape {there.shape} of {there.dtype}"

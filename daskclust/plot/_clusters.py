@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
 from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
@@ -68,6 +69,7 @@ def clusters(
     >>> {element.label: len(element) for element in clusters(result).values()}
     {'noise': 10, 'member': 90, 'seed': 8}
     """
+    result = dataset_of(result)
     seeds = "is_seed" in result.variables if seeds is None else seeds
     drawn = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
     return _draw(drawn, x, y, layer, links=links, seeds=seeds)
@@ -117,6 +119,7 @@ def layers(
     >>> layers(result, [0, 2]).keys()
     [0, 2]
     """
+    result = dataset_of(result)
     seeds = "is_seed" in result.variables if seeds is None else seeds
     result = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of
+from daskclust.core.arrays import device_of, is_dask
+from daskclust.core.columns import column
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
@@ -23,13 +24,13 @@ def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None
         raise ValueError(f"the Dataset has no variable {missing[0]!r}, which the picture needs; it has {known}")
     names = [*needed, *(name for name in wanted if name is not None and name in ds.variables and name not in needed)]
     chosen = ds[list(dict.fromkeys(names))].reset_coords().compute()
-    return chosen.map(lambda array: array.copy(data=on_host(array.data)))
+    return chosen.map(lambda array: array.copy(data=on_host(array.data, str(array.name))))
 
 
-def on_host(values: Any) -> npt.NDArray[Any]:
-    """Return values of any class as a numpy array, computed if they are lazy."""
-    values = values.data if isinstance(values, xr.DataArray) else values
-    values = values.compute() if hasattr(values, "__dask_graph__") else values
+def on_host(values: Any, name: str = "values") -> npt.NDArray[Any]:
+    """Return numbers of any class as a numpy array, computed if they are lazy."""
+    values = column(name, values)
+    values = values.compute() if is_dask(values) else values
     return np.asarray(device_of(values).to_host(values))
 
 

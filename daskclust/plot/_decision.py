@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
 from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, hv, line, overlay
@@ -44,7 +45,7 @@ def decision(
 
     Parameters
     ----------
-    result : xarray.Dataset
+    result : xarray.Dataset, DataFrame or fitted CLUE
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
     rhoc, delta_c, delta_o : float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
@@ -77,6 +78,7 @@ def decision(
     >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]
     [('follower', 86), ('outlier', 6), ('seed', 8)]
     """
+    result = _of_estimator(result) if hasattr(result, "density_") else dataset_of(result)
     result = in_memory(result, ("density", "delta"), ("label", "is_seed", _rhoc_variable(result)))
     at_rhoc, limits = _thresholds(result, rhoc, delta_c, delta_o)
     members = _kinds(result, limits)
@@ -104,6 +106,17 @@ def decision(
     axes: dict[str, Any] = {"xlim": (low_x, high_x), "ylim": (low_y, high_y), "logx": logx, "logy": logy}
     ticks = {"xticks": log_ticks(low_x, high_x) if logx else None, "yticks": log_ticks(low_y, high_y) if logy else None}
     return overlay(elements, kdims, title, **axes, **ticks)
+
+
+def _of_estimator(clue: Any) -> xr.Dataset:
+    """Return the results of a fitted CLUE, with its thresholds, as ``ds.clust.clue`` does."""
+    names = {"label": "labels_"} | {name: f"{name}_" for name in ("density", "delta", "is_seed")}
+    result = xr.Dataset({name: ("point", getattr(clue, attribute)) for name, attribute in names.items()})
+    delta_c = clue.dc if clue.delta_c is None else clue.delta_c
+    result["delta"].attrs |= {"delta_c": delta_c, "delta_o": delta_c if clue.delta_o is None else clue.delta_o}
+    if np.ndim(clue.rhoc) == 0 and not isinstance(clue.rhoc, str):
+        result["density"].attrs["rhoc"] = float(clue.rhoc)
+    return result
 
 
 def _rhoc_variable(result: xr.Dataset) -> str | None:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import is_dask
+from daskclust.core.columns import column
+from daskclust.core.inputs import dataset_of
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options
@@ -63,6 +65,7 @@ def projected_density(
     >>> float(np.nansum(picture.dimension_values("density"))) * 2 * 2
     3.0
     """
+    ds = dataset_of(ds)
     import datashader
 
     if isinstance(pixels, bool) or not isinstance(pixels, int | np.integer) or pixels < 1:
@@ -132,6 +135,7 @@ def halo_circles(
     >>> len(halo_circles(table).split())  # the second one, on both sides
     3
     """
+    table = dataset_of(table)
     if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
         raise ValueError(f"most must be a whole number, not negative, got {most!r}")
     loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))
@@ -204,6 +208,7 @@ def mass_function(
     >>> mass_function(table, bins=2).get(1).dimension_values("number").tolist()  # of 1 dex each
     [3.0, 1.0]
     """
+    table = dataset_of(table)
     check_bins(bins)
     values, note = finite(in_memory(table, (mass,))[mass], mass)
     positive = values[values > 0]
@@ -240,7 +245,7 @@ def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:
     if missing or not any(is_dask(ds[name].data) for name in names):
         loaded = in_memory(ds, names)
         return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
-    lazy = ds[list(dict.fromkeys(names))].reset_coords()
+    lazy = ds[list(dict.fromkeys(names))].reset_coords().map(lambda each: each.copy(data=column(each.name, each.data)))
     return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
 from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, with_options
@@ -81,6 +82,7 @@ def event_display(
     >>> int(np.nansum(picture.dimension_values("hits"))) == int((ds["toa"] <= 20_000.0).sum())
     True
     """
+    ds = dataset_of(ds)
     columns, units = _columns(ds, labels, color, chip)
     color = color or ("label" if "label" in columns else "tot")
     chosen = _chosen(columns, window, clusters, chip)
@@ -122,6 +124,7 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     >>> int(np.nansum(picture.dimension_values("hits")))
     10000
     """
+    ds = dataset_of(ds)
     loaded = in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
     columns = {str(name): loaded[name].values for name in loaded}
     frame = _frame(columns["x"], columns["y"], tight=False)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, in_time_units, without
 from daskclust.plot._elements import histogram
 from daskclust.plot._look import hv
@@ -48,6 +49,7 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     >>> int(energy_spectrum(table, bins=3).dimension_values("clusters").sum())
     4
     """
+    table = dataset_of(table)
     check_bins(bins)
     values, note = finite(in_memory(table, (weight,))[weight], weight)
     positive = values[values > 0]
@@ -93,6 +95,7 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     >>> int(cluster_sizes(table).dimension_values("clusters").sum())
     4
     """
+    table = dataset_of(table)
     return _sizes(table, bins, log=log)
 
 
@@ -127,6 +130,7 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
     >>> size_spectrum(table).dimension_values("clusters")[:2].tolist()
     [1.0, 2.0]
     """
+    table = dataset_of(table)
     return _sizes(table, bins, log=True, logy=True, per=(1.0, "number of points"))
 
 
@@ -160,6 +164,7 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     >>> tot_spectrum(timepix(1000, rng=0)).kdims[0].pprint_label
     'ToT of a hit (ns)'
     """
+    ds = dataset_of(ds)
     check_bins(bins)
     values, note = finite(in_memory(ds, ("tot",))["tot"], "tot")
     edges = _TOT_TICK * _whole_edges(values / _TOT_TICK, bins, log=log)
@@ -199,6 +204,7 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     >>> tof_spectrum(ds, bins=2).kdims[0].pprint_label
     'time of flight (ms)'
     """
+    ds = dataset_of(ds)
     check_bins(bins)
     values, note = finite(in_memory(ds, ("tof",))["tof"], "tof")
     values, unit = in_time_units(values)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.plot._data import check_bins, counted, finite, in_memory, in_time_units
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import COLORS, hv, with_options
@@ -52,6 +53,7 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     if not data:
         raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
     check_bins(bins)
+    data = tuple(dataset_of(ds) for ds in data)
     times, notes = zip(*(finite(in_memory(ds, ("toa",))["toa"], "toa") for ds in data), strict=True)
     low = min((float(each.min()) for each in times if each.size), default=0.0)
     high = max((float(each.max()) for each in times if each.size), default=low)

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
 
 from . import _lazy, _pixels
-from ._columns import check_array, check_n_clusters, label_values, row_count, table_of, variable
+from ._columns import check_n_clusters, checked, label_values, row_count, table_of, variable
 from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
@@ -138,6 +139,7 @@ def cluster_table(
     (8.0, 3.0, 50.0, 1)
     """
     check_n_clusters(n_clusters)
+    ds = dataset_of(ds)
     if _pixels.are_pixels(ds):
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight
@@ -172,9 +174,7 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
-    for role, array in arrays.items():
-        check_array(array, role, first.shape)
-    return arrays
+    return checked(arrays, first.shape)
 
 
 def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import is_cuda
+from daskclust.core.columns import column, for_kernels, label_numbers, native
 
 Array = npt.NDArray[Any]
 
@@ -46,52 +46,45 @@ def variable(ds: xr.Dataset, name: str, argument: str) -> xr.DataArray:
 
 
 def label_values(ds: xr.Dataset, labels: Any) -> Any:
-    """Return the array of labels, of whatever class it is.
+    """Return the labels: a variable of the Dataset by its name, or what the user gives."""
+    return variable(ds, labels, "labels").data if isinstance(labels, str) else labels
+
+
+def checked(arrays: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return arrays as kernels take them, by their role; refuse those of another shape or kind than their role has.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        Points.
-    labels : str or array_like, shape (n,)
-        A variable of `ds`, or values.
+    arrays : mapping of str to array_like
+        By role: "labels", "layer", "is_seed", "x of pixels" and so on.
+    shape : tuple of int
+        The shape that all must have, (n,).
 
     Returns
     -------
-    numpy, cupy or dask array, shape (n,)
-        Not checked.
-    """
-    if isinstance(labels, str):
-        labels = variable(ds, labels, "labels")
-    values = labels.data if isinstance(labels, xr.DataArray) else labels
-    return values if hasattr(values, "__dask_graph__") or is_cuda(values) else np.asarray(values)
-
-
-def check_array(array: Any, role: str, shape: tuple[int, ...]) -> None:
-    """Raise for arrays of another shape or kind than their role has.
-
-    Parameters
-    ----------
-    array : numpy, cupy or dask array
-        Values.
-    role : str
-        "labels", "layer", "is_seed", "pixel x" and so on.
-    shape : tuple of int
-        The shape that it must have, (n,).
+    dict of str to numpy, cupy or dask array
+        Of shape (n,).
 
     Raises
     ------
     ValueError
         For unknown chunk sizes, another shape, another kind of values.
     """
-    if any(np.isnan(size) for size in array.shape):
-        raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
-    if array.shape != shape or array.ndim != 1:
-        raise ValueError(f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}")
-    wanted = {"labels": "iu", "layer": "iu", "is_seed": "b", "x of pixels": "iu", "y of pixels": "iu", "chip": "iu"}
-    kinds = wanted.get(role, "fiub")
-    if array.dtype.kind not in kinds and array.shape[0]:
-        kind = {"iu": "integers", "b": "boolean"}.get(kinds, "numeric")
-        raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
+    kinds = {"layer": "iu", "is_seed": "b", "x of pixels": "iu", "y of pixels": "iu", "chip": "iu"}
+    found = {}
+    for role, values in arrays.items():
+        array = column(role.strip("[]"), values, label_numbers if role == "labels" else native)
+        if any(np.isnan(size) for size in array.shape):
+            raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
+        if array.shape != shape or array.ndim != 1:
+            raise ValueError(
+                f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}"
+            )
+        if array.dtype.kind not in kinds.get(role, "fiub") and array.shape[0]:
+            kind = {"iu": "integers", "b": "boolean"}[kinds[role]]
+            raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
+        found[role] = for_kernels(role, array)
+    return found
 
 
 def check_n_clusters(n_clusters: int | None) -> None:

@@ -13,9 +13,10 @@ import xarray as xr
 
 from daskclust.core.arrays import device_of
 from daskclust.core.checks import check_positive
+from daskclust.core.inputs import dataset_of
 
 from . import _lazy
-from ._columns import check_array, check_n_clusters, label_values, table_of, variable
+from ._columns import check_n_clusters, checked, label_values, table_of, variable
 from ._halo_arrays import OPEN, Setting, Side, finish, measure, merge, merge_again, part_of, summarise, summarise_again
 
 _AXES = ("x", "y", "z")
@@ -127,6 +128,7 @@ def halo_table(
     [2.0, 0.5, 2.0, 0.7071067811865476, 1.0]
     """
     check_n_clusters(n_clusters)
+    ds = dataset_of(ds)
     axes = tuple(name for name in _AXES if name in ds)
     if not axes or axes != _AXES[: len(axes)]:
         raise ValueError(
@@ -195,9 +197,7 @@ def _inputs(ds: xr.Dataset, labels: Any, sources: dict[str, str]) -> dict[str, A
     arrays = {"labels": label_values(ds, labels)}
     for role, name in sources.items():
         arrays[role] = variable(ds, name, "mass" if role == "mass" else "velocities").data
-    for role, array in arrays.items():
-        check_array(array, role, ds["x"].shape)
-    return arrays
+    return checked(arrays, ds["x"].shape)
 
 
 def _there(axes: int, *, moving: bool, spinning: bool) -> list[str]:

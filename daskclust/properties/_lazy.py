@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.columns import for_kernels
+
 Array = npt.NDArray[Any]
 Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary
 Merge = Callable[[Sequence[Any]], Any]
@@ -146,7 +148,8 @@ def _summarise_block(
         raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
     start = block_info[0]["array-location"][0][0]
     known = [block[0] for block in blocks[len(roles) :]]
-    return _boxed(summarise(dict(zip(roles, blocks, strict=False)), start, *known))
+    arrays = {role: for_kernels(role, block) for role, block in zip(roles, blocks, strict=False)}
+    return _boxed(summarise(arrays, start, *known))
 
 
 def _parts(blocks: Any, total: Any, part: Part) -> Any:

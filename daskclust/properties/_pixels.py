@@ -12,7 +12,7 @@ import xarray as xr
 from daskclust.core.arrays import device_of
 
 from . import _lazy
-from ._columns import check_array, label_values, table_of, variable
+from ._columns import checked, label_values, table_of, variable
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
 from .kernels import BY_ENERGY, BY_NOTHING, BY_TOT
@@ -104,7 +104,9 @@ def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     arrays = {"labels": label_values(ds, labels)}
-    arrays |= {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
-    for role, array in arrays.items():
-        check_array(array, f"{role} of pixels" if role in ("x", "y") else role, ds["x"].shape)
-    return arrays
+    arrays |= {
+        f"{name} of pixels" if name in ("x", "y") else name: ds[name].data
+        for name in (*_NEEDED, *OPTIONAL)
+        if name in ds
+    }
+    return {role.removesuffix(" of pixels"): array for role, array in checked(arrays, ds["x"].shape).items()}

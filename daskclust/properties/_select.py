@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of
+from daskclust.core.arrays import device_of, is_dask
+from daskclust.core.columns import column, label_numbers
 from daskclust.core.labels import NOISE
 
-from ._columns import check, check_array, label_values
+from ._columns import check, checked, label_values
 from ._lazy import in_same_chunks, is_lazy
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -160,10 +161,10 @@ def select_hits(
         if clusters.dtype != bool:
             raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
         numbers = numbers[_on_host(clusters.compute().data)]
-    values = label_values(ds, labels)
+    values = column("labels", label_values(ds, labels), label_numbers)
     dimension = ds[labels].dims[0] if isinstance(labels, str) else _point_dimension(ds, values)
-    check_array(values, "labels", (ds.sizes[dimension],))
-    values = _on_host(values.compute() if hasattr(values, "__dask_graph__") else values)
+    values = checked({"labels": values}, (ds.sizes[dimension],))["labels"]
+    values = _on_host(values.compute() if is_dask(values) else values)
     check(values >= NOISE, values, "labels", f"must be {NOISE} (noise) or larger", 0)
     return ds.isel({dimension: np.flatnonzero(np.isin(values, numbers))})
 
