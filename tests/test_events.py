@@ -257,11 +257,11 @@ def with_value(name, row, value):
         ("toa", np.nan, r"toa must be finite, got toa\[47\] = nan; remove"),
         ("toa", np.inf, r"toa\[47\] = inf"),
         ("toa", -np.inf, r"toa\[47\] = -inf"),
-        ("x", 1.5, r"x must be whole numbers \(pixels\), got x\[47\] = 1\.5"),
+        ("x", 1.5, r"x must be whole numbers, got float64; .*: x\[47\] = 1\.5"),
         ("y", np.nan, r"y\[47\] = nan"),
         ("y", np.inf, r"y\[47\] = inf"),
         ("chip", 0.25, r"chip\[47\] = 0\.25"),
-        ("x", 3e9, r"x\[47\] = 3000000000"),
+        ("x", 1e19, r"x\[47\] = 1e\+19"),
     ],
 )
 def test_values(make, name, value, words):
@@ -293,10 +293,10 @@ def test_missing_columns(make, name):
         (np.zeros(5), TypeError, "hits must be a Dataset.*ndarray"),
         ("run.tpx3", TypeError, "hits must be a Dataset.*str"),
         (None, TypeError, "hits must be a Dataset.*NoneType"),
-        ({**HITS, "toa": HITS["toa"].astype(str)}, ValueError, "toa must be numbers, in ns, got <U"),
-        ({**HITS, "toa": HITS["toa"].astype("M8[ns]")}, ValueError, "toa must be numbers, in ns, got datetime64"),
-        ({**HITS, "toa": HITS["toa"] + 0j}, ValueError, "toa must be numbers, in ns, got complex"),
-        ({**HITS, "x": HITS["x"].astype(str)}, ValueError, "x must be whole numbers, got <U"),
+        ({**HITS, "toa": HITS["toa"].astype(str)}, ValueError, "toa must be numbers, got dtype <U"),
+        ({**HITS, "toa": HITS["toa"].astype("M8[ns]")}, ValueError, "toa must be numbers, got dtype datetime64"),
+        ({**HITS, "toa": HITS["toa"] + 0j}, ValueError, "Complex data not supported: toa is complex128"),
+        ({**HITS, "x": HITS["x"].astype(str)}, ValueError, "x must be numbers, got dtype <U"),
         ({**HITS, "x": HITS["x"] > 2}, ValueError, "x must be whole numbers, got bool"),
         ({**HITS, "toa": HITS["toa"][:, None]}, ValueError, r"toa must have one dimension, got shape \(90, 1\)"),
         ({**HITS, "y": np.zeros((90, 2), int)}, ValueError, r"y must have one value for each.*\(90, 2\)"),
@@ -384,7 +384,7 @@ def test_parameters_are_stored_as_given():
 def test_whole_times_beyond_float64():
     hits = {**HITS, "toa": np.arange(90) + 2**60}
     for given in (hits, lazy(hits)):
-        with pytest.raises(ValueError, match=r"toa reaches \d+, beyond 2\*\*53"):
+        with pytest.raises(ValueError, match=r"toa\[\d+\] = \d+ is beyond 2\*\*53"):
             np.asarray(EventBuilder(100.0).fit(given).labels_)
     small = {**HITS, "toa": np.round(HITS["toa"]).astype(np.int64)}
     wanted = EventBuilder(100.0).fit({**small, "toa": small["toa"].astype(float)}).labels_

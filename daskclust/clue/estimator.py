@@ -13,7 +13,7 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
-from daskclust.core.columns import integers, reals
+from daskclust.core.columns import groups, reals
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
@@ -290,7 +290,7 @@ def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
     """Return the integer columns that say which points are in one group: those where layer and event are equal."""
     given = {"event": event, "layer": layer}
     columns = {
-        name: _narrowed(beside(X, name, values, integers)) for name, values in given.items() if values is not None
+        name: _narrowed(beside(X, name, values, groups)) for name, values in given.items() if values is not None
     }
     if len(columns) == 2:
         columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}

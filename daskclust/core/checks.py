@@ -42,6 +42,8 @@ def check_points(estimator: Any, points: Any) -> Any:
     from sklearn.utils.validation import validate_data
 
     X = points.X
+    if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
+        raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
     if is_dask(X) and np.isnan(X.shape[0]):
         raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
     # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape

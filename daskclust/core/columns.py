@@ -37,9 +37,17 @@ def times(name: str, values: Any, first: int = 0) -> Any:
     return _cast(reals(name, values, first), np.float64)
 
 
+def groups(name: str, values: Any, first: int = 0) -> Any:
+    """Return integers as `integers` does, and False and True as 0 and 1."""
+    values = native(name, values, first)
+    return _cast(values, np.int64) if values.dtype.kind == "b" else integers(name, values, first)
+
+
 def integers(name: str, values: Any, first: int = 0) -> Any:
     """Return whole numbers as integers: those of the user's type, int64 where that is none."""
     values = native(name, values, first)
+    if values.dtype.kind == "b":
+        raise ValueError(f"{name} must be whole numbers, got bool; {name}.astype(int) makes them such")
     if values.dtype.kind == "f":
         host = device_of(values).to_host(values)
         good = (host == np.floor(host)) & (np.abs(host) < 2.0**63)
@@ -85,7 +93,7 @@ def native(name: str, values: Any, first: int = 0) -> Any:
 def _remedy(kind: str) -> str:
     if kind in "mM":
         return "; subtract a start and divide by a unit, e.g. (t - t[0]) / np.timedelta64(1, 'ns')"
-    return "; .astype(float) reads numbers in text" if kind in "US" else ""
+    return "; np.unique(..., return_inverse=True) numbers names, .astype(float) reads numbers" if kind in "US" else ""
 
 
 def _of_objects(name: str, values: Any, first: int) -> Any:
@@ -125,7 +133,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         What messages call it.
     values : array_like
         Of NumPy (masked, structured fields and memory maps, too), CuPy, Dask, pandas, xarray, or lists.
-    kind : {reals, coordinate, times, integers, label_numbers, native}
+    kind : {reals, coordinate, times, integers, groups, label_numbers, native}
         What it must be.
 
     Returns

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import is_cuda, is_dask
 from daskclust.core.checks import check_positive
-from daskclust.core.columns import column, integers, times
+from daskclust.core.columns import column, groups, integers, times
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
@@ -156,7 +156,7 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
     for name in ("x", "y", "chip"):
         if columns.get(name) is not None:
-            checked[name] = beside(toa, name, columns[name], integers)
+            checked[name] = beside(toa, name, columns[name], groups if name == "chip" else integers)
     return checked
 
 

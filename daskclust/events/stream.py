@@ -17,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from daskclust.core.checks import check_positive
-from daskclust.core.columns import column, for_kernels, integers, native, times
+from daskclust.core.columns import column, for_kernels, groups, integers, native, times
 from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
 from daskclust.core.labels import NOISE, without_small
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 _COLUMNS = ("x", "y", "toa")
 _OPTIONAL = ("chip", "tot", "energy", "tof")
-_KINDS = {"x": integers, "y": integers, "chip": integers, "toa": times, "tot": native, "energy": native, "tof": native}
+_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
 _EMPTY = {"x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8}
 Columns = dict[str, NDArray[Any]]
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
-from daskclust.core.columns import column, integers, plain
+from daskclust.core.columns import column, groups, plain
 from daskclust.core.engine import Lazy, gather_in_memory
 from daskclust.core.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
@@ -303,14 +303,14 @@ def _labels_beside(X: Any, labels: Any) -> Any:
         raise TypeError("apriori is a dask array and X is not; pass X as a dask array too, or apriori.compute()")
     levels = table_of(labels)
     if levels is not None:
-        labels = stack(list(levels), list(levels.values()), integers)
+        labels = stack(list(levels), list(levels.values()), groups)
     labels = plain("apriori", labels)
     if labels.ndim not in (1, 2) or labels.shape[0] != X.shape[0] or 0 in labels.shape[1:]:
         raise ValueError(
             f"apriori must have one label for each of the {X.shape[0]} points of X, or a column for each level, got "
             f"shape {labels.shape}"
         )
-    labels = column("apriori", labels, integers)
+    labels = column("apriori", labels, groups)
     return chunked_as(X, labels) if is_dask(X) else labels
 
 
