@@ -38,7 +38,7 @@ def at(hits, place, value):
     ("columns", "words"),
     [
         ({"x": [1, 2]}, r"x must have one value for each of the 3000 points of X, got shape \(2,\)"),
-        ({"y": np.full(3000, "7")}, "y must be whole numbers, got <U1"),
+        ({"y": np.full(3000, "7")}, "y must be numbers, got dtype <U1"),
         ({"toa": np.zeros((3000, 1))}, r"toa must have one dimension, got shape \(3000, 1\)"),
         ({"toa": np.full(3000, 2**60)}, "beyond 2\\*\\*53"),
     ],

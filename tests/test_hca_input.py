@@ -148,7 +148,11 @@ def test_sparse_matrices(make):
         (APRIORI + 0.5, ValueError, r"apriori must be whole numbers, got float64; .*: apriori\[0\] = [0-3]\.5"),
         (np.where(APRIORI == 1, np.nan, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = nan"),
         (np.where(APRIORI == 1, np.inf, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = inf"),
-        (np.where(APRIORI == 1, -1e19, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = -1e\+19"),
+        (
+            np.where(APRIORI == 1, -1e19, APRIORI),
+            ValueError,
+            r"got float64; .*: apriori\[\d+\] = -1e\+19",
+        ),
         (np.full(60, 2**64 - 1, np.uint64), ValueError, r"apriori\[0\] = 18446744073709551615 is beyond 2\*\*63 - 1"),
         (np.full(60, 2**63 - 1), ValueError, r"below 2\*\*63 - 1, got 9223372036854775807"),
         (APRIORI.astype(str), ValueError, "apriori must be numbers, got dtype <U.*return_inverse"),

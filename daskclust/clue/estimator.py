@@ -289,9 +289,7 @@ def _named(points: Points, names: tuple[str, ...]) -> Any:
 def _groups(X: Any, layer: Any, event: Any) -> dict[str, Any]:
     """Return the integer columns that say which points are in one group: those where layer and event are equal."""
     given = {"event": event, "layer": layer}
-    columns = {
-        name: _narrowed(beside(X, name, values, groups)) for name, values in given.items() if values is not None
-    }
+    columns = {name: _narrowed(beside(X, name, values, groups)) for name, values in given.items() if values is not None}
     if len(columns) == 2:
         columns = {"layer": joined_groups(X, columns["event"], columns["layer"])}
     return dict(zip(["layer"], columns.values(), strict=False))

@@ -7,7 +7,7 @@ looked at now, a dask array block by block when it is computed, by the same func
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,21 +62,22 @@ def integers(name: str, values: Any, first: int = 0) -> Any:
     return values if values.dtype.kind in "iu" and values.dtype != np.uint64 else _cast(values, np.int64)
 
 
-def label_numbers(name: str, values: Any, first: int = 0) -> Any:
-    """Return integers as int64; other numbers are no labels."""
+def numbers_of(name: str, values: Any, first: int = 0) -> Any:
+    """Return integers of the user's type, such as numbers of layers or pixels in a table; floats are refused."""
     values = native(name, values, first)
     if values.dtype.kind not in "iu" and values.shape[0]:
         raise ValueError(f"{name} must be integers, got dtype {values.dtype}; use .astype(int)")
-    return _cast(integers(name, values, first), np.int64)
+    return integers(name, values, first)
+
+
+def label_numbers(name: str, values: Any, first: int = 0) -> Any:
+    """Return integers as int64; other numbers are no labels."""
+    return _cast(numbers_of(name, values, first), np.int64)
 
 
 def native(name: str, values: Any, first: int = 0) -> Any:
     """Return numbers in this machine's byte order, of a type that kernels know; refuse what is masked or no number."""
-    if isinstance(values, np.ma.MaskedArray):
-        count = int(np.count_nonzero(np.ma.getmaskarray(values)))
-        if count:
-            raise ValueError(f"{name} has {count} masked elements of {values.size}; fill or leave out what is masked")
-        values = values.data
+    values = _unmasked(name, values)
     kind = values.dtype.kind
     if kind == "O":
         values = _of_objects(name, values, first)
@@ -90,6 +91,16 @@ def native(name: str, values: Any, first: int = 0) -> Any:
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
+def _unmasked(name: str, values: Any) -> Any:
+    """Return the data of a masked array; refuse masked elements."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    count = int(np.count_nonzero(np.ma.getmaskarray(values)))
+    if count:
+        raise ValueError(f"{name} has {count} masked elements of {values.size}; fill or leave out what is masked")
+    return values.data
+
+
 def _remedy(kind: str) -> str:
     if kind in "mM":
         return "; subtract a start and divide by a unit, e.g. (t - t[0]) / np.timedelta64(1, 'ns')"
@@ -100,11 +111,8 @@ def _of_objects(name: str, values: Any, first: int) -> Any:
     """Return numbers that are Python's objects as an array of numbers."""
     for place, value in np.ndenumerate(values):
         if not isinstance(value, bool | int | float | np.number | np.bool_):
-            where = ", ".join(map(str, (first + place[0], *place[1:]))) if place else ""
-            raise TypeError(
-                f"{name} must be numbers, got {name}[{where}] = {reprlib.repr(value)}; an argument must be neither a "
-                "string nor another object, but a number"
-            )
+            got = f"{_at(name, place, first)} = {reprlib.repr(value)}"
+            raise TypeError(f"{name} must be numbers, got {got}; an argument must be no string or object, but a number")
     return np.array(values.tolist()).reshape(values.shape) if values.size else values.astype(np.float64)
 
 
@@ -115,8 +123,12 @@ def _check_size(name: str, values: Any, first: int, most: int, beyond: str) -> N
     if values.max() > most or values.min() < -most:
         host = device_of(values).to_host(values)
         place = np.unravel_index(int(host.argmax() if host.max() > most else host.argmin()), host.shape)
-        where = ", ".join(map(str, (first + int(place[0]), *map(int, place[1:]))))
-        raise ValueError(f"{name}[{where}] = {host[place]} is beyond {beyond}")
+        raise ValueError(f"{_at(name, place, first)} = {host[place]} is beyond {beyond}")
+
+
+def _at(name: str, place: Sequence[Any], first: int) -> str:
+    """Return what an element is called, of an array whose first row has the number `first`."""
+    return f"{name}[{', '.join(str(int(k) + first * (axis == 0)) for axis, k in enumerate(place))}]" if place else name
 
 
 def _cast(values: Any, dtype: Any) -> Any:
@@ -133,7 +145,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         What messages call it.
     values : array_like
         Of NumPy (masked, structured fields and memory maps, too), CuPy, Dask, pandas, xarray, or lists.
-    kind : {reals, coordinate, times, integers, groups, label_numbers, native}
+    kind : {reals, coordinate, times, integers, groups, numbers_of, label_numbers, native}
         What it must be.
 
     Returns
@@ -147,7 +159,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         For what is masked or missing, and for what is not of the kind; of dask arrays, where the type does not tell,
         when they are computed.
     """
-    values = plain(name, values)
+    values = values if is_dask(values) else plain(name, values)
     if not is_dask(values):
         return kind(name, values, 0)
     like = values._meta
@@ -175,9 +187,9 @@ def plain(name: str, values: Any) -> Any:
         return _of_series(name, values)
     if library(values) == "dask" and hasattr(values, "to_dask_array"):
         return of_dask_series(name, values, lengths_of(values))
-    if is_dask(values) or is_cuda(values) or isinstance(values, np.ma.MaskedArray):
-        return values
-    return np.asarray(values)
+    if is_dask(values) and isinstance(values._meta, np.ma.MaskedArray):
+        return column(name, values)
+    return values if is_dask(values) or is_cuda(values) else np.asarray(_unmasked(name, values))
 
 
 def _of_series(name: str, series: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.arrays import is_cuda, is_dask
+from daskclust.core.arrays import device_of, is_cuda, is_dask
 from daskclust.core.checks import check_positive
 from daskclust.core.columns import column, groups, integers, times
 from daskclust.core.engine import Lazy, run_in_memory
@@ -154,10 +154,20 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
     if is_dask(toa) and np.isnan(toa.shape[0]):
         raise ValueError("the hits have unknown chunk sizes; call .compute_chunk_sizes() on them first")
     checked = {"toa": toa if is_dask(toa) or is_cuda(toa) else np.ascontiguousarray(toa)}
-    for name in ("x", "y", "chip"):
-        if columns.get(name) is not None:
-            checked[name] = beside(toa, name, columns[name], groups if name == "chip" else integers)
-    return checked
+    pixels = {
+        name: beside(toa, name, columns[name], groups if name == "chip" else integers)
+        for name in ("x", "y", "chip")
+        if columns.get(name) is not None
+    }
+    # kernels are compiled for two sets of types: those of detectors, and the widest
+    small = {"x": np.uint16, "y": np.uint16, "chip": np.uint8}
+    if all(np.can_cast(values.dtype, small[name]) for name, values in pixels.items()):
+        return checked | {name: _as(values, small[name]) for name, values in pixels.items()}
+    return checked | {name: _as(values, np.int64) for name, values in pixels.items()}
+
+
+def _as(values: Any, dtype: Any) -> Any:
+    return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
 
 
 def _division(asked: str | Partition, columns: dict[str, Any], plan: EventPlan) -> Division:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column
+from daskclust.core.columns import column, coordinate, label_numbers, native
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
@@ -27,9 +27,15 @@ def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None
     return chosen.map(lambda array: array.copy(data=on_host(array.data, str(array.name))))
 
 
+def shown(name: str, values: Any, first: int = 0) -> Any:
+    """Return numbers that float64 holds; False and True as 0 and 1."""
+    values = coordinate(name, values, first)
+    return values.astype(np.float64) if values.dtype == bool else values
+
+
 def on_host(values: Any, name: str = "values") -> npt.NDArray[Any]:
     """Return numbers of any class as a numpy array, computed if they are lazy."""
-    values = column(name, values)
+    values = column(name, values, {"label": label_numbers, "is_seed": native}.get(name, shown))
     values = values.compute() if is_dask(values) else values
     return np.asarray(device_of(values).to_host(values))
 

@@ -14,7 +14,7 @@ import xarray as xr
 from daskclust.core.arrays import is_dask
 from daskclust.core.columns import column
 from daskclust.core.inputs import dataset_of
-from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, unit_of
+from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, shown, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options
 from daskclust.plot._spectra import log_edges
@@ -65,11 +65,13 @@ def projected_density(
     >>> float(np.nansum(picture.dimension_values("density"))) * 2 * 2
     3.0
     """
-    ds = dataset_of(ds)
     import datashader
 
+    ds = dataset_of(ds)
     if isinstance(pixels, bool) or not isinstance(pixels, int | np.integer) or pixels < 1:
         raise ValueError(f"pixels must be a whole number of at least 1, got {pixels!r}")
+    needed = [name for name in (*axes, weight) if name is not None and name in ds.variables]
+    ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, shown)) for name in needed})
     frame = _frame(ds, (*axes, *((weight,) if weight is not None else ())))
     sides = _sides(ds.attrs.get("boxsize"), axes)
     for name, side in zip(axes, sides, strict=True):
@@ -245,7 +247,11 @@ def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:
     if missing or not any(is_dask(ds[name].data) for name in names):
         loaded = in_memory(ds, names)
         return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
-    lazy = ds[list(dict.fromkeys(names))].reset_coords().map(lambda each: each.copy(data=column(each.name, each.data)))
+    lazy = (
+        ds[list(dict.fromkeys(names))]
+        .reset_coords()
+        .map(lambda each: each.copy(data=column(each.name, each.data, shown)))
+    )
     return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
 
 

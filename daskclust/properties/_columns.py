@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.columns import column, for_kernels, label_numbers, native
+from daskclust.core.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
 
 Array = npt.NDArray[Any]
 
@@ -70,19 +70,19 @@ def checked(arrays: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
     ValueError
         For unknown chunk sizes, another shape, another kind of values.
     """
-    kinds = {"layer": "iu", "is_seed": "b", "x of pixels": "iu", "y of pixels": "iu", "chip": "iu"}
+    kinds = dict.fromkeys(("layer", "x of pixels", "y of pixels", "chip"), numbers_of)
+    kinds |= {"labels": label_numbers, "is_seed": native}
     found = {}
     for role, values in arrays.items():
-        array = column(role.strip("[]"), values, label_numbers if role == "labels" else native)
+        array = column(role.strip("[]"), values, kinds.get(role, coordinate))
         if any(np.isnan(size) for size in array.shape):
             raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
         if array.shape != shape or array.ndim != 1:
             raise ValueError(
                 f"{role} must have one dimension and the length of the coordinates {shape}, got {array.shape}"
             )
-        if array.dtype.kind not in kinds.get(role, "fiub") and array.shape[0]:
-            kind = {"iu": "integers", "b": "boolean"}[kinds[role]]
-            raise ValueError(f"{role} must be {kind}, got dtype {array.dtype}; convert it with .astype")
+        if role == "is_seed" and array.dtype != bool and array.shape[0]:
+            raise ValueError(f"is_seed must be boolean, got dtype {array.dtype}; convert it with .astype")
         found[role] = for_kernels(role, array)
     return found
 

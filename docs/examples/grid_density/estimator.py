@@ -44,7 +44,7 @@ class GridDensity(ClusterMixin, BaseEstimator):
         """Cluster points: a numpy, cupy or dask array of shape (n, d), a DataFrame, or an xarray.Dataset."""
         width, least = check_positive("width", self.width), check_whole("min_samples", self.min_samples, 1)
         plan = GridPlan(width, least, bool(self.corners))
-        X = check_points(self, split_points(X, ()).X)
+        X = check_points(self, split_points(X, ()))
         columns = {"X": X}
         results = Lazy(columns, None).run(plan, {"labels": np.int64}) if is_dask(X) else run_in_memory(plan, columns)
         self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
