@@ -214,6 +214,8 @@ FRAMES = {name for name in CONTAINERS if "pandas" in name or "DataFrame" in name
 
 MASKED = {"mapping", "mapping of dask arrays", "arrays", "dask arrays", "dask X beside arrays"}
 
+HOLD_MISSING = FRAMES | {"mapping", "arrays", "series"}
+
 
 def suits(container: str, columns: dict[str, Column]) -> bool:
     """Return whether a container can hold the columns as they are."""
