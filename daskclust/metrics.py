@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from daskclust.core.inputs import plain
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import point_heights
 
@@ -293,7 +294,7 @@ def _check_noise(noise: str) -> None:
 
 def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
     """Return labels as int64, if they are labels."""
-    array = np.asarray(values)
+    array = np.asarray(plain(values))
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     if array.dtype.kind not in "iu" and array.size:
@@ -306,7 +307,7 @@ def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
 
 def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return weights as float64, if they are weights."""
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(plain(values), dtype=np.float64)
     if array.ndim != 1:
         raise ValueError(f"sample_weight must have one dimension, got shape {array.shape}")
     good = np.isfinite(array) & (array >= 0)

@@ -13,6 +13,7 @@ import numpy as np
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import check_length
 from daskclust.core.merge import group_number
+from daskclust.core.nested import Nesting, flat, flatten, is_awkward
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -25,6 +26,7 @@ class Points(NamedTuple):
     X: Any  # (n, d) array of numpy, cupy or dask, or a pandas DataFrame of the coordinates alone
     axes: tuple[Any, ...]  # their names, numbers where there are none
     columns: dict[str, Any]  # every other column, by its name
+    nesting: Nesting | None = None  # of awkward arrays, which results are to have too
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
@@ -32,7 +34,7 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
 
     Parameters
     ----------
-    data : array (n, d), DataFrame, xarray.Dataset or xarray.DataArray
+    data : array (n, d), DataFrame, xarray.Dataset, xarray.DataArray or awkward.Array
         Coordinates are the columns `coordinates`; by default ``x``, ``y``, and ``z`` where there is no ``layer``, or,
         in a DataFrame without ``x``, all columns but those of `not_coordinates`.
     not_coordinates : sequence of str
@@ -48,6 +50,8 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         return _from_frame(data, not_coordinates, coordinates)
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
+    if is_awkward(data):
+        return _from_awkward(data, not_coordinates, coordinates)
     shape: tuple[int, ...] = getattr(data, "shape", ())
     return Points(data, tuple(range(shape[1])) if len(shape) == 2 else (), {})
 
@@ -84,6 +88,15 @@ def _from_dataset(dataset: Any, not_coordinates: Sequence[str], asked: Sequence[
         raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {names}")
     others = {name: dataset[name].data for name in names if name not in wanted and dataset[name].dims == first.dims}
     return Points(stack([dataset[name].data for name in wanted]), tuple(wanted), others)
+
+
+def _from_awkward(data: Any, not_coordinates: Sequence[str], asked: Sequence[str] | None) -> Points:
+    values, nesting = flatten(data)
+    if not isinstance(values, dict):
+        return Points(values, tuple(range(values.shape[1])) if values.ndim == 2 else (), {}, nesting)
+    axes = _coordinate_names(list(values), not_coordinates, asked)
+    others = {name: column for name, column in values.items() if name not in axes}
+    return Points(stack([values[name] for name in axes]), tuple(axes), others, nesting)
 
 
 def stack(arrays: Sequence[Any]) -> Any:
@@ -128,14 +141,14 @@ def beside(X: Any, name: str, values: Any, dtype: Any) -> Any:
 
 
 def plain(values: Any) -> Any:
-    """Return what pandas, xarray and dask DataFrames hold as arrays; others as they are."""
+    """Return what awkward arrays, pandas, xarray and dask DataFrames hold as arrays; others as they are."""
     if hasattr(values, "to_numpy") and library(values) == "pandas":
         return values.to_numpy()
     if library(values) == "xarray":
         return values.data
     if library(values) == "dask" and hasattr(values, "to_dask_array"):
         return values.to_dask_array(lengths=True)
-    return values
+    return flat(values)
 
 
 def chunked_as(X: Any, values: Any) -> Any:
@@ -165,7 +178,7 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
 
     Parameters
     ----------
-    data : xarray.Dataset, DataFrame, mapping of arrays, or array (n, d)
+    data : xarray.Dataset, DataFrame, mapping of arrays, awkward.Array, or array (n, d)
         The columns of an array are `names`, and then `optional` as far as it has more.
     names : sequence of str
         Columns that must be there.
@@ -180,6 +193,8 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
         For missing columns, and arrays of another shape.
     """
     kind = library(data)
+    if is_awkward(data):
+        return columns_of(flatten(data)[0], names, optional)
     if kind == "xarray" and not hasattr(data, "data_vars"):
         return columns_of(data.data, names, optional)
     if hasattr(data, "columns") and kind in ("pandas", "dask"):

@@ -15,8 +15,9 @@ from daskclust.core import tree
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import check_points, check_whole
 from daskclust.core.engine import Lazy, gather_in_memory
-from daskclust.core.inputs import chunked_as, on_device_of, plain, split_points
+from daskclust.core.inputs import Points, chunked_as, on_device_of, plain, split_points
 from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
+from daskclust.core.nested import nest, without_lists
 from daskclust.core.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
@@ -136,9 +137,10 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates: a numpy, cupy or dask array, a DataFrame whose columns are coordinates, or a Dataset with the
-            variable ``X`` (cell, channel).
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates: a numpy, cupy or dask array, a DataFrame or awkward records whose columns are coordinates, or a
+            Dataset with the variable ``X`` (cell, channel). Awkward records must be flat, as there is one hierarchy;
+            results for points are awkward arrays then.
         y : None
             Ignored.
         apriori : array of int, shape (n,) or (n, levels), int, "kmeans" or None, optional
@@ -163,13 +165,15 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         TypeError
             For parameters that are no numbers, and sparse matrices.
         """
-        given, column = _cells(X)
-        X = check_points(self, given)
+        points = _cells(X)
+        without_lists(points.nesting, "MahalanobisHCA")
+        self._nesting = points.nesting
+        X = check_points(self, points.X)
         n = X.shape[0]
         if n == 0:
             raise ValueError(f"X has 0 samples (shape {X.shape}); there is no hierarchy without points")
         plan = self._plan(n)
-        self.apriori_source_, labels = self._apriori(X, column if apriori is ... else apriori)
+        self.apriori_source_, labels = self._apriori(X, points.columns.get("apriori") if apriori is ... else apriori)
         self.apriori_ = labels
         columns = {"X": X}
         if labels is not None:
@@ -237,7 +241,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         read = functools.partial(function, **options)
         if is_dask(self.linkage_):
             return beside_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
-        return on_device_of(self._X, read(self.linkage_))
+        return nest(on_device_of(self._X, read(self.linkage_)), self._nesting)
 
     def _plan(self, n: int) -> HcaPlan:
         for name, value, known in (
@@ -277,12 +281,11 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return map_rows(_as_levels, labels if labels.ndim == 2 else labels[:, None], noise)
 
 
-def _cells(data: Any) -> tuple[Any, Any]:
-    """Return the coordinates (n, d) in what a user gives, and its column of apriori labels, or None."""
+def _cells(data: Any) -> Points:
+    """Return the coordinates (n, d) in what a user gives, and its column of apriori labels, if it has one."""
     if library(data) == "xarray" and hasattr(data, "data_vars") and "X" in data:
-        return data["X"].data, data["apriori"].data if "apriori" in data else None
-    points = split_points(data, ("apriori",))
-    return points.X, points.columns.get("apriori")
+        return Points(data["X"].data, (), {"apriori": data["apriori"].data} if "apriori" in data else {})
+    return split_points(data, ("apriori",))
 
 
 def _members(threshold: Any, n: int) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+from daskclust.core.nested import flatten, is_awkward
 
 from ._kinds import conform, target_dtype
 from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
@@ -243,7 +244,7 @@ def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Nam
 
 
 def to_dataset(
-    columns: Mapping[str, Any],
+    columns: Any,
     *,
     field: str = "calorimeter",
     units: Mapping[str, str] | None = None,
@@ -254,8 +255,9 @@ def to_dataset(
 
     Parameters
     ----------
-    columns : mapping of str to array_like, each of shape (n,)
+    columns : mapping of str to array_like, each of shape (n,), or awkward.Array of records
         Names are those of the field's variables or their aliases; others are kept as they are. Dask arrays stay lazy.
+        Awkward lists are joined, and ``event`` tells the list, unless a field has this name.
     field : str, default "calorimeter"
         A key of `FIELDS`.
     units : mapping of str to str, optional
@@ -291,6 +293,10 @@ def to_dataset(
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     known = FIELDS[field]
     name_of_source = "the mapping" if source is None else os.fspath(source)
+    if is_awkward(columns):
+        columns, nesting = flatten(columns, name_of_source)
+        if nesting.counts is not None:
+            columns = {"event": nesting.event(), **columns}
     chosen = Naming(known, None, name_of_source, is_mapping=True).choose(list(columns))
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import device_of
+from daskclust.core.inputs import plain
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
@@ -28,7 +29,7 @@ def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None
 
 def on_host(values: Any) -> npt.NDArray[Any]:
     """Return values of any class as a numpy array, computed if they are lazy."""
-    values = values.data if isinstance(values, xr.DataArray) else values
+    values = plain(values)
     values = values.compute() if hasattr(values, "__dask_graph__") else values
     return np.asarray(device_of(values).to_host(values))
 

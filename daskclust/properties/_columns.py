@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import is_cuda
+from daskclust.core.inputs import plain
 
 Array = npt.NDArray[Any]
 
@@ -62,7 +63,7 @@ def label_values(ds: xr.Dataset, labels: Any) -> Any:
     """
     if isinstance(labels, str):
         labels = variable(ds, labels, "labels")
-    values = labels.data if isinstance(labels, xr.DataArray) else labels
+    values = plain(labels)
     return values if hasattr(values, "__dask_graph__") or is_cuda(values) else np.asarray(values)
 
 
