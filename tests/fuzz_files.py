@@ -157,6 +157,22 @@ def hits_root(folder: Path) -> list[Path]:
     return paths
 
 
+def hits_rntuple(folder: Path) -> list[Path]:
+    """Flat fields, lists, and a collection, with and without compression."""
+    import awkward as ak
+    import uproot
+
+    rng, paths = np.random.default_rng(1), [_made(folder) / f"{name}.root" for name in ("flat", "lists", "collection")]
+    counts = rng.integers(0, 5, 60)
+    flat = {axis: rng.normal(size=int(counts.sum())) for axis in ("x", "y", "energy")}
+    lists = {axis: ak.unflatten(values, counts) for axis, values in flat.items()}
+    contents = (flat, lists, {"hits": ak.zip(lists), "run": np.arange(60)})
+    for path, content, compression in zip(paths, contents, (None, uproot.ZSTD(3), None), strict=True):
+        with uproot.recreate(path, compression=compression) as file:
+            file.mkrntuple("events", content)
+    return paths
+
+
 def hits_npy(folder: Path) -> list[Path]:
     """A matrix, one in the other order of bytes and of axes, and a structured array."""
     ds = _calorimeter()

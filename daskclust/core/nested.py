@@ -112,7 +112,8 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
     depth = array.layout.purelist_depth
     if depth > 2 and not array.fields:
         raise ValueError(
-            f"{told} is nested too deep, {array.type}; first join inner lists, ak.flatten(..., axis={depth - 1})"
+            f"{told} is nested too deep, {array.type}; join inner lists first, ak.flatten(..., axis={depth - 1}), or "
+            f"{remedy}"
         )
     try:
         counts = ak.to_numpy(ak.num(array), allow_missing=False).astype(np.int64) if depth == 2 else None
@@ -123,8 +124,8 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
         entry = _missing(array, depth)
         if entry is not None:
             raise ValueError(
-                f"{told} has a missing value (None) in entry {entry}, {array[entry]}; leave out such points, which "
-                "ak.is_none finds, or fill them with ak.fill_none"
+                f"{told} has a missing value (None) in entry {entry}, {array[entry]}; leave such points out with "
+                f"ak.is_none, fill the values with ak.fill_none, or {remedy}"
             ) from None
     raise TypeError(f"{told} has the type {array.type}, which is neither a number nor a list of numbers; {remedy}")
 

@@ -7,6 +7,7 @@ checks kinds at the door. What a field has is in `fields`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -172,6 +173,12 @@ class Table:
     naming: Naming
     units: dict[str, str] = dataclass_field(default_factory=dict)
     attrs: dict[str, Any] = dataclass_field(default_factory=dict)
+
+
+def short_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return names for columns that lie within others: the last one of the path, the whole path where that is taken."""
+    last = Counter(path[-1] for path in paths)
+    return [path[-1] if last[path[-1]] == 1 else ".".join(path) for path in paths]
 
 
 def _checked_sequence(columns: Sequence[str]) -> list[str]:
