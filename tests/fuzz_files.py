@@ -103,10 +103,12 @@ def hits_txt(folder: Path) -> list[Path]:
 
 
 def hits_parquet(folder: Path) -> list[Path]:
-    """Ours, and pandas' with an index, missing values, several row groups and other compressions."""
-    paths = [_made(folder) / name for name in ("ours.parquet", "pixels.parquet")]
+    """Ours, with lists too, and pandas' with an index, missing values, several row groups and other compressions."""
+    paths = [_made(folder) / name for name in ("ours.parquet", "pixels.parquet", "lists.parquet")]
     write_hits(_calorimeter(), paths[0])
     write_hits(_pixels().chunk({"hit": 50}), paths[1])
+    event = np.arange(_calorimeter().sizes["hit"]) // 7
+    write_hits(_calorimeter().assign(event=("hit", event)).chunk({"hit": 90}), paths[2], nested=True)
     frame = _calorimeter().to_dataframe()
     frame.loc[3, "energy"] = np.nan
     for compression in ("gzip", "zstd", "lz4", "brotli"):

@@ -87,7 +87,8 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     Raises
     ------
     ValueError
-        Where a row group is damaged, with its number. Pages that `RowGroups` writes have checksums.
+        Where a row group is damaged, with its number, or has fewer rows than it claims. Pages that
+        `RowGroups` writes have checksums.
     """
     import pyarrow as pa
 
@@ -104,7 +105,13 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         for k in groups:
             with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
                 tables.append(file.read_row_group(k, columns=list(columns)))
-    return pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
+    table = pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
+    if table.num_rows != stop - start:
+        raise ValueError(
+            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata tell of; it is "
+            "damaged: copy or write the file again"
+        )
+    return table
 
 
 def _encoding(dtype: np.dtype[Any]) -> str | None:
