@@ -103,10 +103,12 @@ def hits_txt(folder: Path) -> list[Path]:
 
 
 def hits_parquet(folder: Path) -> list[Path]:
-    """Ours, and pandas' with an index, missing values, several row groups and other compressions."""
-    paths = [_made(folder) / name for name in ("ours.parquet", "pixels.parquet")]
+    """Ours, with lists too, and pandas' with an index, missing values, several row groups and other compressions."""
+    paths = [_made(folder) / name for name in ("ours.parquet", "pixels.parquet", "lists.parquet")]
     write_hits(_calorimeter(), paths[0])
     write_hits(_pixels().chunk({"hit": 50}), paths[1])
+    event = np.arange(_calorimeter().sizes["hit"]) // 7
+    write_hits(_calorimeter().assign(event=("hit", event)).chunk({"hit": 90}), paths[2], nested=True)
     frame = _calorimeter().to_dataframe()
     frame.loc[3, "energy"] = np.nan
     for compression in ("gzip", "zstd", "lz4", "brotli"):
@@ -154,6 +156,22 @@ def hits_root(folder: Path) -> list[Path]:
         lists = {axis: ak.unflatten(rng.normal(size=int(counts.sum())), counts) for axis in ("x", "y", "energy")}
         types = dict.fromkeys(lists, "var * float64") | {"weight": "float64"}
         file.mktree("events", types).extend(lists | {"weight": rng.normal(size=60)})
+    return paths
+
+
+def hits_rntuple(folder: Path) -> list[Path]:
+    """Flat fields, lists, and a collection, with and without compression."""
+    import awkward as ak
+    import uproot
+
+    rng, paths = np.random.default_rng(1), [_made(folder) / f"{name}.root" for name in ("flat", "lists", "collection")]
+    counts = rng.integers(0, 5, 60)
+    flat = {axis: rng.normal(size=int(counts.sum())) for axis in ("x", "y", "energy")}
+    lists = {axis: ak.unflatten(values, counts) for axis, values in flat.items()}
+    contents = (flat, lists, {"hits": ak.zip(lists), "run": np.arange(60)})
+    for path, content, compression in zip(paths, contents, (None, uproot.ZSTD(3), None), strict=True):
+        with uproot.recreate(path, compression=compression) as file:
+            file.mkrntuple("events", content)
     return paths
 
 

@@ -183,6 +183,7 @@ KINDS = {
     "hits-hdf5": Kind(fuzz_files.hits_hdf5, _hits(), COMPRESSED),
     "hits-hdf5-lazy": Kind(fuzz_files.hits_hdf5, _hits(chunks=50), COMPRESSED, cases=100),
     "hits-root": Kind(fuzz_files.hits_root, _hits(), COMPRESSED, cases=100),
+    "hits-rntuple": Kind(fuzz_files.hits_rntuple, _hits(), COMPRESSED, cases=100),
     "hits-npy": Kind(fuzz_files.hits_npy, _hits()),
     "hits-npz": Kind(fuzz_files.hits_npz, _hits(), COMPRESSED),
     "gadget": Kind(fuzz_files.gadget, _particles(), COMPRESSED, cases=100),

@@ -426,10 +426,10 @@ def test_choice_of_a_tree(tmp_path: Path) -> None:
         for name in ("a", "dir/b"):
             file.mktree(name, {"x": "f8", "y": "f8"})
             file[name].extend({"x": np.zeros(2), "y": np.zeros(2)})
-    with pytest.raises(ValueError, match=r"has 2 trees \(a, dir/b\); choose one with"):
+    with pytest.raises(ValueError, match=r"has 2 trees and RNTuples \(a, dir/b\); choose one with"):
         read_hits(path)
     assert read_hits(f"{path}:dir/b").sizes == {"hit": 2}
-    with pytest.raises(ValueError, match="has no tree 'c'; it has a, dir/b"):
+    with pytest.raises(ValueError, match="has no tree or RNTuple 'c'; it has a, dir/b"):
         read_hits(f"{path}:c")
     with uproot.recreate(path):
         pass

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.columns import plain
 from daskclust.core.inputs import Points
 
 from ._points import LABEL, dim_of
@@ -27,7 +28,7 @@ RESULTS = {
 
 def results_of(estimator: CLUE) -> dict[str, Any]:
     """Return the results of a fit by the names of variables."""
-    return {name: getattr(estimator, attribute) for name, (attribute, _) in RESULTS.items()}
+    return {name: plain(name, getattr(estimator, attribute)) for name, (attribute, _) in RESULTS.items()}
 
 
 def with_results(

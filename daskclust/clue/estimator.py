@@ -13,10 +13,20 @@ from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
-from daskclust.core.columns import groups, reals
+from daskclust.core.columns import groups, plain, reals
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
+from daskclust.core.inputs import (
+    EVENT,
+    LAYER,
+    WEIGHT,
+    Points,
+    beside,
+    joined_groups,
+    on_device_of,
+    split_points,
+)
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.nested import flat, nest
 from daskclust.core.partition import Chunk, Division, Partition
 
 _DTYPES = {"labels": np.int64, "is_seed": np.bool_}
@@ -57,7 +67,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     delta_ : array, shape (n,)
         Distance to the nearest higher, equation 2.4; inf where there is none within max(delta_c, delta_o).
     nearest_higher_ : array of int64, shape (n,)
-        Index of the nearest higher, -1 where there is none.
+        Index of the nearest higher, -1 where there is none; of awkward lists, counted through all events.
     is_seed_ : array of bool, shape (n,)
         Whether the point is the seed of a cluster.
     n_clusters_ : int
@@ -128,16 +138,18 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame or a Dataset with variables ``x``,
-            ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or ``weight``) if those are
-            not given.
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame, a Dataset, or awkward records with
+            variables ``x``, ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or
+            ``weight``) if those are not given. Of awkward records in lists, ``events * var * {x, y, ...}``, each list
+            is an event. Results of awkward input are awkward arrays, nested like it.
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
             Points of different layers are never neighbours.
         event : array of int, shape (n,), optional
-            Points of different events are never neighbours: a batch of events is clustered at once.
+            Points of different events are never neighbours: a batch of events is clustered at once. Instead of the
+            lists, if `X` has any.
         sample_weight : array, shape (n,), optional
             Weights, e.g. energies in GeV. Default: 1.
         partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
@@ -159,14 +171,17 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         points = split_points(X, EVENT + LAYER + WEIGHT)
         layer = _named(points, LAYER) if layer is None else layer
-        event = _named(points, EVENT) if event is None else event
+        if event is None:
+            event = _named(points, EVENT) if points.nesting is None else points.nesting.event(_named(points, EVENT))
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
+        self._nesting = points.nesting
         coordinates = check_points(self, points)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
         plan = self._plan(self._axes)
         columns = {"X": coordinates}
-        columns |= _groups(coordinates, layer, event)
+        columns |= _groups(coordinates, flat(layer, "layer", self._nesting), flat(event, "event", self._nesting))
         if sample_weight is not None:
+            sample_weight = flat(sample_weight, "sample_weight", self._nesting)
             columns["weight"] = beside(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points)
@@ -208,7 +223,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
             )
-        for name in ("n_features_in_", "feature_names_in_", "_axes"):
+        for name in ("n_features_in_", "feature_names_in_", "_axes", "_nesting"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         other._lazy = self._lazy
@@ -219,10 +234,12 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 )
             other._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
             return other
+        density = plain("density", self.density_)
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
-            columns = {"rhoc": beside(self.density_, "rhoc", rhoc, reals, self.density_.dtype)}
-        other._keep(_from_measures(plan, columns, self.density_, self.delta_, self.nearest_higher_))
+            columns = {"rhoc": beside(density, "rhoc", flat(rhoc, "rhoc", self._nesting), reals, density.dtype)}
+        delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
+        other._keep(_from_measures(plan, columns, density, delta, nearest_higher))
         other._rhoc_of = columns.get("rhoc")
         return other
 
@@ -248,7 +265,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, results: dict[str, Any]) -> None:
         for name, values in results.items():
-            setattr(self, f"{name}_", values)
+            setattr(self, f"{name}_", values if name == "n_clusters" else nest(values, self._nesting))
 
     def _plan(self, axes: tuple[Any, ...]) -> CluePlan:
         """Check the parameters and return the plan."""
@@ -256,7 +273,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
         delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
         is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
-        one = np.ndim(self.rhoc) == 0 and not is_column
+        one = not is_column and np.ndim(self.rhoc) == 0
         return CluePlan(
             dc,
             check_positive("rhoc", self.rhoc, zero=True) if one else None,
@@ -274,6 +291,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
             rhoc = points.columns[rhoc]
+        rhoc = flat(rhoc, "rhoc", self._nesting)
         self._rhoc_of = beside(coordinates, "rhoc", rhoc, reals, coordinates.dtype)
         return self._rhoc_of
 

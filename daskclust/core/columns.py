@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
+from daskclust.core.nested import flat, is_awkward
 
 Kind = Callable[[str, Any, int], Any]  # name, values in memory, index of the first -> what they become
 
@@ -144,7 +145,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     name : str
         What messages call it.
     values : array_like
-        Of NumPy (masked, structured fields and memory maps, too), CuPy, Dask, pandas, xarray, or lists.
+        Of NumPy (masked, structured fields and memory maps, too), CuPy, Dask, pandas, xarray, awkward, or lists.
     kind : {reals, coordinate, times, integers, groups, numbers_of, label_numbers, native}
         What it must be.
 
@@ -183,6 +184,8 @@ def plain(name: str, values: Any) -> Any:
     """Return what pandas, xarray, dask DataFrames and lists hold as arrays of numpy, cupy or dask."""
     if library(values) == "xarray":
         values = values.data
+    if is_awkward(values):
+        return flat(values, name)
     if library(values) == "pandas":
         return _of_series(name, values)
     if library(values) == "dask" and hasattr(values, "to_dask_array"):

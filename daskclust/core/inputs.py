@@ -15,6 +15,7 @@ from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import check_length
 from daskclust.core.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
 from daskclust.core.merge import group_number
+from daskclust.core.nested import Nesting, flatten, is_awkward
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -28,6 +29,7 @@ class Points(NamedTuple):
     axes: tuple[Any, ...]  # their names, numbers where there are none
     columns: Mapping[str, Any]  # every other column, by its name
     features: bool = False  # whether the names are scikit-learn's names of features: those of a DataFrame
+    nesting: Nesting | None = None  # of awkward arrays, which results are to have too
 
 
 class Table(Mapping[str, Any]):
@@ -58,8 +60,10 @@ class Table(Mapping[str, Any]):
 
 
 def table_of(data: Any) -> Table | None:
-    """Return the columns of a Dataset, a DataFrame, a mapping or a structured array; None for what has no names."""
+    """Return the columns of a Dataset, a DataFrame, a mapping, records or a structured array; None without names."""
     kind = library(data)
+    if is_awkward(data):
+        data, _ = flatten(data)
     if kind == "xarray" and hasattr(data, "data_vars"):
         return Table(list(data.variables), lambda name: data[name].data)
     if kind == "pandas" and hasattr(data, "columns"):
@@ -97,7 +101,7 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
 
     Parameters
     ----------
-    data : array (n, d), DataFrame, mapping, structured array, xarray.Dataset or xarray.DataArray
+    data : array (n, d), DataFrame, mapping, structured array, xarray.Dataset, xarray.DataArray or awkward.Array
         Coordinates are the columns `coordinates`; by default ``x``, ``y``, and ``z`` where there is no ``layer``, or,
         where there is no ``x``, all columns but those of `not_coordinates`.
     not_coordinates : sequence of str
@@ -105,6 +109,9 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
     coordinates : sequence of str, optional
         Names of the coordinate columns.
     """
+    if is_awkward(data):
+        columns, nesting = flatten(data)
+        return split_points(columns, not_coordinates, coordinates)._replace(nesting=nesting)
     table = table_of(data)
     if table is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
@@ -227,6 +234,8 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
     """
     if library(data) == "xarray" and not hasattr(data, "data_vars"):
         data = data.data
+    if is_awkward(data):
+        data, _ = flatten(data)
     table = table_of(data)
     if table is not None:
         missing = [name for name in names if name not in table]

@@ -10,11 +10,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_points, check_positive, check_whole
-from daskclust.core.columns import reals
+from daskclust.core.checks import check_points, check_positive, check_whole, raise_not_finite
+from daskclust.core.columns import plain, reals
 from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import beside, split_points
+from daskclust.core.inputs import Points, beside, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.nested import flat, nest
 from daskclust.core.partition import Division, Partition
 from daskclust.dbscan.plan import FINEST, DbscanPlan
 
@@ -25,30 +26,33 @@ _RESULTS = {"labels": np.int64, "is_core": np.bool_}
 class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
 
-    def _run(self, X: Any, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
-        columns = {"X": X}
+    def _run(self, X: Any, points: Points, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
+        columns, nesting = {"X": X}, points.nesting
         if sample_weight is not None:
+            sample_weight = flat(sample_weight, "sample_weight", nesting)
             columns["weight"] = beside(X, "sample_weight", sample_weight, reals, np.float64)
         if is_dask(X):
             results = Lazy(columns, _division(partition, X, plan)).run(plan, _RESULTS)
+        elif nesting is not None and nesting.counts is not None:
+            results = _each_event(plan, columns, nesting.counts)
         else:
             results = run_in_memory(plan, columns)
         self._X = X
-        self.labels_ = results["labels"]
-        self.is_core_ = results["is_core"]
+        self.labels_ = nest(results["labels"], nesting)
+        self.is_core_ = nest(results["is_core"], nesting)
         self.n_clusters_ = results["n_clusters"]
 
     @property
     def core_sample_indices_(self) -> Any:
         """Indices of the core points, ascending."""
         check_is_fitted(self, "is_core_")
-        return self.is_core_.nonzero()[0]
+        return plain("is_core", self.is_core_).nonzero()[0]
 
     @property
     def components_(self) -> Any:
         """Coordinates of the core points."""
         check_is_fitted(self, "is_core_")
-        return self._X[self.is_core_]
+        return self._X[plain("is_core", self.is_core_)]
 
 
 class DBSCAN(_DensityClusters):
@@ -152,9 +156,12 @@ class DBSCAN(_DensityClusters):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates: a numpy, cupy or dask array; a DataFrame or a Dataset with variables ``x``, ``y``, ``z``, or a
-            DataFrame without ``x``, all columns of which are coordinates.
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset or awkward records with variables ``x``,
+            ``y``, ``z``, or a DataFrame or records without ``x``, all columns of which are coordinates. Of awkward
+            records in lists, ``events * var * {x, y, ...}``, each list is clustered by itself, one after the other
+            (0.6 ms or more for each); clusters and core points are numbered through all of them. Results of awkward
+            input are awkward arrays, nested like it.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
@@ -181,11 +188,12 @@ class DBSCAN(_DensityClusters):
         self._check_metric()
         eps = check_positive("eps", self.eps)
         min_samples = check_whole("min_samples", self.min_samples, 1)
-        X = check_points(self, split_points(X, ()))
+        points = split_points(X, ())
+        X = check_points(self, points)
         period = _periods(self.boxsize, X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
         plan = DbscanPlan(eps, min_samples, least, period, sample_weight is not None)
-        self._run(X, plan, sample_weight, partition)
+        self._run(X, points, plan, sample_weight, partition)
         return self
 
     def _check_metric(self) -> None:
@@ -280,10 +288,28 @@ class FriendsOfFriends(_DensityClusters):
         """
         length = check_positive("linking_length", self.linking_length)
         least = check_whole("min_members", self.min_members, 1)
-        X = check_points(self, split_points(X, ()))
+        points = split_points(X, ())
+        X = check_points(self, points)
         period = _periods(self.boxsize, X.shape[1], "linking_length", length)
-        self._run(X, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
+        self._run(X, points, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
         return self
+
+
+def _each_event(plan: DbscanPlan, columns: dict[str, Any], counts: Any) -> dict[str, Any]:
+    """Return the results of events that are clustered each by itself, with clusters numbered through all."""
+    bad = np.flatnonzero(~np.isfinite(columns["X"]).all(axis=1))
+    if bad.size:  # here, where its row among all points is known
+        raise_not_finite(columns["X"][bad[0]], int(bad[0]))
+    ends, n_clusters = np.cumsum(counts), 0
+    labels, is_core = np.empty(len(columns["X"]), np.int64), np.empty(len(columns["X"]), np.bool_)
+    for rows in map(slice, ends - counts, ends):
+        if rows.start < rows.stop:
+            results = run_in_memory(plan, {name: values[rows] for name, values in columns.items()})
+            found = results["labels"]
+            labels[rows] = np.where(found < 0, found, found + n_clusters)
+            is_core[rows] = results["is_core"]
+            n_clusters += int(results["n_clusters"])
+    return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
 
 def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ from daskclust.core.columns import column, groups, integers, times
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.nested import flat, flatten, is_awkward, nest, without_lists
 from daskclust.core.partition import Division, Partition
 from daskclust.events.plan import RULES, EventPlan
 
@@ -86,9 +87,10 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : xarray.Dataset, DataFrame, mapping of arrays, or array of shape (n, 3) or (n, 4)
+        X : xarray.Dataset, DataFrame, mapping of arrays, awkward.Array, or array of shape (n, 3) or (n, 4)
             Hits with ``x``, ``y`` (pixels, whole numbers), ``toa`` (ns) and perhaps ``chip``, in this order where they
-            are columns of an array: numpy, cupy or dask. They need not be in the order of time.
+            are columns of an array: numpy, cupy or dask. They need not be in the order of time. Awkward records must
+            be flat, as events are what is looked for: labels are an awkward array then.
         y : None
             Ignored.
         chip : array of int, shape (n,), or None, optional
@@ -113,12 +115,14 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             they are computed, for chunks that are not in the order of time.
         """
         plan = self._plan()
-        columns = checked_columns(X, chip)
+        X, nesting = flatten(X) if is_awkward(X) else (X, None)
+        without_lists(nesting, "EventBuilder")
+        columns = checked_columns(X, flat(chip))
         if is_dask(columns["toa"]):
             results = Lazy(columns, _division(partition, columns, plan), "toa").run(plan, {"labels": np.int64})
         else:
             results = run_in_memory(plan, columns)
-        self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
+        self.labels_, self.n_clusters_ = nest(results["labels"], nesting), results["n_clusters"]
         return self
 
     def _plan(self) -> EventPlan:

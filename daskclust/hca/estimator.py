@@ -18,6 +18,7 @@ from daskclust.core.columns import column, groups, plain
 from daskclust.core.engine import Lazy, gather_in_memory
 from daskclust.core.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
+from daskclust.core.nested import nest, without_lists
 from daskclust.core.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
@@ -137,9 +138,10 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, or xarray.Dataset
-            Coordinates: a numpy, cupy or dask array, a DataFrame whose columns are coordinates, or a Dataset with the
-            variable ``X`` (cell, channel).
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
+            Coordinates: a numpy, cupy or dask array, a DataFrame or awkward records whose columns are coordinates, or a
+            Dataset with the variable ``X`` (cell, channel). Awkward records must be flat, as there is one hierarchy;
+            results for points are awkward arrays then.
         y : None
             Ignored.
         apriori : array of int, shape (n,) or (n, levels), int, "kmeans" or None, optional
@@ -165,6 +167,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             For parameters that are no numbers, and sparse matrices.
         """
         points = _cells(X)
+        without_lists(points.nesting, "MahalanobisHCA")
+        self._nesting = points.nesting
         X = check_points(self, points)
         n = X.shape[0]
         plan = self._plan(n)
@@ -236,7 +240,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         read = functools.partial(function, **options)
         if is_dask(self.linkage_):
             return beside_points(whole(self.linkage_, read, (self._X.shape[0],), dtype), self._X)
-        return on_device_of(self._X, read(self.linkage_))
+        return nest(on_device_of(self._X, read(self.linkage_)), self._nesting)
 
     def _plan(self, n: int) -> HcaPlan:
         for name, value, known in (

@@ -14,7 +14,7 @@ from daskclust.core.partition import block_sizes
 from ._kinds import target_dtype
 from .fields import Variable
 
-ReadRows = Callable[[str, str, Variable | None, int, int], npt.NDArray[Any]]
+ReadRows = Callable[[str, Any, Any, int, int], npt.NDArray[Any]]
 """Reads rows start to stop of one column: (path, column, variable, start, stop)."""
 
 
@@ -26,7 +26,13 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "") -> in
 
 
 def lazy_column(
-    read: ReadRows, path: str, column: str, variable: Variable | None, dtype: np.dtype[Any], rows: int, chunks: int
+    read: ReadRows,
+    path: str,
+    column: Any,
+    variable: Variable | None,
+    dtype: np.dtype[Any],
+    rows: int,
+    chunks: int | tuple[int, ...],
 ) -> Any:
     """Return one column of a file as a dask array.
 
@@ -36,16 +42,16 @@ def lazy_column(
         A function of a module, so that workers find it.
     path : str
         The file, which every worker must see.
-    column : str
-        Its name in the file.
+    column : str or tuple
+        Its name, or place, in the file.
     variable : Variable or None
         What it becomes.
     dtype : numpy.dtype
         Type in the file.
     rows : int
         Rows of the file.
-    chunks : int
-        Rows of a block.
+    chunks : int or tuple of int
+        Rows of a block, or of each.
 
     Returns
     -------
@@ -55,7 +61,7 @@ def lazy_column(
     import dask.array as da
     from dask.base import tokenize
 
-    sizes = block_sizes(rows, chunks)
+    sizes = chunks if isinstance(chunks, tuple) else block_sizes(rows, chunks)
     where = os.path.abspath(path)
     state = os.stat(where)
     target = target_dtype(dtype, variable)
@@ -74,11 +80,27 @@ def lazy_column(
     )
 
 
+def lazy_beside(function: Callable[..., Any], counts: Any, sizes: tuple[int, ...], dtype: Any, **options: Any) -> Any:
+    """Return a dask array whose blocks, of `sizes`, a function makes of those of another one, and of `options`."""
+    import dask.array as da
+    from dask.base import tokenize
+
+    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        function,
+        counts,
+        chunks=(sizes,),
+        dtype=dtype,
+        meta=np.empty(0, dtype=dtype),
+        name=f"daskclust-io-read-{tokenize(function.__name__, counts.name, sizes, options)}",
+        **options,
+    )
+
+
 def _read_block(
     *,
     read: ReadRows,
     path: str,
-    column: str,
+    column: Any,
     variable: Variable | None,
     block_info: Mapping[Any, Any] | None = None,
 ) -> npt.NDArray[Any]:

@@ -1,9 +1,10 @@
-"""Columns of Parquet files: read at once or row group by row group on demand, written chunk by chunk."""
+"""Parquet files: rows read from the row groups that have them, columns written chunk by chunk."""
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -15,64 +16,15 @@ import xarray as xr
 
 from daskclust.core.files import replacing
 
-from ._attrs import KEY, pack, stored_attrs, stored_units, unpack
+from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import reading
 from ._blocks import Block, column_dtypes, native_block, only_dim
-from ._kinds import conform
-from ._lazy import lazy_column
-from .fields import Variable
-from .schema import Naming, Table
 
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20
 # A column of a single number is stored in a few bytes, whatever its length; other columns take a byte for some rows.
 _MOST_EXPANSION = 2000
 _ALWAYS = 1 << 26
-
-
-def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of a Parquet file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    naming : Naming
-        Which columns become which variables.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        Columns, and what the file tells of units and attributes.
-
-    Raises
-    ------
-    ImportError
-        Without pyarrow.
-    ValueError
-        For damaged files, columns that are no numbers, and missing values in columns of integers.
-    """
-    pq = _pyarrow_parquet()
-    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
-        schema, rows, metadata = file.schema_arrow, file.metadata.num_rows, file.metadata.metadata or {}
-        groups = group_sizes(file)
-    attrs, _ = unpack(metadata.get(KEY.encode()), path)
-    naming = naming.settle(schema.names, attrs.get("field"))
-    chosen = naming.choose(schema.names, named=True)
-    columns: dict[str, Any] = {}
-    dtypes = {name: _numpy_dtype(schema.field(name).type, name, path) for name in chosen}
-    check_claims(path, groups, sum(dtype.itemsize for dtype in dtypes.values()), chunks)
-    for name, ours in chosen.items():
-        dtype, variable = dtypes[name], naming.known.find(ours)
-        if chunks is None:
-            columns[ours] = _read_rows(path, name, variable, 0, rows)
-        else:
-            columns[ours] = lazy_column(_read_rows, path, name, variable, dtype, rows, chunks)
-    units = {ours: (schema.field(name).metadata or {}).get(b"units") for name, ours in chosen.items()}
-    told = {name: unit.decode("utf-8", "replace") for name, unit in units.items() if unit is not None}
-    return Table(columns, naming, told, attrs)
 
 
 def group_sizes(file: Any) -> list[int]:
@@ -106,39 +58,13 @@ def check_claims(path: str, groups: list[int], row_bytes: int, chunks: int | Non
         raise ValueError(f"{path} has {size} bytes, and claims to hold {claimed} bytes of columns{remedy}")
 
 
-def _pyarrow_parquet() -> ModuleType:
+def pyarrow_parquet() -> ModuleType:
     """Import pyarrow.parquet, or say what to install."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
     return pq  # type: ignore[no-any-return,unused-ignore]
-
-
-def _numpy_dtype(arrow_type: Any, name: str, path: str) -> np.dtype[Any]:
-    """Return the NumPy type of an Arrow type of numbers or booleans."""
-    import pyarrow.types as kinds
-
-    if kinds.is_integer(arrow_type) or kinds.is_floating(arrow_type) or kinds.is_boolean(arrow_type):
-        dtype: np.dtype[Any] = np.dtype(arrow_type.to_pandas_dtype())
-        return dtype
-    raise ValueError(
-        f"column {name!r} of {path} has type {arrow_type}, which is no number; "
-        f"leave it out with columns={{{name!r}: None}}"
-    )
-
-
-def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows start to stop of one column, from the row groups that have them."""
-    values = rows_of(path, [column], start, stop).column(0)
-    if values.null_count and not _is_floating(values.type):
-        row = start + int(np.argmax(values.is_null().to_numpy()))
-        raise ValueError(
-            f"column {column!r} of {path} has no value in row {row} (counted from 0), and integers and booleans have "
-            f"no NaN; fill it, or leave the column out with columns={{{column!r}: None}}"
-        )
-    array: npt.NDArray[Any] = values.to_numpy()
-    return array if variable is None else conform(array, variable, first_row=start, source=path)
 
 
 def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
@@ -149,7 +75,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     path : str
         The file. Only row groups that have these rows are read.
     columns : sequence of str
-        Their names.
+        Their names, or the paths that Parquet stores parts of them under.
     start, stop : int
         Rows, counted from 0, the last one not included.
 
@@ -161,16 +87,17 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     Raises
     ------
     ValueError
-        Where a row group is damaged, with its number. Pages that `RowGroups` writes have checksums.
+        Where a row group is damaged, with its number, or has fewer rows than it claims. Pages that
+        `RowGroups` writes have checksums.
     """
     import pyarrow as pa
 
     with reading(path, "Parquet"):
-        file = _pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
+        file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
     with file:
         with reading(path, "Parquet"):
             sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-            tables = [file.schema_arrow.empty_table().select(list(columns))]
+            tables = [file.read_row_groups([], columns=list(columns))]
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))
@@ -178,14 +105,13 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         for k in groups:
             with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
                 tables.append(file.read_row_group(k, columns=list(columns)))
-    return pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
-
-
-def _is_floating(arrow_type: Any) -> bool:
-    """Return whether an Arrow type has NaN, which a missing value becomes."""
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_floating(arrow_type))
+    table = pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
+    if table.num_rows != stop - start:
+        raise ValueError(
+            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata tell of; it is "
+            "damaged: copy or write the file again"
+        )
+    return table
 
 
 def _encoding(dtype: np.dtype[Any]) -> str | None:
@@ -214,6 +140,8 @@ class RowGroups:
         Kept in the metadata of the columns.
     attrs : mapping of str to object
         Of the data set, as `stored_attrs` gives them. Those at the end go into the metadata of the file.
+    event : str, optional
+        Column of which a row has one number, and lists of the numbers of all others (see `by_event`).
 
     Notes
     -----
@@ -226,29 +154,36 @@ class RowGroups:
         dtypes: Mapping[str, np.dtype[Any]],
         units: Mapping[str, str],
         attrs: Mapping[str, Any] | None = None,
+        event: str | None = None,
     ) -> None:
-        pq = _pyarrow_parquet()
+        pq = pyarrow_parquet()
         import pyarrow as pa
 
+        types = {name: pa.from_numpy_dtype(dtype) for name, dtype in dtypes.items()}
+        if event is not None:
+            types = {name: kind if name == event else pa.list_(kind) for name, kind in types.items()}
         fields = [
-            pa.field(name, pa.from_numpy_dtype(dtype), metadata={"units": units[name]} if name in units else None)
-            for name, dtype in dtypes.items()
+            pa.field(name, kind, metadata={"units": units[name]} if name in units else None)
+            for name, kind in types.items()
         ]
         self.attrs = dict(attrs or {})
         self._schema = pa.schema(fields)
+        stored = {name: name if event in (None, name) else f"{name}.list.element" for name in dtypes}
         self._writer = pq.ParquetWriter(
             stream,
             self._schema,
-            use_dictionary=[name for name, dtype in dtypes.items() if _encoding(dtype) is None] or False,
-            column_encoding={name: encoding for name, dtype in dtypes.items() if (encoding := _encoding(dtype))},
+            use_dictionary=[stored[name] for name, dtype in dtypes.items() if _encoding(dtype) is None] or False,
+            column_encoding={
+                stored[name]: encoding for name, dtype in dtypes.items() if (encoding := _encoding(dtype))
+            },
             write_page_checksum=True,  # a damaged number would not show otherwise
         )
 
-    def write(self, block: Block, most: int | None = None) -> None:
+    def write(self, block: Mapping[str, Any], most: int | None = None) -> None:
         """Write one block of columns, as groups of at most `most` rows where that is given."""
         import pyarrow as pa
 
-        table = pa.table([pa.array(block[name]) for name in self._schema.names], schema=self._schema)
+        table = pa.table(dict(block), schema=self._schema)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
 
     def __enter__(self) -> RowGroups:
@@ -258,6 +193,50 @@ class RowGroups:
         if kind is None and self.attrs:
             self._writer.add_key_value_metadata({KEY: pack(self.attrs)})
         self._writer.close()
+
+
+def by_event(blocks: Iterable[Block], event: str) -> Iterator[Mapping[str, Any]]:
+    """Yield blocks of one row for each event, with lists of its hits: an event may go on in the next block.
+
+    Parameters
+    ----------
+    blocks : iterable of mappings of str to numpy.ndarray
+        Hits, in the order of their event.
+    event : str
+        The column of its number.
+
+    Yields
+    ------
+    mapping of str to numpy.ndarray or pyarrow.ListArray
+        Whole events.
+
+    Raises
+    ------
+    ValueError
+        For hits that are not in the order of events.
+    """
+    import pyarrow as pa
+
+    waiting: dict[str, npt.NDArray[Any]] = {}
+    for block in itertools.chain(blocks, [None]):
+        hits = waiting if block is None else {n: np.concatenate([waiting.get(n, v[:0]), v]) for n, v in block.items()}
+        number = hits[event]
+        falls = np.flatnonzero(number[1:] < number[:-1])
+        if falls.size:
+            before, after = number[falls[0] : falls[0] + 2].tolist()
+            raise ValueError(
+                f"lists of hits need hits in the order of {event}, got {after} after {before}; sort them first, "
+                f"ds.sortby({event!r})"
+            )
+        starts = np.flatnonzero(np.r_[number.size > 0, number[1:] != number[:-1]])
+        done = number.size if block is None else int(starts[-1:].sum())
+        offsets = np.append(starts[starts < done], done).astype(np.int32)
+        waiting = {name: values[done:] for name, values in hits.items()}
+        if done or block is None:
+            yield {
+                name: values[offsets[:-1]] if name == event else pa.ListArray.from_arrays(offsets, values[:done])
+                for name, values in hits.items()
+            }
 
 
 class ParquetSink:

@@ -1,34 +1,35 @@
-"""Columns of ROOT files: branches of one tree, flat or jagged."""
+"""Columns of ROOT files: branches of one TTree, or fields of one RNTuple, flat or jagged."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from daskclust.core.nested import Nesting, join
 
 from ._binary import reading
-from .schema import Naming, Table
-
-Arrays = dict[str, npt.NDArray[Any]]
+from .schema import Naming, Table, short_names
 
 # ROOT's compressions make less than this out of one byte, except of long runs of one number.
 _MOST_EXPANSION = 2000
+# A page of an RNTuple that has one number only is stored in a few bytes, whatever its length.
+_ALWAYS = 1 << 26
+_LEAVE_OUT = "leave it out with columns={{{name!r}: None}}"
+_CLASSES = ("TTree", "ROOT::RNTuple")
 
 
 def read_root(path: str, tree: str | None, naming: Naming) -> Table:
-    """Read the branches of one tree of a ROOT file.
+    """Read the branches of one TTree of a ROOT file, or the fields of one RNTuple.
 
     Parameters
     ----------
     path : str
         The file.
     tree : str or None
-        Name of the tree; None where the file has only one.
+        Name of the tree or RNTuple; None where the file has only one.
     naming : Naming
-        Which branches become which variables.
+        Which branches become which variables. Fields of a collection in an RNTuple go by their own name, as ``x`` of
+        ``hits.x``, where no other field has it, and by their path otherwise.
 
     Returns
     -------
@@ -41,7 +42,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     ImportError
         Without uproot.
     ValueError
-        For damaged files, no or several trees, branches that are no numbers, and lists of unequal lengths.
+        For damaged files, no or several trees and RNTuples, branches that are no numbers, and lists of unequal lengths.
     """
     try:
         import uproot
@@ -53,32 +54,80 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     with file:
         name = _tree_name(file, tree, path)
         with reading(path, "ROOT"):
-            branches = {b.name: b for b in file[name].itervalues(recursive=True) if not len(b.branches)}
-        naming = naming.settle(list(branches))
-        chosen = naming.choose(list(branches), named=True)
-        arrays = {name: _array(uproot, branches[name], name, path) for name in chosen}
-    columns = _flatten(arrays, path)
-    event = columns.pop("", None)
+            found = file[name]
+            is_ntuple = file.classname_of(name) == _CLASSES[1]
+            parts = _fields(found) if is_ntuple else _branches(found)
+        naming = naming.settle(list(parts))
+        chosen = naming.choose(list(parts), named=True)
+        if is_ntuple:
+            _check_pages(found, path)
+            arrays = {name: _field_array(parts[name], name, path) for name in chosen}
+        else:
+            arrays = {name: _array(uproot, parts[name], name, path) for name in chosen}
+    try:
+        columns, counts = join(arrays, path, ("field", "fields") if is_ntuple else ("branch", "branches"), _LEAVE_OUT)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
     result = {ours: columns[name] for name, ours in chosen.items()}
-    if event is not None and "event" not in result:
-        result["event"] = event
+    if counts is not None and "event" not in result:
+        result["event"] = Nesting(counts).event()
     return Table(result, naming)
 
 
-def _tree_name(file: Any, tree: str | None, path: str) -> str:
-    """Return the name of the tree to read."""
+def _branches(tree: Any) -> dict[str, Any]:
+    """Return the branches of a tree that have no branches, by their name, or path where several have one name."""
+    leaves = [(key, branch) for key, branch in tree.iteritems(recursive=True) if not len(branch.branches)]
+    names = short_names([tuple(key.split("/")) for key, _ in leaves])
+    return {name: branch for name, (_, branch) in zip(names, leaves, strict=True)}
+
+
+def _fields(ntuple: Any) -> dict[str, Any]:
+    """Return the fields of an RNTuple that have no fields, by their name or path."""
+    paths = ntuple.keys()
+    inner = {path.rpartition(".")[0] for path in paths}
+    leaves = [path for path in paths if path not in inner]
+    names = short_names([tuple(path.split(".")) for path in leaves])
+    return {name: ntuple[path] for name, path in zip(names, leaves, strict=True)}
+
+
+def _check_pages(ntuple: Any, path: str) -> None:
+    """Raise for an RNTuple whose pages claim much more than the file can hold: uproot allocates what they claim."""
     with reading(path, "ROOT"):
-        known = list(file.keys(cycle=False, filter_classname="TTree"))
+        pages = sum(p.num_elements for cluster in ntuple.page_link_list for column in cluster for p in column.pages)
+        claimed = 8 * max(pages, ntuple.num_entries)
+    size = os.path.getsize(path)
+    if not 0 <= claimed <= size * _MOST_EXPANSION + _ALWAYS:
+        raise ValueError(f"{path} has {size} bytes, and its RNTuple claims {claimed} bytes: it is damaged")
+
+
+def _field_array(field: Any, name: str, path: str) -> Any:
+    """Return the numbers of a field, if its lists lie within them, as an awkward array; missing floats are NaN."""
+    import awkward as ak
+
+    with reading(path, "ROOT", f"field {name!r}"):
+        array = field.array()
+        wrong = ak.validity_error(array)
+        if wrong:
+            raise ValueError(wrong)
+        if "?" in str(array.type) and ak.to_numpy(ak.flatten(array, axis=None)).dtype.kind == "f":
+            array = ak.fill_none(array, float("nan"), axis=-1)
+    return array
+
+
+def _tree_name(file: Any, tree: str | None, path: str) -> str:
+    """Return the name of the tree or RNTuple to read."""
+    with reading(path, "ROOT"):
+        known = list(file.keys(cycle=False, filter_classname=_CLASSES))
     if tree is None:
         if len(known) != 1:
             raise ValueError(
-                f"{path} has {len(known)} trees ({', '.join(known)}); choose one with {path}:name"
+                f"{path} has {len(known)} trees and RNTuples ({', '.join(known)}); choose one with {path}:name"
                 if known
-                else f"{path} has no TTree"
+                else f"{path} has no TTree and no RNTuple"
             )
         return str(known[0])
     if tree not in known:
-        raise ValueError(f"{path} has no tree {tree!r}; it has {', '.join(known) or 'none'}")
+        raise ValueError(f"{path} has no tree or RNTuple {tree!r}; it has {', '.join(known) or 'none'}")
     return tree
 
 
@@ -90,18 +139,13 @@ def _array(uproot: Any, branch: Any, name: str, path: str) -> Any:
         is_known = isinstance(numbers, uproot.interpretation.numerical.Numerical)
         told = branch.typename
     if not is_known:
-        raise _no_numbers(name, told, path)
+        raise ValueError(
+            f"branch {name!r} of {path} has the type {told}, which is neither a number nor a list of numbers; "
+            + _LEAVE_OUT.format(name=name)
+        )
     _check_baskets(branch, name, path)
     with reading(path, "ROOT"):
         return branch.array(_checked(uproot, kind) if numbers is not kind else kind, library="ak")
-
-
-def _no_numbers(name: str, told: Any, path: str) -> ValueError:
-    """Return the error for a branch of another type."""
-    return ValueError(
-        f"branch {name!r} of {path} has type {told}, which is neither a number per hit nor a list of "
-        f"numbers per event; leave it out with columns={{{name!r}: None}}"
-    )
 
 
 def _check_baskets(branch: Any, name: str, path: str) -> int:
@@ -146,39 +190,3 @@ def _checked(uproot: Any, kind: Any) -> Any:
             return found
 
     return Checked(kind.content, kind.header_bytes, kind.typename, kind.original)
-
-
-def _flatten(arrays: Mapping[str, Any], path: str) -> Arrays:
-    """Return flat columns of flat or jagged awkward arrays; the event number has the name ''."""
-    import awkward as ak
-
-    for name, array in arrays.items():
-        if array.ndim > 2 or not all(kind in "fiub" for kind in _kinds(array)):
-            raise _no_numbers(name, array.type, path)
-    jagged = [name for name, array in arrays.items() if array.ndim == 2]
-    if not jagged:
-        return {name: ak.to_numpy(array) for name, array in arrays.items()}
-    counts = ak.to_numpy(ak.num(arrays[jagged[0]]))
-    columns: Arrays = {"": np.repeat(np.arange(len(counts), dtype=np.int64), counts)}
-    for name, array in arrays.items():
-        if name not in jagged:
-            columns[name] = np.repeat(ak.to_numpy(array), counts)
-            continue
-        if not np.array_equal(ak.to_numpy(ak.num(array)), counts):
-            raise ValueError(
-                f"branches {jagged[0]!r} and {name!r} of {path} have lists of unequal lengths, so they are not of the "
-                "same hits; give columns={'branch': 'variable', ..., '*': None} to read only those that belong together"
-            )
-        columns[name] = ak.to_numpy(ak.flatten(array))
-    return columns
-
-
-def _kinds(array: Any) -> list[str]:
-    """Return the NumPy kind of the numbers in an awkward array, 'O' for what is no number."""
-    import awkward as ak
-
-    flat = ak.flatten(array, axis=None) if array.ndim == 2 else array
-    try:
-        return [ak.to_numpy(flat).dtype.kind]
-    except (TypeError, ValueError):
-        return ["O"]

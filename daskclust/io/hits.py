@@ -19,7 +19,8 @@ from ._blocks import Block, blocks_of, column_dtypes, in_memory, native, only_di
 from ._hdf5 import read_hdf5, write_hdf5
 from ._lazy import check_hits_per_chunk
 from ._matrices import PIXELS
-from ._parquet import RowGroups, read_parquet
+from ._parquet import RowGroups, by_event
+from ._parquet_read import read_parquet
 from ._quad import LAYOUTS
 from ._root import read_root
 from ._text import is_number, read_text
@@ -56,12 +57,16 @@ def read_hits(
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
           the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
           or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
-        - ``.parquet``, ``.pq``: columns of numbers or booleans.
+        - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event: lists
+          are joined, numbers of a row are repeated for each of its hits, and ``event`` tells the row.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
           ``file.h5:group`` chooses among several groups.
-        - ``.root``: a tree with one number per hit and branch, or with one list per event and branch: lists are joined
-          and ``event`` tells the entry. ``file.root:name`` chooses among several trees.
+        - ``.root``: a TTree or RNTuple with one number per hit and branch (field), or with one list per event and
+          branch: lists are joined and ``event`` tells the entry. ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
+
+        A column ``event`` of a file with lists is kept as it is. Fields of records, such as those of a collection
+        ``hits`` in an RNTuple or in Parquet, have their own name, ``x``, or ``hits.x`` where another column has it.
     field : {"calorimeter", "timepix", "particles"}, optional
         What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
         where a column is called ``toa`` or is to be, and a calorimeter where none is.
@@ -110,9 +115,11 @@ def read_hits(
     Notes
     -----
     With `chunks`, Parquet and HDF5 are not read before they are used, and then only the rows and columns that are.
-    Chunks that are multiples of the file's row groups, or chunks, are the cheapest, as these are read as a whole. Other
-    formats are read first and then divided. Values are checked when they are read. A missing value becomes NaN in a
-    column of floats, and is an error in others. NaN and inf are kept: estimators refuse them.
+    Chunks that are multiples of the file's row groups, or chunks, are the cheapest, as these are read as a whole. Of
+    Parquet with lists, one column is read when it is opened, for the lengths of the lists, and chunks hold whole rows,
+    so that the last event of each goes beyond `chunks` hits. Other formats are read first and then divided. Values are
+    checked when they are read. A missing value becomes NaN in a column of floats, and is an error in others. NaN and
+    inf are kept: estimators refuse them.
 
     Examples
     --------
@@ -210,7 +217,7 @@ def _known_suffix(path: str, known: tuple[str, ...]) -> str:
     return suffix
 
 
-def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
+def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False) -> None:
     """Write a data set of points to a file, completely or not at all.
 
     Parameters
@@ -220,13 +227,17 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv`` or ``.npz``. A file that exists is
         replaced.
+    nested : bool, default False
+        Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
+        order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.
 
     Raises
     ------
     ImportError
         Where the library for the format is missing.
     ValueError
-        For other extensions, for variables of other shapes and types, and for a Dataset without variables.
+        For other extensions, for variables of other shapes and types, and for a Dataset without variables; with
+        `nested` for other formats, a Dataset without ``event``, and hits in another order.
     OSError
         Where the folder does not exist or cannot be written to.
 
@@ -253,10 +264,15 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     suffix = _known_suffix(os.fspath(path), _WRITABLE)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
+    if nested and (suffix not in _PARQUET or "event" not in ds.variables):
+        raise ValueError(
+            f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
+            f"{', '.join(map(str, ds.variables))}"
+        )
     with replacing(target) as stream:
         if suffix in _PARQUET:
-            with RowGroups(stream, column_dtypes(ds), units, attrs) as groups:
-                for block in blocks_of(ds, dim):
+            with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:
+                for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
         elif suffix in _HDF5:
             write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)

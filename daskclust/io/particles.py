@@ -16,7 +16,8 @@ from daskclust.core.files import replacing, replacing_folder
 from ._attrs import stored_attrs, stored_units
 from ._blocks import blocks_of, column_dtypes, only_dim
 from ._kinds import conform, target_dtype
-from ._parquet import RowGroups, read_parquet
+from ._parquet import RowGroups
+from ._parquet_read import read_parquet
 from ._particles_gadget import write_gadget
 from ._particles_plain import read_arborx, read_npy, write_arborx, write_npy
 from ._particles_snapshot import COMPONENTS, TYPES, read_snapshot

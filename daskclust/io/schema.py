@@ -7,6 +7,7 @@ checks kinds at the door. What a field has is in `fields`.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -16,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
+from daskclust.core.nested import flatten, is_awkward
 
 from ._kinds import conform, target_dtype
 from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
@@ -173,6 +175,12 @@ class Table:
     attrs: dict[str, Any] = dataclass_field(default_factory=dict)
 
 
+def short_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return names for columns that lie within others: the last one of the path, the whole path where that is taken."""
+    last = Counter(path[-1] for path in paths)
+    return [path[-1] if last[path[-1]] == 1 else ".".join(path) for path in paths]
+
+
 def _checked_sequence(columns: Sequence[str]) -> list[str]:
     """Return the names as a list, or say what a ``columns=`` sequence must be."""
     if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
@@ -243,7 +251,7 @@ def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Nam
 
 
 def to_dataset(
-    columns: Mapping[str, Any],
+    columns: Any,
     *,
     field: str = "calorimeter",
     units: Mapping[str, str] | None = None,
@@ -254,8 +262,9 @@ def to_dataset(
 
     Parameters
     ----------
-    columns : mapping of str to array_like, each of shape (n,)
+    columns : mapping of str to array_like, each of shape (n,), or awkward.Array of records
         Names are those of the field's variables or their aliases; others are kept as they are. Dask arrays stay lazy.
+        Awkward lists are joined, and ``event`` tells the list, unless a field has this name.
     field : str, default "calorimeter"
         A key of `FIELDS`.
     units : mapping of str to str, optional
@@ -291,6 +300,10 @@ def to_dataset(
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     known = FIELDS[field]
     name_of_source = "the mapping" if source is None else os.fspath(source)
+    if is_awkward(columns):
+        columns, nesting = flatten(columns, name_of_source)
+        if nesting.counts is not None:
+            columns = {"event": nesting.event(), **columns}
     chosen = Naming(known, None, name_of_source, is_mapping=True).choose(list(columns))
     variables: dict[str, Any] = {}
     for name, ours in chosen.items():
