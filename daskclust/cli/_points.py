@@ -54,7 +54,7 @@ def in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
     axes = [axis for axis in "xyz" if axis in particles.variables]
     if isinstance(box, list) and len(box) != len(axes):
         raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {_words(box)}")
-    attrs = {name: value for name, value in particles.attrs.items() if name != "boxsize"}
+    attrs = {name: value for name, value in particles.attrs.items() if name not in ("boxsize", "boxsize_units")}
     if box is not None:
         attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
     return particles.drop_attrs(deep=False).assign_attrs(attrs)

@@ -17,6 +17,7 @@ from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.partition import Chunk, Division, Partition
+from daskclust.core.units import threshold_in
 
 _DTYPES = {"labels": np.int64, "is_seed": np.bool_}
 
@@ -130,7 +131,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X : array of shape (n, d), DataFrame, or xarray.Dataset
             Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame or a Dataset with variables ``x``,
             ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or ``weight``) if those are
-            not given.
+            not given. Coordinates of a Dataset are converted to the unit of the first one.
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
@@ -153,12 +154,13 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            For parameters that are not positive, coordinates that are not finite, columns of the wrong length, dask
-            arrays of unknown chunk sizes.
+            For parameters that are not positive, coordinates that are not finite, units that are not known or cannot be
+            converted, columns of the wrong length, dask arrays of unknown chunk sizes.
         """
         points = split_points(X, EVENT + LAYER + WEIGHT)
         layer = _named(points, LAYER) if layer is None else layer
         event = _named(points, EVENT) if event is None else event
+        weight = next((name for name in WEIGHT if name in points.columns), None) if sample_weight is None else ...
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         coordinates = check_points(self, points.X)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
@@ -168,7 +170,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             columns["weight"] = beside(coordinates, "sample_weight", sample_weight, coordinates.dtype)
         if plan.rhoc is None:
-            columns["rhoc"] = self._thresholds(coordinates, points)
+            columns["rhoc"] = self._thresholds(coordinates, points, weight)
         self._lazy: Lazy | None = None
         if is_dask(coordinates):
             self._lazy = Lazy(columns, _division(partition, columns, plan))
@@ -266,15 +268,21 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             axis_periods(self.wrap, axes),
         )
 
-    def _thresholds(self, coordinates: Any, points: Points) -> Any:
+    def _thresholds(self, coordinates: Any, points: Points, weight: Any) -> Any:
         """Return the column of one rhoc for each point."""
         rhoc = self.rhoc
         if isinstance(rhoc, str):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            rhoc = points.columns[rhoc]
+            rhoc = points.columns[rhoc] if weight is ... else threshold_of(points, rhoc, weight)
         self._rhoc_of = beside(coordinates, "rhoc", rhoc, coordinates.dtype)
         return self._rhoc_of
+
+
+def threshold_of(points: Points, rhoc: str, weight: str | None) -> Any:
+    """Return the column of thresholds in the unit of the weights."""
+    wanted = "1" if weight is None else points.units.get(weight)
+    return threshold_in(rhoc, points.columns[rhoc], points.units.get(rhoc), wanted)
 
 
 def _early_dtypes(real: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ Known by name here, and imported nowhere: pandas, dask and xarray are looked for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import check_length
 from daskclust.core.merge import group_number
+from daskclust.core.units import HITS, common, converted, hit_column
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -25,6 +28,7 @@ class Points(NamedTuple):
     X: Any  # (n, d) array of numpy, cupy or dask, or a pandas DataFrame of the coordinates alone
     axes: tuple[Any, ...]  # their names, numbers where there are none
     columns: dict[str, Any]  # every other column, by its name
+    units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
 
 
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
@@ -83,23 +87,29 @@ def _from_dataset(dataset: Any, not_coordinates: Sequence[str], asked: Sequence[
     if first is None or first.ndim != 1:
         raise ValueError(f"the Dataset has no one-dimensional coordinate variable x; its variables are {names}")
     others = {name: dataset[name].data for name in names if name not in wanted and dataset[name].dims == first.dims}
-    return Points(stack([dataset[name].data for name in wanted]), tuple(wanted), others)
+    told = {name: dataset[name].attrs.get("units") for name in (*wanted, *others)}
+    unit, ratios = common({name: told[name] for name in wanted}, dataset.attrs.get("hubble"))
+    units = {name: str(told[name]) for name in others if told[name] is not None}
+    units |= {} if unit is None else dict.fromkeys(wanted, unit)
+    X = stack([dataset[name].data for name in wanted], [ratios[name] for name in wanted])
+    return Points(X, tuple(wanted), others, units)
 
 
-def stack(arrays: Sequence[Any]) -> Any:
-    """Return columns (n,) of numpy, cupy or dask side by side as (n, d)."""
+def stack(arrays: Sequence[Any], ratios: Sequence[Fraction] = ()) -> Any:
+    """Return columns (n,) of numpy, cupy or dask side by side as (n, d), each times its ratio of units."""
     if any(is_dask(array) for array in arrays):
         import dask.array as da
 
         _, columns = da.core.unify_chunks(*[part for array in arrays for part in (da.asarray(array), "i")])
-        meta = stack([column._meta for column in columns])
+        meta = stack([column._meta for column in columns], ratios)
         chunks = (columns[0].chunks[0], (len(columns),))
         # one step: da.stack has one for each column, and another to put them together
-        return da.map_blocks(_stacked, *columns, new_axis=1, chunks=chunks, dtype=meta.dtype, meta=meta)
-    return _stacked(*arrays)
+        return da.map_blocks(_stacked, *columns, ratios=ratios, new_axis=1, chunks=chunks, dtype=meta.dtype, meta=meta)
+    return _stacked(*arrays, ratios=ratios)
 
 
-def _stacked(*arrays: Any) -> Any:
+def _stacked(*arrays: Any, ratios: Sequence[Fraction]) -> Any:
+    arrays = tuple(map(converted, arrays, ratios)) if ratios else arrays
     dtype = np.result_type(*[array.dtype for array in arrays])
     return np.stack([array.astype(dtype) for array in arrays], axis=1)
 
@@ -186,6 +196,7 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
         found = _frame_columns(data, [name for name in (*names, *optional) if name in data.columns])
     elif kind == "xarray" or isinstance(data, Mapping):
         given = {name: data[name] for name in (*names, *optional) if name in data}
+        given |= {name: hit_column(given[name], name) for name in HITS if library(given.get(name)) == "xarray"}
         found = {name: values.data if library(values) == "xarray" else values for name, values in given.items()}
     elif getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple):
         return _array_columns(data, names, optional)

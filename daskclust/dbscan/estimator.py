@@ -153,7 +153,8 @@ class DBSCAN(_DensityClusters):
         ----------
         X : array of shape (n, d), DataFrame, or xarray.Dataset
             Coordinates: a numpy, cupy or dask array; a DataFrame or a Dataset with variables ``x``, ``y``, ``z``, or a
-            DataFrame without ``x``, all columns of which are coordinates.
+            DataFrame without ``x``, all columns of which are coordinates. Coordinates of a Dataset are converted to the
+            unit of the first one.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
@@ -173,7 +174,8 @@ class DBSCAN(_DensityClusters):
         ------
         ValueError
             For parameters out of range, a box smaller than 2 `eps`, other metrics, coordinates or weights that are not
-            finite, columns of the wrong length, dask arrays of unknown chunk sizes.
+            finite, units that are not known or cannot be converted, columns of the wrong length, dask arrays of unknown
+            chunk sizes.
         TypeError
             For parameters that are no numbers, and sparse matrices.
         """
