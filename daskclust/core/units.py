@@ -25,7 +25,7 @@ SIZES: dict[str, dict[str, float]] = {
         "mm": 0.1,
         "m": 1e2,
         "km": 1e5,
-        **{f"{prefix}pc": float(f"3.0856775814913673e{power}") for prefix, power in _PARSECS.items()},
+        **{f"{prefix}pc": float(f"3.08567758149137e{power}") for prefix, power in _PARSECS.items()},
     },
     "angle": {
         **dict.fromkeys(("rad", "radian", "radians", *_PLAIN), 1),
@@ -127,7 +127,7 @@ def ratio(unit: str, wanted: str, hubble: Any = None) -> Fraction | None:
 
 
 def converted(values: Any, by: Fraction) -> Any:
-    """Return an array of any class times a ratio: rounded once where it, or its inverse, is a whole number.
+    """Return an array of any class times a ratio, rounded once where that or its inverse is whole and below 2**53.
 
     A float array keeps its type, others become float64; a ratio of 1 leaves the array itself.
     """
@@ -220,9 +220,7 @@ def box_in(ds: Any, unit: str | None) -> Any:
     if box is None or told is None or told == unit:
         return box
     if unit is None:
-        raise ValueError(
-            f"attrs['boxsize'] has the unit {told!r}, and the coordinates have none; name it in their attrs"
-        )
+        raise ValueError(f"attrs['boxsize'] has the unit {told!r}, and coordinates have none; name it in their attrs")
     name = "attrs['boxsize']"
     by = common({"the coordinates": unit, name: told}, ds.attrs.get("hubble"))[1][name]
     sides = [None if side is None else converted(np.float64(side), by).item() for side in np.ravel(box).tolist()]
