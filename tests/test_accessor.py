@@ -67,11 +67,14 @@ def test_attributes(toy: xr.Dataset, tmp_path: Path) -> None:
     assert xr.open_zarr(tmp_path / "result.zarr", consolidated=False).attrs["clue"] == result.attrs["clue"]
 
 
-def test_units_that_differ_are_not_named(toy: xr.Dataset) -> None:
-    toy["y"].attrs["units"] = "mm"
+def test_units_of_results(toy: xr.Dataset) -> None:
+    toy["x"].attrs["units"] = toy["y"].attrs["units"] = "mm"
     result = toy.clust.clue(10.0, 5.0, weight=None)
-    assert "units" not in result["delta"].attrs
-    assert result["density"].attrs["units"] == "1"
+    assert [result[name].attrs["units"] for name in ("delta", "density")] == ["mm", "1"]
+    toy = toy.drop_attrs()
+    result = toy.clust.clue(10.0, 5.0)
+    assert not any("units" in result[name].attrs for name in ("delta", "density"))
+    assert "dc=10, rhoc=5, delta_c=10," in result.attrs["clue"]
 
 
 @pytest.mark.parametrize("chunk", [600, 250, 64])

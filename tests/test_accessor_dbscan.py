@@ -72,19 +72,20 @@ def test_keeps_the_input_and_all_of_it(box: xr.Dataset) -> None:
 
 def test_attributes(box: xr.Dataset, tmp_path: Path) -> None:
     result = box.clust.dbscan(0.25, min_samples=4, boxsize=[20, None, 30.0], weight="mass")
-    expected = "eps=0.25, min_samples=4, boxsize=(20, None, 30), coordinates=('x', 'y', 'z'), weight='mass'"
+    expected = "eps=0.25 Mpc/h, min_samples=4, boxsize=(20, None, 30) Mpc/h, coordinates=('x', 'y', 'z'), weight='mass'"
     assert result.attrs["dbscan"] == expected
     assert result["label"].attrs == {
         "long_name": "cluster number, noise -1",
         "units": "1",
         "eps": 0.25,
+        "eps_units": "Mpc/h",
         "min_samples": 4,
     }
     assert result["is_core"].attrs["long_name"]
     result = box.clust.fof(b=0.2, min_members=20)
     side = f"{box.attrs['boxsize']:g}"
     assert result.attrs["fof"] == (
-        f"linking_length=0.2, b=0.2, min_members=20, boxsize={side}, coordinates=('x', 'y', 'z')"
+        f"linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize={side} Mpc/h, coordinates=('x', 'y', 'z')"
     )
     assert result["label"].attrs["linking_length"] == linking_length(box, 0.2)
     assert result["label"].attrs["min_members"] == 20
@@ -121,6 +122,9 @@ def test_sides_that_differ(box: xr.Dataset) -> None:
 
 def test_coordinates_other_than_positions_are_open(box: xr.Dataset) -> None:
     phase = ("x", "y", "z", "vx")
+    with pytest.raises(ValueError, match=r"x has the unit 'Mpc/h' and vx 'km/s', which .*; scale one to the unit of"):
+        box.clust.dbscan(1.0, coordinates=phase)
+    box["vx"].attrs["units"] = box["vy"].attrs["units"] = "Mpc/h"  # what they move in some time
     result = box.clust.dbscan(1.0, min_samples=3, coordinates=phase)
     side = box.attrs["boxsize"]
     X = np.stack([box[name].values for name in phase], axis=1)
@@ -148,7 +152,8 @@ def test_b_is_a_fraction_of_the_mean_separation(box: xr.Dataset) -> None:
         ({"linking_length": 0.2, "b": 0.2}, "got linking_length=0.2 and b=0.2"),
         ({"b": 0.2, "boxsize": None}, "b=0.2 is a fraction .* boxsize=None"),
         ({"b": 0.2, "boxsize": (10.0, None, 10.0)}, "give boxsize= with a side for each"),
-        ({"b": 0.2, "coordinates": ("x", "y", "z", "vx")}, "fraction of the mean separation"),
+        ({"b": 0.2, "coordinates": ("x", "y", "vx")}, "x has the unit 'Mpc/h' and vx 'km/s'"),
+        ({"b": 0.2, "coordinates": ("vx", "vy")}, "fraction of the mean separation"),
         ({"b": -0.2}, "b must be positive"),
         ({"linking_length": -1.0}, "linking_length must be finite and positive"),
         ({"linking_length": 0.2, "min_members": 0}, "min_members must be"),

@@ -223,7 +223,10 @@ def test_a_stream_without_hits_has_an_empty_table(source):
 def test_prepare_runs_before_clustering():
     delivered, _ = dense(1)
     stream = EventStream(
-        [delivered], EventBuilder(100.0), disorder=DISORDER, prepare=lambda ds: ds.assign(energy=ds["tot"] * 2)
+        [delivered],
+        EventBuilder(100.0),
+        disorder=DISORDER,
+        prepare=lambda ds: ds.assign(energy=(ds["tot"] * 2).assign_attrs(units="keV")),
     )
     table = xr.concat(list(stream), "cluster")
     np.testing.assert_array_equal(table["energy"], 2 * table["tot"])

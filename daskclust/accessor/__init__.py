@@ -68,9 +68,10 @@ class ClustAccessor:
         Parameters
         ----------
         dc, rhoc, delta_c, delta_o, kernel, neighbor_weight
-            As of `daskclust.CLUE`; `rhoc` may be the name of a variable.
+            As of `daskclust.CLUE`; lengths in the unit of the first coordinate, to which the others are converted, and
+            `rhoc` in that of the weight. `rhoc` may be the name of a variable.
         wrap : mapping, optional
-            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``.
+            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``, in the unit of the first coordinate.
         coordinates : sequence of str, optional
             Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
         layer, event : str or None, optional
@@ -104,7 +105,7 @@ class ClustAccessor:
         >>> int(ds.clust.clue(20.0, 8.0)["label"].max()) + 1
         17
         """
-        from daskclust.clue.estimator import CLUE
+        from daskclust.clue.estimator import CLUE, threshold_of
 
         points = points_of(self._ds, coordinates)
         used = {
@@ -116,7 +117,7 @@ class ClustAccessor:
             name_of("rhoc", rhoc, (), points)
         estimator = CLUE(
             dc,
-            points.columns[rhoc] if isinstance(rhoc, str) else rhoc,
+            threshold_of(points, rhoc, used["weight"]) if isinstance(rhoc, str) else rhoc,
             delta_c=delta_c,
             delta_o=delta_o,
             kernel=kernel,
@@ -148,7 +149,8 @@ class ClustAccessor:
         Parameters
         ----------
         dt_max, variant, connectivity, min_hits
-            As of `daskclust.EventBuilder`; `dt_max` in the unit of ``toa`` (ns).
+            As of `daskclust.EventBuilder`; `dt_max` in ns. A ``toa`` whose ``attrs["units"]`` name another unit of
+            time is converted to ns first.
         partition : {"auto", "chunks", "windows"} or Partition, default "auto"
             How a Dataset of dask arrays is divided for the work, see `daskclust.EventBuilder.fit`.
 
@@ -174,7 +176,8 @@ class ClustAccessor:
 
         builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
         labels = builder.fit(self._ds, partition=partition).labels_
-        words = f"dt_max={dt_max:g}, variant={variant}, connectivity={connectivity}, min_hits={min_hits}"
+        unit = " ns" if "units" in self._ds["toa"].attrs else ""
+        words = f"dt_max={dt_max:g}{unit}, variant={variant}, connectivity={connectivity}, min_hits={min_hits}"
         ds = self._ds.assign(label=(self._ds["toa"].dims, labels, LABEL))
         return ds.assign_attrs(events=words)
 
@@ -193,10 +196,11 @@ class ClustAccessor:
         Parameters
         ----------
         eps, min_samples
-            As of `daskclust.DBSCAN`; `eps` in the unit of the coordinates.
+            As of `daskclust.DBSCAN`; `eps` in the unit of the first coordinate, to which the others are converted.
         boxsize : float or sequence of float or None, optional
             Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
-            ``y`` and ``z`` where it is there; others are open.
+            ``y`` and ``z`` where it is there; others are open. In the unit of the first coordinate; the attribute in
+            that of ``attrs["boxsize_units"]``, or of ``x``.
         coordinates : sequence of str, optional
             Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
         weight : str, optional
@@ -232,14 +236,14 @@ class ClustAccessor:
         from daskclust.dbscan.estimator import DBSCAN
 
         points = points_of(self._ds, coordinates)
-        box = _density.box_of(self._ds, boxsize, points.axes)
+        box = _density.box_of(self._ds, boxsize, points)
         column = name_of("weight", weight, (), points)
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
         results = _density.results_of(estimator, points, column, partition)
-        attrs = {"eps": float(eps), "min_samples": int(min_samples)}
+        attrs = {**_density.length_attrs("eps", eps, points), "min_samples": int(min_samples)}
         ds = _density.with_results(self._ds, results, points, attrs)
-        words = f"eps={eps:g}, min_samples={min_samples}, {_density.words(box, points.axes)}, weight={column!r}"
-        return ds.assign_attrs(dbscan=words)
+        words = _density.described("eps", eps, f"min_samples={min_samples}", box, points)
+        return ds.assign_attrs(dbscan=f"{words}, weight={column!r}")
 
     def fof(
         self,
@@ -256,7 +260,8 @@ class ClustAccessor:
         Parameters
         ----------
         linking_length : float, optional
-            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
+            Largest distance between friends, in the unit of the first coordinate, to which the others are converted.
+            Either this or `b` must be given.
         b : float, optional
             The same as a fraction of the mean separation of the points in their box, see `daskclust.io.linking_length`;
             0.2 and 0.168 are usual.
@@ -289,19 +294,19 @@ class ClustAccessor:
         >>> from daskclust.datasets import cosmology_box
         >>> ds = cosmology_box(1000, rng=0).clust.fof(b=0.2, min_members=20)
         >>> ds.attrs["fof"]
-        "linking_length=0.2, b=0.2, min_members=20, boxsize=10, coordinates=('x', 'y', 'z')"
+        "linking_length=0.2 Mpc/h, b=0.2, min_members=20, boxsize=10 Mpc/h, coordinates=('x', 'y', 'z')"
         """
         from daskclust.dbscan.estimator import FriendsOfFriends
 
         points = points_of(self._ds, coordinates)
-        box = _density.box_of(self._ds, boxsize, points.axes)
+        box = _density.box_of(self._ds, boxsize, points)
         length = _density.length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
         results = _density.results_of(estimator, points, None, partition)
-        attrs = {"linking_length": float(length), "min_members": int(min_members)}
+        attrs = {**_density.length_attrs("linking_length", length, points), "min_members": int(min_members)}
         ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
-        told = f"linking_length={length:g}" + ("" if b is None else f", b={b:g}")
-        return ds.assign_attrs(fof=f"{told}, min_members={min_members}, {_density.words(box, points.axes)}")
+        more = ("" if b is None else f"b={b:g}, ") + f"min_members={min_members}"
+        return ds.assign_attrs(fof=_density.described("linking_length", length, more, box, points))
 
     def hca(
         self,

@@ -10,6 +10,7 @@ import xarray as xr
 
 from daskclust.core.columns import plain
 from daskclust.core.inputs import Points
+from daskclust.core.units import words
 
 from ._points import LABEL, dim_of
 
@@ -40,24 +41,27 @@ def with_results(
     rhoc: Any,
 ) -> xr.Dataset:
     """Return the Dataset with results as variables."""
-    attrs, dim = _attrs(ds, estimator, points.axes, used["weight"], rhoc), dim_of(ds, points)
+    attrs, dim = _attrs(estimator, points, used["weight"], rhoc), dim_of(ds, points)
     ds = ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()})
-    return ds.assign_attrs(clue=_description(estimator, points.axes, used, rhoc))
+    return ds.assign_attrs(clue=_description(estimator, points, used, rhoc))
 
 
-def _attrs(
-    ds: xr.Dataset, estimator: CLUE, axes: tuple[Hashable, ...], weight: str | None, rhoc: Any
-) -> dict[str, dict[str, Any]]:
+def weight_unit(points: Points, weight: str | None) -> str | None:
+    """Return the unit of densities."""
+    return "1" if weight is None else points.units.get(weight)
+
+
+def _attrs(estimator: CLUE, points: Points, weight: str | None, rhoc: Any) -> dict[str, dict[str, Any]]:
     """Return attributes of each result; nothing that a netCDF file could not hold."""
-    attrs: dict[str, dict[str, Any]] = {name: {"long_name": words} for name, (_, words) in RESULTS.items()}
+    axes = points.axes
+    length, density_unit = points.units.get(axes[0]), weight_unit(points, weight)
+    attrs: dict[str, dict[str, Any]] = {name: {"long_name": meaning} for name, (_, meaning) in RESULTS.items()}
     for name in ("label", "nearest_higher", "is_seed"):
         attrs[name]["units"] = "1"
-    density_unit = "1" if weight is None else ds[weight].attrs.get("units")
     if density_unit is not None:
         attrs["density"]["units"] = density_unit
-    units = {ds[axis].attrs.get("units") for axis in axes}
-    if len(units) == 1 and None not in units:
-        attrs["delta"]["units"] = units.pop()
+    if length is not None:
+        attrs["delta"]["units"] = attrs["density"]["dc_units"] = length
     attrs["density"]["dc"] = float(estimator.dc)
     if isinstance(rhoc, str):
         attrs["density"]["rhoc_variable"] = rhoc
@@ -94,15 +98,19 @@ def of_nothing(estimator: CLUE, X: Any) -> dict[str, Any]:
     return {name: X[:, 0].astype(dtype) for name, dtype in dtypes.items()}
 
 
-def _description(estimator: CLUE, axes: Sequence[Hashable], used: Mapping[str, str | None], rhoc: Any) -> str:
+def _description(estimator: CLUE, points: Points, used: Mapping[str, str | None], rhoc: Any) -> str:
     """Return all parameters in words."""
-    delta_c, delta_o = _deltas(estimator)
+    axes, delta_c, delta_o = points.axes, *_deltas(estimator)
+    length, density = words(points.units.get(axes[0])), words(weight_unit(points, used["weight"]))
     kernel = getattr(estimator.kernel, "__name__", None) or repr(estimator.kernel)
     periods = by_number(estimator.wrap, axes)
     wrap = None if periods is None else {str(axes[axis]): float(period) for axis, period in periods.items()}
-    threshold = "one for each point" if np.ndim(rhoc) else repr(rhoc) if isinstance(rhoc, str) else f"{float(rhoc):g}"
+    threshold = "one for each point" if np.ndim(rhoc) else repr(rhoc)
+    if np.ndim(rhoc) == 0 and not isinstance(rhoc, str):
+        threshold = f"{float(rhoc):g}{density}"
     roles = ", ".join(f"{role}={name!r}" for role, name in used.items())
     return (
-        f"dc={estimator.dc:g}, rhoc={threshold}, delta_c={delta_c:g}, delta_o={delta_o:g}, kernel={kernel}, "
-        f"neighbor_weight={estimator.neighbor_weight:g}, wrap={wrap}, coordinates={tuple(map(str, axes))}, {roles}"
+        f"dc={estimator.dc:g}{length}, rhoc={threshold}, delta_c={delta_c:g}{length}, delta_o={delta_o:g}{length}, "
+        f"kernel={kernel}, neighbor_weight={estimator.neighbor_weight:g}, wrap={wrap}{length if wrap else ''}, "
+        f"coordinates={tuple(map(str, axes))}, {roles}"
     )

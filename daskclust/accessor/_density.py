@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskclust.core.checks import check_positive
 from daskclust.core.inputs import Points
+from daskclust.core.units import box_in, words
 
 from ._points import LABEL, dim_of, like_columns
 
@@ -22,11 +23,13 @@ _AXES = ("x", "y", "z")
 _IS_CORE = {"long_name": "whether the point is a core point", "units": "1"}
 
 
-def box_of(ds: xr.Dataset, boxsize: Any, axes: Sequence[Hashable]) -> Any:
-    """Return the period of all axes, or of each, None where it is open."""
+def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
+    """Return the period of all axes, or of each, None where it is open, in the unit of the coordinates."""
     if not isinstance(boxsize, EllipsisType):
         return boxsize
-    told, there = ds.attrs.get("boxsize"), [axis for axis in _AXES if axis in ds.variables]
+    axes = points.axes
+    there = [axis for axis in _AXES if axis in ds.variables]
+    told = box_in(ds, points.units.get(axes[0])) if set(axes) & set(there) else None
     if told is None:
         return None
     sides = np.ravel(told).tolist()
@@ -84,8 +87,16 @@ def with_results(
     return ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()})
 
 
-def words(box: Any, axes: Sequence[Hashable]) -> str:
-    """Return what both have in common."""
+def described(name: str, length: float, more: str, box: Any, points: Points) -> str:
+    """Return parameters in words: a length, others, and what DBSCAN and friends-of-friends have in common."""
+    unit = words(points.units.get(points.axes[0]))
     sides = [None if side is None else f"{side:g}" for side in ([box] if np.ndim(box) == 0 else box)]
     told = str(sides[0]) if np.ndim(box) == 0 else "(" + ", ".join(map(str, sides)) + ")"
-    return f"boxsize={told}, coordinates={tuple(map(str, axes))}"
+    told += "" if box is None else unit
+    return f"{name}={length:g}{unit}, {more}, boxsize={told}, coordinates={tuple(map(str, points.axes))}"
+
+
+def length_attrs(name: str, length: float, points: Points) -> dict[str, Any]:
+    """Return a length, and its unit where it is known, as attributes."""
+    unit = points.units.get(points.axes[0])
+    return {name: float(length), **({} if unit is None else {f"{name}_units": unit})}

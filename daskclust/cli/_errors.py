@@ -32,6 +32,7 @@ _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\
 _PHRASES = (
     (r" as a mapping \{name in the file: name of the variable\}", " x=NAME,y=NAME"),
     (r"\bn_workers\b", "--workers"),
+    (r"name (it|the unit of each|the right one) in (its |their )?attrs(\['units'\])?", "give units with --units"),
     (r", e\.g\. X\[np\.isfinite\(X\)\.all\(axis=1\)\]", ""),
     (r"X contains (\S+)( \(inf\))?: X\[(\d+), (\d+)\] = \S+", r"\1 in coordinate \4 of point \3, both counted from 0"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daskclust.cli._options import CLUSTERING, READING, columns_of
+from daskclust.cli._options import CLUSTERING, READING, columns_of, units_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,7 +54,7 @@ def in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
     axes = [axis for axis in "xyz" if axis in particles.variables]
     if isinstance(box, list) and len(box) != len(axes):
         raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {_words(box)}")
-    attrs = {name: value for name, value in particles.attrs.items() if name != "boxsize"}
+    attrs = {name: value for name, value in particles.attrs.items() if name not in ("boxsize", "boxsize_units")}
     if box is not None:
         attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
     return particles.drop_attrs(deep=False).assign_attrs(attrs)
@@ -64,15 +64,18 @@ def _words(box: list[float | None]) -> str:
     return ",".join("none" if side is None else f"{side:g}" for side in box)
 
 
-def open_points(path: Path, particle_type: str, columns: str | None, chunks: int | None) -> xr.Dataset:
+def open_points(
+    path: Path, particle_type: str, columns: str | None, units: str | None, chunks: int | None
+) -> xr.Dataset:
     """Return the points of a file, lazy with `chunks`."""
     from daskclust import io
 
     suffix = path.suffix.lower()
+    given: dict[str, Any] = {"columns": columns_of(columns), "units": units_of(units), "chunks": chunks}
     if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
         kind = int(particle_type) if particle_type.isdecimal() else particle_type
-        return io.open_particles(path, particle_type=kind, columns=columns_of(columns), chunks=chunks)
-    return io.read_hits(path, field="particles", columns=columns_of(columns), chunks=chunks)
+        return io.open_particles(path, particle_type=kind, **given)
+    return io.read_hits(path, field="particles", **given)
 
 
 def _is_snapshot(path: Path) -> bool:

@@ -35,7 +35,8 @@ MANUALS = {
     "clue": """
 Reads
   IN                            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
-  x, y                          position, cm; also pos_x, hit_x; --coordinates takes others
+  x, y                          position, cm, to which --units x=mm,y=mm converts; all lengths are in cm, then;
+                                also pos_x, hit_x; --coordinates takes others
   layer                         optional, whole number: hits of two layers are never neighbours
   energy                        optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
   any other                     is kept, and written again
@@ -61,7 +62,7 @@ Examples
   $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
   # a table of clusters, seeds 2 cm apart
   $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
-  # your own names of columns, millimetres
+  # your own names of columns, millimetres that become cm
   $ daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
   # in eta and phi, which wraps around
   $ daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307

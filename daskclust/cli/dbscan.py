@@ -16,6 +16,7 @@ from daskclust.cli._options import (
     Columns,
     Json,
     Quiet,
+    Units,
     check_outputs,
     names,
 )
@@ -27,8 +28,8 @@ MANUALS = {
 Reads
   IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
                                 zarr, ArborX, ROOT
-  x, y, z                       position, in any unit: that of EPS. As many as the file has; --coordinates takes
-                                others
+  x, y, z                       position, in any unit: that of the first is that of EPS and --boxsize, and others
+                                are converted to it. As many as the file has; --coordinates takes others
   any other                     is kept, and written again
 
 Writes
@@ -79,6 +80,7 @@ def dbscan(
         ),
     ] = None,
     columns: Columns = None,
+    units: Units = None,
     particle_type: Type = "dm",
     output: Annotated[
         Path | None,
@@ -114,7 +116,7 @@ def dbscan(
     }
     with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        points = open_points(path, particle_type, columns, running.chunks(chunks))
+        points = open_points(path, particle_type, columns, units, running.chunks(chunks))
         n = points.sizes["particle"]
         work.begin(f"clustering {n:,} points")
         found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)

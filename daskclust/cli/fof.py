@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from daskclust.cli._frame import progress, show, write_all
-from daskclust.cli._options import CLUSTERING, OUTPUT, Columns, Json, Quiet, check_outputs
+from daskclust.cli._options import CLUSTERING, OUTPUT, Columns, Json, Quiet, Units, check_outputs
 from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, in_box, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
@@ -18,7 +18,8 @@ MANUALS = {
 Reads
   IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
                                 zarr, ArborX, ROOT
-  x, y, z                       position, in any unit, Mpc/h usually: that of --linking-length and --boxsize
+  x, y, z                       position, in any unit, Mpc/h usually: that of x is that of --linking-length and
+                                --boxsize, and y and z are converted to it
   vx, vy, vz                    optional, velocity, km/s usually
   mass                          optional, in any unit; without it each particle has mass 1
   any other                     is kept, and written again by --labels
@@ -75,6 +76,7 @@ def fof(
     ] = 2,
     boxsize: Box = None,
     columns: Columns = None,
+    units: Units = None,
     particle_type: Type = "dm",
     output: Annotated[
         Path | None,
@@ -118,7 +120,7 @@ def fof(
     box = box_of(boxsize)
     with progress(f"finding halos of {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        particles = in_box(open_points(path, particle_type, columns, running.chunks(chunks)), box)
+        particles = in_box(open_points(path, particle_type, columns, units, running.chunks(chunks)), box)
         n = particles.sizes["particle"]
         work.begin(f"linking {n:,} particles")
         found = ClustAccessor(running.give(particles)).fof(linking_length, b=b, min_members=min_members)

@@ -28,6 +28,7 @@ from daskclust.core.inputs import (
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.nested import flat, nest
 from daskclust.core.partition import Chunk, Division, Partition
+from daskclust.core.units import threshold_in
 
 _DTYPES = {"labels": np.int64, "is_seed": np.bool_}
 
@@ -141,8 +142,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
             Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame, a Dataset, or awkward records with
             variables ``x``, ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or
-            ``weight``) if those are not given. Of awkward records in lists, ``events * var * {x, y, ...}``, each list
-            is an event. Results of awkward input are awkward arrays, nested like it.
+            ``weight``) if those are not given. Coordinates of a Dataset are converted to the unit of the first one. Of
+            awkward records in lists, ``events * var * {x, y, ...}``, each list is an event. Results of awkward input
+            are awkward arrays, nested like it.
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
@@ -166,13 +168,14 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            For parameters that are not positive, coordinates that are not finite, columns of the wrong length, dask
-            arrays of unknown chunk sizes.
+            For parameters that are not positive, coordinates that are not finite, units that are not known or cannot be
+            converted, columns of the wrong length, dask arrays of unknown chunk sizes.
         """
         points = split_points(X, EVENT + LAYER + WEIGHT)
         layer = _named(points, LAYER) if layer is None else layer
         if event is None:
             event = _named(points, EVENT) if points.nesting is None else points.nesting.event(_named(points, EVENT))
+        weight = next((name for name in WEIGHT if name in points.columns), None) if sample_weight is None else ...
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         self._nesting = points.nesting
         coordinates = check_points(self, points)
@@ -184,7 +187,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight = flat(sample_weight, "sample_weight", self._nesting)
             columns["weight"] = beside(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
         if plan.rhoc is None:
-            columns["rhoc"] = self._thresholds(coordinates, points)
+            columns["rhoc"] = self._thresholds(coordinates, points, weight)
         self._lazy: Lazy | None = None
         if is_dask(coordinates):
             self._lazy = Lazy(columns, _division(partition, columns, plan))
@@ -284,16 +287,22 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             axis_periods(self.wrap, axes),
         )
 
-    def _thresholds(self, coordinates: Any, points: Points) -> Any:
+    def _thresholds(self, coordinates: Any, points: Points, weight: Any) -> Any:
         """Return the column of one rhoc for each point."""
         rhoc = self.rhoc
         if isinstance(rhoc, str):
             if rhoc not in points.columns:
                 raise ValueError(f"rhoc names the column {rhoc!r}; X has {sorted(points.columns)}")
-            rhoc = points.columns[rhoc]
+            rhoc = points.columns[rhoc] if weight is ... else threshold_of(points, rhoc, weight)
         rhoc = flat(rhoc, "rhoc", self._nesting)
         self._rhoc_of = beside(coordinates, "rhoc", rhoc, reals, coordinates.dtype)
         return self._rhoc_of
+
+
+def threshold_of(points: Points, rhoc: str, weight: str | None) -> Any:
+    """Return the column of thresholds in the unit of the weights."""
+    wanted = "1" if weight is None else points.units.get(weight)
+    return threshold_in(rhoc, points.columns[rhoc], points.units.get(rhoc), wanted)
 
 
 def _early_dtypes(real: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from daskclust.core.checks import check_length
 from daskclust.core.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
 from daskclust.core.merge import group_number
 from daskclust.core.nested import Nesting, flatten, is_awkward
+from daskclust.core.units import HITS, common, converted, hit_column
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -30,6 +32,7 @@ class Points(NamedTuple):
     columns: Mapping[str, Any]  # every other column, by its name
     features: bool = False  # whether the names are scikit-learn's names of features: those of a DataFrame
     nesting: Nesting | None = None  # of awkward arrays, which results are to have too
+    units: Mapping[Any, str] = MappingProxyType({})  # of axes and columns that have one; axes have the same
 
 
 class Table(Mapping[str, Any]):
@@ -42,7 +45,11 @@ class Table(Mapping[str, Any]):
             raise ValueError(f"there are several columns {twice!r}; rename all but one of them")
 
     def __getitem__(self, name: str) -> Any:
-        return plain(name, self._column(self._names[name]))
+        return plain(name, self.raw(name))
+
+    def raw(self, name: str) -> Any:
+        """Return a column as the user gave it: a Series, a DataArray, an array."""
+        return self._column(self._names[name])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -65,7 +72,7 @@ def table_of(data: Any) -> Table | None:
     if is_awkward(data):
         data, _ = flatten(data)
     if kind == "xarray" and hasattr(data, "data_vars"):
-        return Table(list(data.variables), lambda name: data[name].data)
+        return Table(list(data.variables), lambda name: data[name])
     if kind == "pandas" and hasattr(data, "columns"):
         return Table(list(data.columns), lambda name: data[name])
     if kind == "dask" and hasattr(data, "columns"):
@@ -110,20 +117,34 @@ def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequenc
         Names of the coordinate columns.
     """
     if is_awkward(data):
-        columns, nesting = flatten(data)
-        return split_points(columns, not_coordinates, coordinates)._replace(nesting=nesting)
+        flattened, nesting = flatten(data)
+        return split_points(flattened, not_coordinates, coordinates)._replace(nesting=nesting)
     table = table_of(data)
     if table is not None:
         axes = _coordinate_names(list(table), not_coordinates, coordinates)
-        if library(data) == "xarray":
-            table = _along_points(data, table, axes)
-        others = table.keep([name for name in table if name not in axes])
-        X = column("X", stack(axes, [table[name] for name in axes]), reals)
-        return Points(X, tuple(table.as_given(axes)), others, hasattr(data, "columns"))
+        return _points_of(data, table, axes)
     if library(data) == "dask" and not is_dask(data):
         raise TypeError(f"X must be an array, a DataFrame or an xarray.Dataset, got {type(data)!r}")
     X = data if library(data) == "scipy" else column("X", data, reals)
     return Points(X, tuple(range(X.shape[1])) if len(X.shape) == 2 else (), {})
+
+
+def _points_of(data: Any, table: Table, axes: list[str]) -> Points:
+    """Return the coordinates in a table, all in the unit of the first, and its other columns."""
+    if library(data) == "xarray":
+        table = _along_points(data, table, axes)
+    told = {name: getattr(table.raw(name), "attrs", {}).get("units") for name in table if _has_units(data)}
+    unit, ratios = common({name: told.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
+    columns = [converted(column(name, table[name], coordinate), ratios[name]) for name in axes]
+    units = {name: str(each) for name, each in (told | dict.fromkeys(axes, unit)).items() if each is not None}
+    others = table.keep([name for name in table if name not in axes])
+    X = column("X", stack(axes, columns), reals)
+    return Points(X, tuple(table.as_given(axes)), others, hasattr(data, "columns"), units=units)
+
+
+def _has_units(data: Any) -> bool:
+    """Return whether columns may be DataArrays, which tell their units."""
+    return library(data) == "xarray" or isinstance(data, Mapping)
 
 
 def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[str]:
@@ -242,7 +263,9 @@ def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) ->
         if missing:
             there = ", ".join(table) or "none"
             raise ValueError(f"there is no column {missing[0]!r}; needed are {', '.join(names)}, there are {there}")
-        return {name: table[name] for name in (*names, *optional) if name in table}
+        given = {name: table.raw(name) for name in (*names, *optional) if name in table}
+        given |= {name: hit_column(given[name], name) for name in HITS if library(given.get(name)) == "xarray"}
+        return {name: plain(name, values) for name, values in given.items()}
     array = plain("hits", data) if getattr(data, "ndim", 0) == 2 or isinstance(data, list | tuple) else None
     if array is None:
         raise TypeError(

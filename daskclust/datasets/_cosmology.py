@@ -163,6 +163,7 @@ def cosmology_box(
     columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-cosmology")
     attrs = {
         "boxsize": side,
+        "boxsize_units": _UNITS["x"],
         "omega_m": _OMEGA_M,
         "generator": "cosmology_box",
         "n": n,

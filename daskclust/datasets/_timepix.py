@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.units import HITS
+
 from ._arguments import RNG, Int, check_counts, check_not_negative, check_positive
 from ._pixel_shapes import KINDS, Shapes, make_shapes
 
@@ -22,7 +24,7 @@ _SIDE = 256  # pixels of a chip
 _BLOCK = 1 << 20  # hits that are drawn at a time: they and what is computed from them fit a cache better than all
 _MOST_SHAPES = 8_000
 _WALK_TOT = 8.0  # ticks of ToT in which time walk falls to 1/e
-_UNITS = {"x": "pixel", "y": "pixel", "toa": "ns", "tot": "ns", "chip": "1", "truth": "1"}
+_UNITS = {**HITS, "truth": "1"}
 
 
 class _Hits(NamedTuple):

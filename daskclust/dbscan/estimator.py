@@ -158,10 +158,10 @@ class DBSCAN(_DensityClusters):
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
             Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset or awkward records with variables ``x``,
-            ``y``, ``z``, or a DataFrame or records without ``x``, all columns of which are coordinates. Of awkward
-            records in lists, ``events * var * {x, y, ...}``, each list is clustered by itself, one after the other
-            (0.6 ms or more for each); clusters and core points are numbered through all of them. Results of awkward
-            input are awkward arrays, nested like it.
+            ``y``, ``z``, or a DataFrame or records without ``x``, all columns of which are coordinates. Coordinates of
+            a Dataset are converted to the unit of the first one. Of awkward records in lists, ``events * var * {x, y,
+            ...}``, each list is clustered by itself, one after the other (0.6 ms or more for each); clusters and core
+            points are numbered through all of them. Results of awkward input are awkward arrays, nested like it.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
@@ -181,7 +181,8 @@ class DBSCAN(_DensityClusters):
         ------
         ValueError
             For parameters out of range, a box smaller than 2 `eps`, other metrics, coordinates or weights that are not
-            finite, columns of the wrong length, dask arrays of unknown chunk sizes.
+            finite, units that are not known or cannot be converted, columns of the wrong length, dask arrays of unknown
+            chunk sizes.
         TypeError
             For parameters that are no numbers, and sparse matrices.
         """

@@ -28,7 +28,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     dt_max : float
-        Largest difference of times between neighbours, in the unit of ``toa`` (ns); 200 in the paper. Inclusive.
+        Largest difference of times between neighbours, in ns; 200 in the paper. Inclusive.
     variant : {"local", "global", "static"}, default "local"
         Definition of a cluster, (iii) a to c of section 2. ``"local"``: connected components of neighbours.
         ``"global"``: hits are taken in the order of time; one joins all clusters with a touching pixel whose latest hit
@@ -89,8 +89,9 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : xarray.Dataset, DataFrame, mapping of arrays, awkward.Array, or array of shape (n, 3) or (n, 4)
             Hits with ``x``, ``y`` (pixels, whole numbers), ``toa`` (ns) and perhaps ``chip``, in this order where they
-            are columns of an array: numpy, cupy or dask. They need not be in the order of time. Awkward records must
-            be flat, as events are what is looked for: labels are an awkward array then.
+            are columns of an array: numpy, cupy or dask. They need not be in the order of time. A Dataset whose ``toa``
+            has another unit of time is converted to ns. Awkward records must be flat, as events are what is looked for:
+            labels are an awkward array then.
         y : None
             Ignored.
         chip : array of int, shape (n,), or None, optional
@@ -111,8 +112,8 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             For a `dt_max` that is not positive, unknown options, columns that are missing or of unequal lengths,
-            coordinates that are not whole, times that are not finite, dask arrays of unknown chunk sizes; and, when
-            they are computed, for chunks that are not in the order of time.
+            units that cannot be converted, coordinates that are not whole, times that are not finite, dask arrays of
+            unknown chunk sizes; and, when they are computed, for chunks that are not in the order of time.
         """
         plan = self._plan()
         X, nesting = flatten(X) if is_awkward(X) else (X, None)

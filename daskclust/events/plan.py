@@ -64,7 +64,7 @@ class EventPlan:
     Parameters
     ----------
     dt_max : float
-        Largest difference of times, in the unit of ``toa``.
+        Largest difference of times, in ns.
     variant : {"local", "global", "static"}
         The rule.
     connectivity : {8, 4}

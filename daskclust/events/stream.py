@@ -22,6 +22,7 @@ from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
 from daskclust.core.labels import NOISE, without_small
 from daskclust.core.timesort import order_of_times
+from daskclust.core.units import HITS
 from daskclust.events.ahead import ReadAhead
 from daskclust.events.estimator import EventBuilder
 from daskclust.io.readout import WordReader
@@ -363,6 +364,5 @@ def _ascend(toa: NDArray[np.float64]) -> bool:
 
 
 def _dataset(hits: Columns) -> xr.Dataset:
-    units = {"x": "pixel", "y": "pixel", "toa": "ns", "tot": "ns", "energy": "keV", "tof": "ns"}
-    variables = {name: ("hit", values, {"units": units.get(name, "1")}) for name, values in hits.items()}
+    variables = {name: ("hit", values, {"units": HITS[name]}) for name, values in hits.items()}
     return xr.Dataset(variables, attrs={"field": "timepix"})

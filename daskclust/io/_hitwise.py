@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.units import hit_column
+
 from ._host import check_on_host
 
 
@@ -17,12 +19,13 @@ def listed(ds: xr.Dataset) -> str:
     return ", ".join(map(repr, ds)) or "none"
 
 
-def check_variables(ds: xr.Dataset, names: list[str], step: str) -> None:
-    """Refuse a data set without some variables, or with such on a GPU."""
+def hits_with(ds: xr.Dataset, names: list[str], step: str) -> xr.Dataset:
+    """Return a data set with some variables in the units of Timepix hits; refuse one without them, or on a GPU."""
     missing = [name for name in names if name not in ds]
     if missing:
         raise ValueError(f"{step} needs the variable {missing[0]!r}; the Dataset has {listed(ds)}")
     check_on_host(step, {name: ds[name].data for name in names})
+    return ds.assign({name: found for name in names if (found := hit_column(ds[name], name)).data is not ds[name].data})
 
 
 def is_lazy(ds: xr.Dataset, names: list[str]) -> bool:

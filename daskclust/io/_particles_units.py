@@ -1,4 +1,4 @@
-"""What snapshots tell of units: sizes in cgs, and powers of the scale factor and of Hubble's constant."""
+"""What snapshots tell of units: sizes in cgs, to 3 digits, and powers of the scale factor and of Hubble's constant."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-# Sizes in cgs, as the codes have them to three digits.
-_SIZES = {
-    "length": {"Mpc": 3.0857e24, "kpc": 3.0857e21, "pc": 3.0857e18, "km": 1e5, "m": 1e2, "cm": 1.0},
-    "velocity": {"km/s": 1e5, "m/s": 1e2, "cm/s": 1.0},
-    "mass": {"Msun": 1.9885e33, "kg": 1e3, "g": 1.0},
-}
+from daskclust.core.units import SIZES
+
 _QUANTITIES = {
     "Coordinates": "length",
     "Velocities": "velocity",
@@ -99,8 +95,8 @@ def velocity_power(attrs: Mapping[str, Any], default: float) -> float:
 
 def _named(size: float, quantity: str) -> str:
     """Return the name of a unit of some size in cgs: a usual one, a power of ten of it, or cgs itself."""
-    plain = list(_SIZES[quantity])[-1]
-    powers = {name: math.log10(size / usual) for name, usual in _SIZES[quantity].items()}
+    plain = next(iter(SIZES[quantity]))
+    powers = {name: math.log10(size / usual) for name, usual in SIZES[quantity].items()}
     near = {name: round(power) for name, power in powers.items() if abs(power - round(power)) < 1e-3}
     if not near:
         return f"{size:g} {plain}"

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.timesort import TICK, order_of_times
+from daskclust.core.units import hit_column
 
 from . import _tpx3_scan as table
 from ._host import check_on_host
@@ -90,7 +91,7 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     Parameters
     ----------
     times : array_like, dask array or DataArray, shape (n,)
-        Times in ns: ``toa`` of hits or of a cluster table, in any order.
+        Times in ns, or as a DataArray in the unit it names: ``toa`` of hits or of a cluster table, in any order.
     triggers : xarray.Dataset or array_like
         As `open_tpx3_triggers` returns them, or the times of triggers in ns.
     channel : {1, 2}, default 1
@@ -119,6 +120,7 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     >>> time_of_flight(np.array([5.0, 10.0, 27.5]), [10.0, 20.0])
     array([nan, 0. , 7.5])
     """
+    times, triggers = (hit_column(a, "toa") if isinstance(a, xr.DataArray) else a for a in (times, triggers))
     values, given = (array.data if isinstance(array, xr.DataArray) else array for array in (times, triggers))
     check_on_host("time_of_flight", {"times": values, "triggers": given})
     marks = _trigger_times(triggers, channel, rising)

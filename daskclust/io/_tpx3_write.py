@@ -15,6 +15,7 @@ from daskclust.core.files import replacing
 from daskclust.core.timesort import TICK, order_of_times
 
 from ._blocks import in_memory
+from ._hitwise import hits_with
 from ._host import check_on_host
 from ._ticks import TOT_TICK
 from ._tpx3_words import MAGIC, TDC_STEP, TDC_STEPS
@@ -106,7 +107,7 @@ def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
 def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
     """Yield the hits in blocks, in memory, and whether the block is the last."""
     names = [name for name in _COLUMNS if name in ds.variables]
-    ds = ds[names].reset_coords()
+    ds = hits_with(ds[names].reset_coords(), names, "write_tpx3")
     dim = ds["toa"].dims[0]
     sizes = ds.unify_chunks().chunks[dim] if ds.chunks else (_ROWS,) * -(-ds.sizes[dim] // _ROWS)
     stop = 0

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from ._hitwise import check_variables, listed, over_blocks
+from ._hitwise import hits_with, listed, over_blocks
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
 from ._ticks import TOT_TICK
@@ -142,7 +142,8 @@ def calibrate(
     calibration : Calibration, or mapping of int to Calibration
         One for all chips, or by chip.
     tot_unit : {"ns", "tick"}, default "ns"
-        Unit of ToT that the calibration was made for: some tools count ticks of 25 ns. ``ds["tot"]`` is in ns always.
+        Unit of ToT that the calibration was made for: some tools count ticks of 25 ns. ``ds["tot"]`` is in ns, or in
+        the unit of time that its ``attrs["units"]`` names.
 
     Returns
     -------
@@ -186,13 +187,13 @@ def calibrate(
     names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
-    check_variables(ds, names, "calibrate")
+    hits = hits_with(ds, names, "calibrate")
     options = {
         "calibration": calibration,
         "ticks": tot_unit == "tick",
         "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
     }
-    energy = over_blocks(ds, names, _energy_of, np.dtype(np.float32), "calibrate", options)
+    energy = over_blocks(hits, names, _energy_of, np.dtype(np.float32), "calibrate", options)
     result = ds.assign(energy=energy)
     variable = TIMEPIX.find("energy")
     if variable is not None:

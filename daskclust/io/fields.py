@@ -5,7 +5,6 @@ A field is one `Field`: a point dimension and a tuple of `Variable`. Readers nam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -26,14 +25,17 @@ class Variable:
     dtype : str
         Type that values of another kind are converted to, when nothing is lost by it.
     unit : str
-        Goes to ``attrs["units"]``; "1" when there is none, "" when only the file can tell it.
+        Goes to ``attrs["units"]``, and values in others are converted to it; "1" when there is none, "" when only the
+        file can tell it.
     doc : str
         Goes to ``attrs["long_name"]``.
     aliases : tuple of str
         Other names for it in files, in lower case; upper and lower case are not told apart.
     fixed : bool, default False
         Whether values always get `dtype` and `unit`. Otherwise a float variable keeps float32 and float64, an int
-        variable every integer type, and a unit that cannot be converted stays.
+        variable every integer type, and a unit stays that cannot be converted, but can stand for it: ``"pixel"``.
+    usual : str, default ""
+        A unit of the quantity, where `unit` is "".
     """
 
     name: str
@@ -43,6 +45,7 @@ class Variable:
     doc: str
     aliases: tuple[str, ...] = ()
     fixed: bool = False
+    usual: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +139,13 @@ PARTICLES = Field(
     name="particles",
     dim="particle",
     variables=(
-        Variable("x", "float", "float64", "", "position along x", ("pos_x", "posx")),
-        Variable("y", "float", "float64", "", "position along y", ("pos_y", "posy")),
-        Variable("z", "float", "float64", "", "position along z", ("pos_z", "posz")),
-        Variable("vx", "float", "float64", "", "velocity along x", ("vel_x", "velx")),
-        Variable("vy", "float", "float64", "", "velocity along y", ("vel_y", "vely")),
-        Variable("vz", "float", "float64", "", "velocity along z", ("vel_z", "velz")),
-        Variable("mass", "float", "float64", "", "mass", ("m", "masses")),
+        Variable("x", "float", "float64", "", "position along x", ("pos_x", "posx"), usual="Mpc/h"),
+        Variable("y", "float", "float64", "", "position along y", ("pos_y", "posy"), usual="Mpc/h"),
+        Variable("z", "float", "float64", "", "position along z", ("pos_z", "posz"), usual="Mpc/h"),
+        Variable("vx", "float", "float64", "", "velocity along x", ("vel_x", "velx"), usual="km/s"),
+        Variable("vy", "float", "float64", "", "velocity along y", ("vel_y", "vely"), usual="km/s"),
+        Variable("vz", "float", "float64", "", "velocity along z", ("vel_z", "velz"), usual="km/s"),
+        Variable("mass", "float", "float64", "", "mass", ("m", "masses"), usual="Msun/h"),
         Variable("id", "int", "int64", "1", "number of the particle", ("particle_id", "particleid", "particleids")),
         Variable("halo", "int", "int64", "1", "true halo number, background -1"),
         Variable("truth", "int", "int64", "1", "true cluster number, noise -1"),
@@ -160,47 +163,3 @@ PARTICLES = Field(
 
 FIELDS: dict[str, Field] = {field.name: field for field in (CALORIMETER, TIMEPIX, PARTICLES)}
 """Every field by its name. A new one is added here."""
-
-# Sizes of units in one unit of their quantity; the first spelling is the one that data sets carry.
-_UNITS: dict[str, dict[str, float]] = {
-    "time": {"ns": 1, "ps": 1e-3, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9},
-    "length": {"cm": 1, "um": 1e-4, "µm": 1e-4, "μm": 1e-4, "mm": 0.1, "m": 100},
-    "energy": {"keV": 1, "eV": 1e-3, "MeV": 1e3, "GeV": 1e6},
-    "angle": {"rad": 1, "radian": 1, "radians": 1, "deg": 0.017453292519943295, "degree": 0.017453292519943295},
-    "place": {"pixel": 1, "pixels": 1, "px": 1, "1": 1, "": 1},
-    "number": {"1": 1, "": 1, "dimensionless": 1},
-}
-
-_MULTIPLE = re.compile(r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s+(\S+)\s*", re.IGNORECASE)
-
-
-def conversion(unit: str, wanted: str) -> float | None:
-    """Return the factor that turns values in one unit into values in another.
-
-    Parameters
-    ----------
-    unit : str
-        Unit of the values, such as ``"us"`` or ``"25 ns"``.
-    wanted : str
-        Unit they shall have.
-
-    Returns
-    -------
-    float or None
-        None where the units are not known, or not of the same quantity.
-
-    Examples
-    --------
-    >>> conversion("us", "ns"), conversion("25 ns", "ns"), conversion("MeV", "GeV"), conversion("cm", "ns")
-    (1000.0, 25.0, 0.001, None)
-    """
-    multiple = _MULTIPLE.fullmatch(unit)
-    count, bare = (multiple[1], multiple[2]) if multiple else ("1", unit.strip())
-    try:
-        many = float(count)
-    except ValueError:
-        return None
-    for sizes in _UNITS.values():
-        if bare in sizes and wanted in sizes and 0 < many < float("inf"):
-            return many * float(sizes[bare]) / float(sizes[wanted])
-    return 1.0 if unit.strip() == wanted else None

@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.units import BOX
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz
@@ -25,7 +26,7 @@ from ._quad import LAYOUTS
 from ._root import read_root
 from ._text import is_number, read_text
 from .fields import FIELDS, TIMEPIX
-from .schema import Columns, Naming, Table, to_dataset
+from .schema import Columns, Naming, Table, check_units, to_dataset
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -75,8 +76,8 @@ def read_hits(
         the variable for a column of the file; None leaves a column out, and ``{"*": None}`` all that are not named.
     units : mapping of str to str, optional
         Units of columns by the name of the variable, such as ``{"toa": "s", "tot": "25 ns"}``, where the file does not
-        tell them, or tells them wrong. A column without a unit is taken to have the field's: ``tot`` is in ns, not in
-        ticks of a clock.
+        tell them, or tells them wrong. Values are converted to the unit of the field. A column without a unit is taken
+        to have the field's: ``tot`` is in ns, not in ticks of a clock.
     layout : {"chips", "quad"}, optional
         For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips. By default
         as the metadata of the file tell, else ``"chips"``.
@@ -109,8 +110,8 @@ def read_hits(
         Where the library for the format is missing.
     ValueError
         For unknown extensions, empty or damaged files, text that is no number (with line and column), missing or
-        ambiguous names, layers, pixels and chips that are not whole or out of range (with the row), units that cannot
-        be converted; and for `chunks` that is not positive.
+        ambiguous names, layers, pixels and chips that are not whole or out of range (with the row), units that are not
+        known or of another quantity; and for `chunks` that is not positive.
 
     Notes
     -----
@@ -143,6 +144,9 @@ def read_hits(
     unknown = sorted(set(units or {}) - set(table.columns))
     if unknown:
         raise ValueError(f"units names {unknown}, which {name} does not have; it has {sorted(table.columns)}")
+    check_units(units or {}, known, name)
+    if "x" in (units or {}):
+        attrs.pop(BOX, None)
     told = {**table.units, **(units or {})}
     ds = to_dataset(table.columns, field=known.name, units=told, source=os.fspath(path), attrs=attrs)
     if known is TIMEPIX and chunks is None:

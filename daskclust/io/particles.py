@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.files import replacing, replacing_folder
+from daskclust.core.units import BOX, box_in
 
 from ._attrs import stored_attrs, stored_units
 from ._blocks import blocks_of, column_dtypes, only_dim
@@ -23,7 +24,7 @@ from ._particles_plain import read_arborx, read_npy, write_arborx, write_npy
 from ._particles_snapshot import COMPONENTS, TYPES, read_snapshot
 from ._particles_zarr import is_zarr, read_zarr, write_zarr
 from .fields import PARTICLES
-from .schema import Columns, Naming, Table, to_dataset
+from .schema import Columns, Naming, Table, check_units, to_dataset
 
 _PARQUET = (".parquet", ".pq")
 _HDF5 = (".hdf5", ".h5")
@@ -73,7 +74,8 @@ def open_particles(
         ``"velocity"`` together: ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. They name the values, which do not
         change.
     boxsize : float or sequence of float, optional
-        Side of the periodic box, or one for each axis, where the file does not tell it, or tells it wrong.
+        Side of the periodic box, or one for each axis, in the unit of ``x``, where the file does not tell it, or tells
+        it wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
 
@@ -83,8 +85,9 @@ def open_particles(
         Variables of shape (n,) along ``particle``, in the order of the file: ``x``, ``y``, ``z`` as far as there are
         axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others where the file has them, in its own types, with
         ``attrs["units"]`` where the unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ;
-        not there for an open box), and what the file tells of ``redshift``, ``scale_factor``, ``time`` (without
-        expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``, ``particle_type``, ``code``.
+        not there for an open box) and ``boxsize_units`` (as of ``x``), and what the file tells of ``redshift``,
+        ``scale_factor``, ``time`` (without expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``,
+        ``particle_type``, ``code``.
 
     Raises
     ------
@@ -134,8 +137,11 @@ def open_particles(
         naming = Naming(PARTICLES, columns, name)
         table = _read(name, suffix, naming, rows)
     given = _expanded(units or {}, table, name)
+    check_units(given, PARTICLES, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
     attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
+    if "x" in given or boxsize is not None:
+        attrs.pop(BOX, None)
     values = {ours: _conformed(column, ours, name) for ours, column in table.columns.items()}
     return to_dataset(values, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
 
@@ -309,7 +315,7 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
     Returns
     -------
     float
-        b * (V / n)**(1 / d), in the unit of the positions: V is the volume of the box, n the number of particles, d the
+        b * (V / n)**(1 / d), in the unit of ``x``: V is the volume of the box, n the number of particles, d the
         number of ``x``, ``y``, ``z`` that there are.
 
     Raises
@@ -340,6 +346,6 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
         raise ValueError("the Dataset has no particles with x; a linking length needs some")
     if "boxsize" not in ds.attrs:
         raise ValueError("the Dataset has no attrs['boxsize']; give it with ds.assign_attrs(boxsize=...)")
-    box = _with_boxsize({}, ds.attrs["boxsize"], len(axes), "the Dataset")["boxsize"]
+    box = _with_boxsize({}, box_in(ds, ds["x"].attrs.get("units")), len(axes), "the Dataset")["boxsize"]
     volume = math.prod(box) if isinstance(box, list) else box ** len(axes)
     return float(b * (volume / n) ** (1 / len(axes)))

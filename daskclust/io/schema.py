@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.nested import flatten, is_awkward
+from daskclust.core.units import BOX, ONE, check, converted, ratio
 
 from ._kinds import conform, target_dtype
-from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
+from .fields import CALORIMETER, FIELDS, Field, Variable
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
@@ -268,8 +270,10 @@ def to_dataset(
     field : str, default "calorimeter"
         A key of `FIELDS`.
     units : mapping of str to str, optional
-        Units of the columns, by variable. Values of variables that the field knows are converted to its unit, where
-        the two are of one quantity: ``"us"``, ``"MeV"``, ``"25 ns"``. A column without a unit has the field's.
+        Units of the columns, by variable. Values of variables that the field knows are converted to its unit:
+        ``"us"``, ``"MeV"``, ``"25 ns"``. A column without a unit has the field's. Of variables that the field knows,
+        units of another quantity are refused, but for positions in pixels or as angles and deposits that are not
+        calibrated, which stay as they are.
     source : str or path, optional
         Goes to ``attrs["source"]``, and into messages.
     attrs : mapping of str to object, optional
@@ -283,8 +287,8 @@ def to_dataset(
     Raises
     ------
     ValueError
-        For an unknown field, missing or ambiguous names, unequal lengths, values of another kind, and units that
-        cannot be converted where the field has fixed ones.
+        For an unknown field, missing or ambiguous names, unequal lengths, values of another kind, and units that are
+        not known or of another quantity.
 
     Notes
     -----
@@ -313,7 +317,17 @@ def to_dataset(
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of {name_of_source} have unequal lengths: {lengths}")
     told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
-    return xr.Dataset(variables, attrs={**(attrs or {}), **told})
+    unit = variables["x"][2].get("units") if "x" in variables else None
+    box = {BOX: unit} if "boxsize" in (attrs or {}) and unit is not None else {}
+    return xr.Dataset(variables, attrs={**box, **(attrs or {}), **told})
+
+
+def check_units(units: Mapping[str, str], field: Field, source: str) -> None:
+    """Refuse what a user gives for units of a field's variables, if they are none of theirs."""
+    for name, unit in units.items():
+        variable = field.find(name)
+        if variable is not None:
+            check(name, unit, variable.unit or variable.usual, source)
 
 
 def _with_attrs(
@@ -326,18 +340,24 @@ def _with_attrs(
         raise ValueError(f"variable {name!r} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
-    factor = 1.0 if unit is None else conversion(unit, variable.unit)
-    if variable.fixed and (factor is None or (factor != 1 and variable.kind != "float")):
-        raise ValueError(
-            f"variable {name!r} of {source} has the unit {unit!r}, which cannot be converted to {variable.unit!r}; "
-            f"convert its values first, or give their unit with units={{{name!r}: ...}}"
-        )
+    by = _ratio_of(variable, unit, source)
     if not lazy:
         array = conform(array, variable, source=source)
     elif target_dtype(array.dtype, variable) != array.dtype:
         wanted = target_dtype(array.dtype, variable)
         raise ValueError(f"variable {name!r} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
-    if factor is None or (factor != 1 and variable.kind != "float"):
-        return array, {"units": str(unit), "long_name": variable.doc}
-    known = {"units": variable.unit} if variable.unit else {}
-    return array if factor == 1 else array * factor, {**known, "long_name": variable.doc}
+    told = unit if by is None else variable.unit
+    return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:
+    """Return what turns values into the variable's unit, None where they stay in theirs."""
+    if unit is None:
+        return ONE
+    if not variable.unit:
+        return None
+    by = ratio(unit, variable.unit)
+    if by is None or (by != 1 and variable.kind != "float"):
+        check(variable.name, unit, variable.unit, source, exact=variable.fixed or by is not None)
+        return None
+    return by

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.timesort import order_of_times
 
-from ._hitwise import check_variables, is_lazy, over_blocks
+from ._hitwise import hits_with, is_lazy, over_blocks
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def correct_timewalk(
     Parameters
     ----------
     ds : xarray.Dataset
-        With ``toa`` (ns) and the variable that `by` names, numpy or dask.
+        With ``toa`` (ns) and the variable that `by` names, numpy or dask. Other units are converted.
     correction : array_like of shape (k, 2), or mapping of str to float
         A table of energy (keV) or ToT (ns), ascending, and delay (ns): interpolated linearly, and held constant beyond
         its ends. Or the parameters ``a``, ``e0``, ``b`` (default 1) and ``c`` (default 0) of
@@ -68,7 +68,7 @@ def correct_timewalk(
     if by not in ("energy", "tot"):
         raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
     options, names = {"correction": _check_correction(correction)}, ["toa", by]
-    check_variables(ds, names, "correct_timewalk")
+    ds = hits_with(ds, names, "correct_timewalk")
     if is_lazy(ds, names):
         toa = over_blocks(ds, names, _corrected, np.dtype(np.float64), "correct_timewalk", options)
         return ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))

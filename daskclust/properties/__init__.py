@@ -13,6 +13,7 @@ import xarray as xr
 
 from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
+from daskclust.core.units import common, converted
 
 from . import _lazy, _pixels
 from ._columns import check_n_clusters, checked, label_values, row_count, table_of, variable
@@ -50,8 +51,9 @@ def cluster_table(
         Variable that weighs the points, finite and not negative; None weighs all by 1. By default "energy"; of Timepix
         hits without energy "tot".
     coords : sequence of str, optional
-        Variables with positions, finite. By default those of ``x``, ``y`` and ``z`` that `ds` has. Do not give an angle
-        such as ``phi``: means of angles that wrap are wrong. Not for Timepix hits.
+        Variables with positions, finite; converted to the unit of the first one. By default those of ``x``, ``y`` and
+        ``z`` that `ds` has. Do not give an angle such as ``phi``: means of angles that wrap are wrong. Not for Timepix
+        hits.
     n_clusters : int, optional
         Number of rows, at least the largest label plus 1. It is the default, and must be given for a lazy result.
 
@@ -86,14 +88,16 @@ def cluster_table(
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN.
 
-        Units are those of the variables. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_weight``.
+        Units are those of the variables, of positions that of the first one. Noise has no row: ``attrs`` has its
+        ``noise_size`` and ``noise_weight``.
 
     Raises
     ------
     ValueError
         For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
         unknown chunk sizes, pixels that are no integers or not from 0 to 65535, and values that are not finite or
-        weights that are negative (of dask arrays: when they are computed).
+        weights that are negative (of dask arrays: when they are computed); and for units of positions that are not
+        known or cannot be converted.
 
     Notes
     -----
@@ -144,14 +148,18 @@ def cluster_table(
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight
     names = _coordinate_names(ds, coords)
+    unit, ratios = common(
+        {name: variable(ds, name, "coords").attrs.get("units") for name in names}, ds.attrs.get("hubble")
+    )
     arrays = _inputs(ds, labels, weight, names)
+    arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
     of_chunk = functools.partial(summarise, names=names)
     finish = functools.partial(_finish, outputs=_output_names(arrays, weight, names))
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
     else:
         columns = finish(of_chunk(arrays, 0), n_clusters)
-    return table_of(columns, _units(ds, columns, weight, names))
+    return table_of(columns, _units(ds, columns, weight, dict.fromkeys(names, unit)))
 
 
 def _coordinate_names(ds: xr.Dataset, coords: Sequence[str] | None) -> tuple[str, ...]:
@@ -213,13 +221,13 @@ def _finish(partial: Partial, n_clusters: int | None, *, outputs: Mapping[str, t
     return columns | noise
 
 
-def _units(ds: xr.Dataset, columns: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the units of columns by their names."""
-    given = {name: ds[name].attrs.get("units") for name in names}
+def _units(
+    ds: xr.Dataset, columns: Mapping[str, Any], weight: str | None, given: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the units of columns by their names; `given` are those of coordinates."""
     units: dict[str, Any] = {name: "1" for name, column in columns.items() if column.dtype.kind == "i"}
     units |= {name + part: unit for name, unit in given.items() for part in ("", "_rms", "_min", "_max", "_seed")}
     if weight is not None:
-        units[weight] = ds[weight].attrs.get("units")
-    if len(set(given.values())) == 1:
-        units["rms"] = given[names[0]]
+        units[weight] = units["noise_weight"] = ds[weight].attrs.get("units")
+    units["rms"] = next(iter(given.values()))
     return {name: unit for name, unit in units.items() if unit is not None}

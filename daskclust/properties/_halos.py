@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from fractions import Fraction
 from types import EllipsisType
 from typing import Any
 
@@ -14,6 +15,7 @@ import xarray as xr
 from daskclust.core.arrays import device_of
 from daskclust.core.checks import check_positive
 from daskclust.core.inputs import dataset_of
+from daskclust.core.units import BOX, box_in, common, converted
 
 from . import _lazy
 from ._columns import check_n_clusters, checked, label_values, table_of, variable
@@ -44,7 +46,8 @@ def halo_table(
         Halo numbers, 0 or larger, and -1 for particles in none: a variable of `ds`, or an array.
     boxsize : float, sequence of float or None, optional
         Length of the periodic box, or one for each axis, 0 or None where it is open. By default
-        ``ds.attrs["boxsize"]``, and open without it; None is open. Positions may be in any image of the box.
+        ``ds.attrs["boxsize"]``, and open without it; None is open. In the unit of ``x``. Positions may be in any image
+        of the box.
     mass : str or None, optional
         Variable with masses, not negative; None gives all particles mass 1. By default "mass" if `ds` has it.
     velocities : sequence of str or None, optional
@@ -78,15 +81,17 @@ def halo_table(
         Velocities and what needs them are there if `ds` has them. In the row of a number without particles ``size`` and
         ``mass`` are 0, the others NaN; so are others where all masses are 0.
 
-        Units are those of the variables. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_mass``, and
-        ``boxsize``, a list with 0 for open axes, if any is periodic.
+        Units are those of the variables; positions, and velocities, are converted to that of the first axis. Noise has
+        no row: ``attrs`` has its ``noise_size`` and ``noise_mass``, and ``boxsize``, a list with 0 for open axes, if
+        any is periodic, with its unit in ``boxsize_units``.
 
     Raises
     ------
     ValueError
         For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
         unknown chunk sizes, values that are not finite and masses that are negative (of dask arrays: when they are
-        computed); box sizes that are negative or not one for each axis; `G` without velocities in three dimensions.
+        computed); units that are not known or cannot be converted; box sizes that are negative or not one for each
+        axis; `G` without velocities in three dimensions.
 
     See Also
     --------
@@ -136,12 +141,14 @@ def halo_table(
         )
     mass = ("mass" if "mass" in ds else None) if mass is ... else mass
     names = _velocity_names(ds, axes, velocities)
-    box = _box(ds.attrs.get("boxsize") if boxsize is ... else boxsize, axes)
+    units, ratios = _conversions(ds, axes, names)
+    box = _box(box_in(ds, units.get("x")) if boxsize is ... else boxsize, axes)
     x, y, z = (*box, OPEN, OPEN)[:3]
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
     sources |= {} if mass is None else {"mass": mass}
     arrays = _inputs(ds, labels, sources)
+    arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(
             arrays,
@@ -154,9 +161,25 @@ def halo_table(
     else:
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
     there = _there(len(axes), moving=bool(names), spinning=setting.gravity > 0)
-    table = table_of({name: columns[name] for name in there}, _units(ds, sources))
+    mass_unit = "1" if mass is None else ds[mass].attrs.get("units")
+    table = table_of({name: columns[name] for name in there}, _units(units, mass_unit))
     lengths = [length for length, _ in box]
-    return table.assign_attrs(boxsize=lengths) if any(lengths) else table
+    told = {BOX: units["x"]} if "x" in units else {}
+    return table.assign_attrs(boxsize=lengths, **told) if any(lengths) else table
+
+
+def _conversions(
+    ds: xr.Dataset, axes: tuple[str, ...], velocities: tuple[str, ...]
+) -> tuple[dict[str, str], dict[str, Fraction]]:
+    """Return the units of positions and of velocities, those of the first axis, and what turns values into them."""
+    units: dict[str, str] = {}
+    ratios: dict[str, Fraction] = {}
+    for roles, names in ((_AXES, axes), (_VELOCITIES, velocities)):
+        told = {name: variable(ds, name, "velocities").attrs.get("units") for name in names}
+        unit, by = common(told, ds.attrs.get("hubble"))
+        units |= {} if unit is None else dict.fromkeys(roles[: len(names)], unit)
+        ratios |= {role: by[name] for role, name in zip(roles, names, strict=False)}
+    return units, ratios
 
 
 def _velocity_names(
@@ -210,17 +233,15 @@ def _there(axes: int, *, moving: bool, spinning: bool) -> list[str]:
     return [*names, *["b_to_a", "c_to_a"][: axes - 1], "noise_size", "noise_mass"]
 
 
-def _units(ds: xr.Dataset, sources: dict[str, str]) -> dict[str, str]:
-    """Return the units of columns by their names."""
-    units = {role: str(ds[name].attrs["units"]) for role, name in sources.items() if "units" in ds[name].attrs}
+def _units(given: dict[str, str], mass: str | None) -> dict[str, str]:
+    """Return the units of columns by their names; `given` are those of positions and velocities."""
+    units = dict(given)
     if "x" in units:
         units |= dict.fromkeys(("r_rms", "r_max"), units["x"])
     if "vx" in units:
         units["sigma_v"] = units["vx"]
     if "x" in units and "vx" in units:
         units |= dict.fromkeys(("jx", "jy", "jz"), f"{units['x']} {units['vx']}")
-    if "mass" in sources:
-        units |= {"noise_mass": units["mass"]} if "mass" in units else {}
-    else:
-        units |= dict.fromkeys(("mass", "noise_mass"), "1")
+    if mass is not None:
+        units |= dict.fromkeys(("mass", "noise_mass"), mass)
     return units | dict.fromkeys(("size", "spin", "b_to_a", "c_to_a", "noise_size"), "1")

@@ -11,6 +11,7 @@ import xarray as xr
 
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._ground import Ground
+from daskclust.core.inputs import split_points
 
 Values = Mapping[str, Any]
 
@@ -93,8 +94,8 @@ def point_columns(ds: xr.Dataset) -> list[str]:
 
 
 def matrix(ds: xr.Dataset, names: Sequence[str]) -> npt.NDArray[Any]:
-    """Return variables side by side (n, d)."""
-    return np.stack([ds[name].values for name in names], axis=1)
+    """Return variables in one unit side by side (n, d)."""
+    return np.asarray(split_points(ds, (), names).X)
 
 
 def coordinates(ds: xr.Dataset) -> list[str]:
