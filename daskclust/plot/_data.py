@@ -28,8 +28,9 @@ def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None
 
 
 def shown(name: str, values: Any, first: int = 0) -> Any:
-    """Return numbers that float64 holds; False and True as 0 and 1."""
-    values = coordinate(name, values, first)
+    """Return numbers as they are, False and True as 0 and 1; refuse what float64, which pictures are made of, lacks."""
+    values = native(name, values, first)
+    coordinate(name, values, first)
     return values.astype(np.float64) if values.dtype == bool else values
 
 
