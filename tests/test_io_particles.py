@@ -512,7 +512,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    with pytest.raises(ValueError, match=r"array 'y' of .* has 0 of 1 chunks, .* was not written completely"):
+    with pytest.raises(ValueError, match=r"array 'y' has no chunk c/0 \(rows 0 to 4, counted from 0\)"):
         open_particles(path)
     (path / "y" / "zarr.json").write_text("{}")
     with pytest.raises(ValueError, match="cannot be read as a zarr file"):

@@ -182,7 +182,7 @@ def _in_options(text: str, names: dict[str, str]) -> str:
         name, value = found.groups()
         if name not in names:
             return found[0]
-        return f"{names[name]} {_value(value)}" if value else names[name]
+        return names[name] if value in ("", "True") else f"{names[name]} {_value(value)}"
 
     long = [name for name in names if "_" in name]
     text = _KEYWORD.sub(option, text)

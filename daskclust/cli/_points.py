@@ -21,6 +21,14 @@ Type = Annotated[
     str,
     typer.Option(help="Which particles of a snapshot: gas, dm, stars, bh, or a number.", rich_help_panel=READING),
 ]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing",
+        help="Take the fill value for chunks that a zarr store does not have, which are an error else.",
+        rich_help_panel=READING,
+    ),
+]
 Box = Annotated[
     str | None,
     typer.Option(
@@ -64,14 +72,17 @@ def _words(box: list[float | None]) -> str:
     return ",".join("none" if side is None else f"{side:g}" for side in box)
 
 
-def open_points(path: Path, particle_type: str, columns: str | None, chunks: int | None) -> xr.Dataset:
+def open_points(
+    path: Path, particle_type: str, columns: str | None, chunks: int | None, fill_missing: bool
+) -> xr.Dataset:
     """Return the points of a file, lazy with `chunks`."""
     from daskclust import io
 
     suffix = path.suffix.lower()
     if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
         kind = int(particle_type) if particle_type.isdecimal() else particle_type
-        return io.open_particles(path, particle_type=kind, columns=columns_of(columns), chunks=chunks)
+        naming = columns_of(columns)
+        return io.open_particles(path, particle_type=kind, columns=naming, chunks=chunks, fill_missing=fill_missing)
     return io.read_hits(path, field="particles", columns=columns_of(columns), chunks=chunks)
 
 

@@ -19,7 +19,7 @@ from daskclust.cli._options import (
     check_outputs,
     names,
 )
-from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, open_points, write_points
+from daskclust.cli._points import WRITABLE, Box, FillMissing, Type, box_of, count, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
@@ -80,6 +80,7 @@ def dbscan(
     ] = None,
     columns: Columns = None,
     particle_type: Type = "dm",
+    fill_missing: FillMissing = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -114,7 +115,7 @@ def dbscan(
     }
     with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        points = open_points(path, particle_type, columns, running.chunks(chunks))
+        points = open_points(path, particle_type, columns, running.chunks(chunks), fill_missing)
         n = points.sizes["particle"]
         work.begin(f"clustering {n:,} points")
         found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)

@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli._frame import progress, show, write_all
 from daskclust.cli._options import CLUSTERING, OUTPUT, Columns, Json, Quiet, check_outputs
-from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, in_box, open_points, write_points
+from daskclust.cli._points import WRITABLE, Box, FillMissing, Type, box_of, count, in_box, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
@@ -76,6 +76,7 @@ def fof(
     boxsize: Box = None,
     columns: Columns = None,
     particle_type: Type = "dm",
+    fill_missing: FillMissing = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -118,7 +119,7 @@ def fof(
     box = box_of(boxsize)
     with progress(f"finding halos of {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        particles = in_box(open_points(path, particle_type, columns, running.chunks(chunks)), box)
+        particles = in_box(open_points(path, particle_type, columns, running.chunks(chunks), fill_missing), box)
         n = particles.sizes["particle"]
         work.begin(f"linking {n:,} particles")
         found = ClustAccessor(running.give(particles)).fof(linking_length, b=b, min_members=min_members)

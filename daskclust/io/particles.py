@@ -43,6 +43,7 @@ def open_particles(
     units: Mapping[str, str] | None = None,
     boxsize: float | Sequence[float] | None = None,
     chunks: int | Literal["auto"] | None = "auto",
+    fill_missing: bool = False,
 ) -> xr.Dataset:
     """Open particles of a simulation, or other points in a box, as a data set of dask arrays.
 
@@ -75,6 +76,8 @@ def open_particles(
         Side of the periodic box, or one for each axis, where the file does not tell it, or tells it wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
+    fill_missing : bool, default False
+        Whether the chunks that a zarr store does not have are taken for its fill value. By default they are an error.
 
     Returns
     -------
@@ -103,8 +106,12 @@ def open_particles(
     all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
 
     Headers are read at once, and nothing else until it is used. Each chunk reads its own rows, on a worker that must
-    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest. A chunk of
-    velocities that is missing in a zarr store is its fill value, as the format says; one of positions is an error.
+    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest.
+
+    zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
+    reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
+    files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
+
     Values are not searched for NaN, nor for positions outside of the box: estimators do so.
 
     References
@@ -131,7 +138,7 @@ def open_particles(
         table = read_snapshot(name, kind, columns, rows)
     else:
         naming = Naming(PARTICLES, columns, name)
-        table = _read(name, suffix, naming, rows)
+        table = _read(name, suffix, naming, rows, fill_missing)
     given = _expanded(units or {}, table, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
     attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
@@ -174,13 +181,15 @@ def _check_readable(path: str) -> str:
     return suffix
 
 
-def _read(path: str, suffix: str, naming: Naming, chunks: int | None) -> Table:
+def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read a file of columns, or of one array."""
     if suffix in _PARQUET:
         return read_parquet(path, naming, chunks)
     if suffix in _ARBORX:
         return read_arborx(path, naming, chunks)
-    return (read_npy if suffix == ".npy" else read_zarr)(path, naming, chunks)
+    if suffix == ".npy":
+        return read_npy(path, naming, chunks)
+    return read_zarr(path, naming, chunks, fill_missing)
 
 
 def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, str]:
