@@ -38,6 +38,8 @@ def check_reading(
             raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
     if reading["gap"] and not (source.endswith(".tpx3") or follow):
         raise ValueError(f"--gap is for raw .tpx3 words, and {source} has coordinates of its own; leave it out")
+    if reading["on_reset"] != "continue" and not (source.endswith(".tpx3") or follow):
+        raise ValueError(f"--on-reset is for raw .tpx3 words, which have global time, got {source}; leave it out")
     for option, given in naming.items():
         if given is not None and (follow or source.endswith((".tpx3", ".t3pa"))):
             raise ValueError(f"--{option} is for tables, and the format of {source} has its own; leave it out")
@@ -68,7 +70,7 @@ def open_hits(source: str, reading: dict[str, Any], naming: dict[str, Any], trig
     if source.endswith(".tpx3"):
         data = io.open_tpx3(source, chunks=ROUND, **{**reading, "layout": reading["layout"] or "chips"})
         if trigger is not None:
-            triggers = io.open_tpx3_triggers(source)
+            triggers = io.open_tpx3_triggers(source, on_reset=reading["on_reset"])
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
         return data
     if source.endswith(".t3pa"):
@@ -143,7 +145,7 @@ def running_readout(
         disorder=reading["disorder"],
         buffer=ROUND,
         chip=layout != "quad",
-        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger),
+        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger, on_reset=reading["on_reset"]),
         prepare=prepared,
     )
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
     "n_late",
+    "n_clock_jumps",
     "n_unknown",
     "n_count_fb",
     "n_chunks_cut",
@@ -145,6 +146,10 @@ def events(
         float,
         typer.Option(help="How much earlier than one before it a hit may come, us.", rich_help_panel=_READOUT),
     ] = 600.0,
+    on_reset: Annotated[
+        Literal["continue", "restart"],
+        one_of("Where global time jumps: times continue, or restart at those that it tells.", _READOUT),
+    ] = "continue",
     trigger: Annotated[
         int | None,
         typer.Option(help="TDC channel, 1 or 2: gives times of flight, ns.", rich_help_panel=_READOUT),
@@ -186,7 +191,7 @@ def events(
     began = time.perf_counter()
     running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(source, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
-    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
+    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3, "on_reset": on_reset}
     naming_of = {"columns": columns_of(columns), "units": units_of(units)}
     check_reading(source, reading, naming_of, follow, idle, trigger, running)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
