@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskclust.cli._options import CLUSTERING, READING, columns_of
+from daskclust.core.files import check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -91,9 +92,10 @@ def _is_snapshot(path: Path) -> bool:
     try:
         import h5py  # type: ignore[import-untyped,unused-ignore]
 
+        check_file(str(path))  # a pipe would be waited for
         with h5py.File(path, "r") as file:
             return "Header" in file
-    except (ImportError, OSError):
+    except (ImportError, OSError, ValueError):
         return True
 
 

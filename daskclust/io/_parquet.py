@@ -14,6 +14,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.quote import quoted, short
 
 from ._attrs import KEY, pack, stored_attrs, stored_units, unpack
 from ._binary import reading
@@ -123,8 +124,8 @@ def _numpy_dtype(arrow_type: Any, name: str, path: str) -> np.dtype[Any]:
         dtype: np.dtype[Any] = np.dtype(arrow_type.to_pandas_dtype())
         return dtype
     raise ValueError(
-        f"column {name!r} of {path} has type {arrow_type}, which is no number; "
-        f"leave it out with columns={{{name!r}: None}}"
+        f"column {quoted(name)} of {path} has type {short(arrow_type)}, which is no number; "
+        f"leave it out with columns={{{quoted(name)}: None}}"
     )
 
 
@@ -134,8 +135,8 @@ def _read_rows(path: str, column: str, variable: Variable | None, start: int, st
     if values.null_count and not _is_floating(values.type):
         row = start + int(np.argmax(values.is_null().to_numpy()))
         raise ValueError(
-            f"column {column!r} of {path} has no value in row {row} (counted from 0), and integers and booleans have "
-            f"no NaN; fill it, or leave the column out with columns={{{column!r}: None}}"
+            f"column {quoted(column)} of {path} has no value in row {row} (counted from 0), and integers and booleans "
+            f"have no NaN; fill it, or leave the column out with columns={{{quoted(column)}: None}}"
         )
     array: npt.NDArray[Any] = values.to_numpy()
     return array if variable is None else conform(array, variable, first_row=start, source=path)
@@ -174,7 +175,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))
-        of = f" of column {columns[0]!r}" if len(columns) == 1 else ""
+        of = f" of column {quoted(columns[0])}" if len(columns) == 1 else ""
         for k in groups:
             with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
                 tables.append(file.read_row_group(k, columns=list(columns)))

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.quote import quoted
+
 from ._attrs import plain_attrs, stored_attrs
 from ._binary import check_lengths, reading
 from ._particles_arrays import Array, Part, Stored, check_numbers
@@ -120,8 +122,8 @@ def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
 
 def _stored(path: str, member: str, array: Any, fill_missing: bool) -> Stored:
     """Return one array of a store, if it can be read and is complete."""
-    what = f"array {member!r} of {path}" if member else f"the array of {path}"
-    remedy = f"leave it out with columns={{{member!r}: None}}" if member else "write the particles as rows"
+    what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
+    remedy = f"leave it out with columns={{{quoted(member)}: None}}" if member else "write the particles as rows"
     with reading(path, "zarr"):
         shape, dtype, packed = array.shape, np.dtype(array.dtype), {"scale_factor", "add_offset"} & set(array.attrs)
         check_chunks(array, os.path.join(path, member), fill_missing)
@@ -141,7 +143,7 @@ def _zarr_rows(path: str, member: str, start: int, stop: int, *, fill_missing: b
     try:
         return np.asarray(array[start:stop])
     except Exception:  # of almost any class, and it does not tell the chunk
-        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {member!r}"):
+        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {quoted(member)}"):
             raise
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import listed, meant, quoted, short
+
 from ._binary import reading
 from .schema import Naming, Table
 
@@ -72,13 +74,13 @@ def _tree_name(file: Any, tree: str | None, path: str) -> str:
     if tree is None:
         if len(known) != 1:
             raise ValueError(
-                f"{path} has {len(known)} trees ({', '.join(known)}); choose one with {path}:name"
+                f"{path} has {len(known)} trees ({listed(known)}); choose one with {path}:name"
                 if known
                 else f"{path} has no TTree"
             )
         return str(known[0])
     if tree not in known:
-        raise ValueError(f"{path} has no tree {tree!r}; it has {', '.join(known) or 'none'}")
+        raise ValueError(f"{path} has no tree {quoted(tree)}{meant(tree, known)}; it has {listed(known)}")
     return tree
 
 
@@ -99,8 +101,8 @@ def _array(uproot: Any, branch: Any, name: str, path: str) -> Any:
 def _no_numbers(name: str, told: Any, path: str) -> ValueError:
     """Return the error for a branch of another type."""
     return ValueError(
-        f"branch {name!r} of {path} has type {told}, which is neither a number per hit nor a list of "
-        f"numbers per event; leave it out with columns={{{name!r}: None}}"
+        f"branch {quoted(name)} of {path} has type {short(told)}, which is neither a number per hit nor a list of "
+        f"numbers per event; leave it out with columns={{{quoted(name)}: None}}"
     )
 
 
@@ -116,15 +118,15 @@ def _check_baskets(branch: Any, name: str, path: str) -> int:
         for number in range(branch.num_baskets):
             stored, made = branch.basket_compressed_bytes(number), branch.basket_uncompressed_bytes(number)
             if not 0 <= stored <= size or not 0 <= made <= _MOST_EXPANSION * stored:
-                raise ValueError(f"basket {number} of branch {name!r} claims {made} bytes, made of {stored}")
+                raise ValueError(f"basket {number} of branch {quoted(name)} claims {made} bytes, made of {stored}")
             total += made
         counts = branch.count_branch
     room = total if counts is None else total + _check_baskets(counts, counts.name, path)
     claimed = entries * (1 if dtype is None else dtype.itemsize)
     if not 0 <= claimed <= room:
         raise ValueError(
-            f"branch {name!r} of {path} claims {entries} entries, and its baskets have {room} bytes: it was not "
-            f"written completely; write it again, or leave it out with columns={{{name!r}: None}}"
+            f"branch {quoted(name)} of {path} claims {entries} entries, and its baskets have {room} bytes: it was not "
+            f"written completely; write it again, or leave it out with columns={{{quoted(name)}: None}}"
         )
     return total
 
@@ -166,8 +168,9 @@ def _flatten(arrays: Mapping[str, Any], path: str) -> Arrays:
             continue
         if not np.array_equal(ak.to_numpy(ak.num(array)), counts):
             raise ValueError(
-                f"branches {jagged[0]!r} and {name!r} of {path} have lists of unequal lengths, so they are not of the "
-                "same hits; give columns={'branch': 'variable', ..., '*': None} to read only those that belong together"
+                f"branches {quoted(jagged[0])} and {quoted(name)} of {path} have lists of unequal lengths, so they are "
+                "not of the same hits; give columns={'branch': 'variable', ..., '*': None} to read only those "
+                "that belong together"
             )
         columns[name] = ak.to_numpy(ak.flatten(array))
     return columns

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.files import check_file
 from daskclust.core.timesort import TICK, order_of_ticks
 
 from . import _tpx3_scan as table
@@ -50,11 +51,7 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, path: str) -> FileState:
         """Look at a file."""
-        if os.path.isdir(path):
-            raise IsADirectoryError(f"{path} is a directory; give one .tpx3 file")
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"no such file: {path}")
-        found = os.stat(path)
+        found = check_file(path, "give one .tpx3 file")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
 
     @contextmanager
@@ -192,8 +189,6 @@ def index_file(
 
 @functools.lru_cache(maxsize=8)
 def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
-    if file.size == 0:
-        raise ValueError(f"{file.path} is empty (0 bytes); a .tpx3 file has at least one chunk")
     with file.mapped() as (data, memory):
         index = scan_bytes(data, bound, phase, cell_words, file, memory, restarts)
         if index.counts["n_chunks"] == 0:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.quote import quoted
+
 # Codecs of numbers. Others may run what they find in a chunk, as "pickle" does.
 _CODECS = {
     "adler32", "astype", "bitround", "blosc", "bytes", "bz2", "crc32", "crc32c", "delta", "endian", "fixedscaleoffset",
@@ -48,7 +50,7 @@ def check_codecs(path: str) -> None:
             for codec in _codecs(found):
                 if codec.removeprefix("numcodecs.") not in _CODECS:
                     raise ValueError(
-                        f"{os.path.relpath(file, path)} names the codec {codec[:40]!r}, which is none for numbers; "
+                        f"{os.path.relpath(file, path)} names the codec {quoted(codec)}, which is none for numbers; "
                         "write the array with another, such as 'zstd'"
                     )
 
@@ -156,8 +158,9 @@ def _missing(array: Any, name: str, place: tuple[int, ...], shape: tuple[int, ..
     """Return what to say of a chunk that is not there."""
     first, stop = place[0] * shape[0], min((place[0] + 1) * shape[0], array.shape[0])
     member = getattr(array, "path", "")
+    what = f"array {quoted(member)}" if member else "the array"
     return ValueError(
-        f"{f'array {member!r}' if member else 'the array'} has no chunk {name} (rows {first} to {stop - 1}, counted "
+        f"{what} has no chunk {name} (rows {first} to {stop - 1}, counted "
         f"from 0): it is lost or was never written, or all its values equal the fill value {array.fill_value}, and the "
         "writer left it out, as zarr does without write_empty_chunks=True; write the store again, or give "
         "fill_missing=True to take the fill value there"

@@ -11,7 +11,8 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.files import replacing
+from daskclust.core.files import check_file, replacing
+from daskclust.core.quote import listed
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import read_npy, read_npz
@@ -135,7 +136,7 @@ def read_hits(
         attrs["layout"] = layout or attrs.get("layout", "chips")
     unknown = sorted(set(units or {}) - set(table.columns))
     if unknown:
-        raise ValueError(f"units names {unknown}, which {name} does not have; it has {sorted(table.columns)}")
+        raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
     told = {**table.units, **(units or {})}
     ds = to_dataset(table.columns, field=known.name, units=told, source=os.fspath(path), attrs=attrs)
     if known is TIMEPIX and chunks is None:
@@ -185,21 +186,15 @@ def _split_part(path: str) -> tuple[str, str | None]:
     """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
     for suffix in (".root", *_HDF5):
         head, mark, part = path.rpartition(f"{suffix}:")
-        if mark and not os.path.exists(path):
+        if mark and not os.path.lexists(path):
             return head + suffix, part
     return path, None
 
 
 def _check_readable(path: str) -> str:
     """Return the extension in lower case, if the file can be one of ours."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
-    suffix = _known_suffix(path, _READABLE)
-    if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
-    return suffix
+    check_file(path)
+    return _known_suffix(path, _READABLE)
 
 
 def _known_suffix(path: str, known: tuple[str, ...]) -> str:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.files import replacing, replacing_folder
+from daskclust.core.files import check_file, replacing, replacing_folder
+from daskclust.core.quote import listed, quoted
 
 from ._attrs import stored_attrs, stored_units
 from ._blocks import blocks_of, column_dtypes, only_dim
@@ -168,16 +169,10 @@ def _check_type(particle_type: Any) -> int:
 def _check_readable(path: str) -> str:
     """Return the extension in lower case, if the path can be one of ours."""
     suffix = ".zarr" if is_zarr(path) else os.path.splitext(path)[1].lower()
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+    if not (suffix == ".zarr" and os.path.isdir(path)):
+        check_file(path, "give one file of it")
     if suffix not in _KNOWN:
         raise ValueError(f"unknown extension {suffix!r} of {path}; known: {', '.join(_KNOWN)}")
-    if suffix == ".zarr":
-        return suffix
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file of it")
-    if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
     return suffix
 
 
@@ -199,7 +194,7 @@ def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, st
         names = [name] if name in table.columns else [n for n in _QUANTITIES.get(name, ()) if n in table.columns]
         if not names:
             raise ValueError(
-                f"units names {name!r}, which {path} does not have; it has {sorted(table.columns)}, of which "
+                f"units names {quoted(name)}, which {path} does not have; it has {listed(table.columns)}, of which "
                 f"{' and '.join(_QUANTITIES)} are several"
             )
         given.update(dict.fromkeys(names, unit))
@@ -231,7 +226,7 @@ def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) 
         return others  # as codes write an open box
     if len(sides) != n_axes or not is_number or min(sides, default=0) <= 0:
         raise ValueError(
-            f"{source} must be positive and finite, one number or {n_axes}, got {told!r}"
+            f"{source} must be positive and finite, one number or {n_axes}, got {quoted(told)}"
             + ("; give boxsize=" if given is None else "")
         )
     sides = [float(side) for side in sides]

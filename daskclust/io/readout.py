@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -55,7 +56,7 @@ def follow(
     """
     name = os.fspath(path)
     done, since = 0, time.monotonic()
-    while not os.path.exists(name):
+    while not os.path.lexists(name):
         if idle is not None and time.monotonic() - since > idle:
             raise FileNotFoundError(f"no such file: {name}, after {idle:g} s")
         if stop is not None and stop():
@@ -69,7 +70,10 @@ def follow(
                 since = time.monotonic()
                 yield block
                 continue
-            if os.fstat(stream.fileno()).st_size < done:
+            state = os.fstat(stream.fileno())
+            if not stat.S_ISREG(state.st_mode):  # a pipe, whose writer has closed it
+                return
+            if state.st_size < done:
                 raise ValueError(f"{name} became shorter than the {done} bytes read of it; follow the new file anew")
             if idle is not None and time.monotonic() - since > idle:
                 return
