@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,29 @@ def check_reading(
         raise ValueError(f"--trigger must be 1 or 2, got {trigger}")
     if trigger is not None and not (follow or source.endswith(".tpx3")):
         raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times, got {source}; leave it out")
+
+
+def check_where(expression: str, source: str, follow: bool, trigger: int | None, calibration: Path | None) -> None:
+    """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
+    is_raw = follow or source.endswith((".tpx3", ".t3pa"))
+    names = ["x", "y", "toa", "tot", "chip"]
+    names += ["energy"] if calibration is not None or not is_raw else []
+    names += ["tof"] if trigger is not None or not is_raw else []
+    check_columns(expression, names)
+
+
+def check_columns(expression: str, names: Iterable[Any]) -> None:
+    """Refuse an expression that the table of clusters of hits with such variables cannot be asked."""
+    import numpy as np
+    import xarray as xr
+
+    from daskclust.io import TIMEPIX
+    from daskclust.properties import cluster_table, where
+
+    known = [(str(name), TIMEPIX.find(str(name))) for name in names]
+    columns = {name: ("hit", np.empty(0, variable.dtype)) for name, variable in known if variable is not None}
+    hits = xr.Dataset(columns, attrs={"field": "timepix"})
+    where(cluster_table(hits, np.empty(0, np.int64), n_clusters=0), expression)
 
 
 def open_hits(source: str, reading: dict[str, Any], naming: dict[str, Any], trigger: int | None) -> xr.Dataset:

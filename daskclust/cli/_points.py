@@ -74,17 +74,22 @@ def _words(box: list[float | None]) -> str:
 
 
 def open_points(
-    path: Path, particle_type: str, columns: str | None, chunks: int | None, fill_missing: bool
+    path: Path,
+    particle_type: str,
+    columns: str | None,
+    chunks: int | None,
+    fill_missing: bool,
+    needs: dict[str, list[str]] | None = None,
 ) -> xr.Dataset:
     """Return the points of a file, lazy with `chunks`."""
     from daskclust import io
 
     suffix = path.suffix.lower()
+    reading: dict[str, Any] = {"columns": columns_of(columns), "chunks": chunks, "needs": needs}
     if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
         kind = int(particle_type) if particle_type.isdecimal() else particle_type
-        naming = columns_of(columns)
-        return io.open_particles(path, particle_type=kind, columns=naming, chunks=chunks, fill_missing=fill_missing)
-    return io.read_hits(path, field="particles", columns=columns_of(columns), chunks=chunks)
+        return io.open_particles(path, particle_type=kind, fill_missing=fill_missing, **reading)
+    return io.read_hits(path, field="particles", **reading)
 
 
 def _is_snapshot(path: Path) -> bool:

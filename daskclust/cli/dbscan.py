@@ -18,6 +18,7 @@ from daskclust.cli._options import (
     Quiet,
     check_outputs,
     names,
+    needs_of,
 )
 from daskclust.cli._points import WRITABLE, Box, FillMissing, Type, box_of, count, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
@@ -115,7 +116,14 @@ def dbscan(
     }
     with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        points = open_points(path, particle_type, columns, running.chunks(chunks), fill_missing)
+        points = open_points(
+            path,
+            particle_type,
+            columns,
+            running.chunks(chunks),
+            fill_missing,
+            needs_of(coordinates=parameters["coordinates"], weight=weight),
+        )
         n = points.sizes["particle"]
         work.begin(f"clustering {n:,} points")
         found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)

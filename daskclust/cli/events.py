@@ -27,7 +27,16 @@ from daskclust.cli._options import (
     one_of,
     units_of,
 )
-from daskclust.cli._pixels import check_reading, energies, open_hits, running_readout, stop_at_interrupt, windows
+from daskclust.cli._pixels import (
+    check_columns,
+    check_reading,
+    check_where,
+    energies,
+    open_hits,
+    running_readout,
+    stop_at_interrupt,
+    windows,
+)
 from daskclust.cli._running import Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
@@ -196,6 +205,8 @@ def events(
     check_reading(source, reading, naming_of, follow, idle, trigger, running)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
+    if where is not None:
+        check_where(where, source, follow, trigger, calibration)
     prepare = None if calibration is None else energies(calibration, tot_unit)
     name = source if source.startswith("tcp://") else Path(source).name
     with progress(f"reading {name}", quiet=quiet) as work, running.cluster(work):
@@ -208,6 +219,8 @@ def events(
         else:
             work.read(Path(source))
             data = open_hits(source, reading, naming_of, trigger)
+            if where is not None:
+                check_columns(where, [*data.variables, *(["energy"] if prepare else [])])
             n = data.sizes["hit"]
             if running.is_on_dask or cuda:
                 work.begin(f"clustering {name}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,7 +26,7 @@ from ._quad import LAYOUTS
 from ._root import read_root
 from ._text import is_number, read_text
 from .fields import FIELDS, TIMEPIX
-from .schema import Columns, Naming, Table, to_dataset
+from .schema import Columns, Naming, Needs, Table, to_dataset
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -46,6 +47,7 @@ def read_hits(
     units: Mapping[str, str] | None = None,
     layout: str | None = None,
     chunks: int | None = None,
+    needs: Needs | None = None,
 ) -> xr.Dataset:
     r"""Read hits of a calorimeter or a pixel detector from a file.
 
@@ -78,6 +80,9 @@ def read_hits(
         as the metadata of the file tell, else ``"chips"``.
     chunks : int, optional
         Hits per chunk of a Dataset of dask arrays. By default everything is read into memory.
+    needs : mapping of str to sequence of str, optional
+        Variables that there must be, by the option that names them, such as ``{"weight": ["energy"]}``. They are looked
+        for before any values are read; not in ``.root``.
 
     Returns
     -------
@@ -105,8 +110,8 @@ def read_hits(
         Where the library for the format is missing.
     ValueError
         For unknown extensions, empty or damaged files, text that is no number (with line and column), missing or
-        ambiguous names, layers, pixels and chips that are not whole or out of range (with the row), units that cannot
-        be converted; and for `chunks` that is not positive.
+        ambiguous names, variables that are needed and not there, layers, pixels and chips that are not whole or out of
+        range (with the row), units that cannot be converted; and for `chunks` that is not positive.
 
     Notes
     -----
@@ -129,7 +134,8 @@ def read_hits(
     _check_options(field, layout, chunks)
     name, part = _split_part(os.fspath(path))
     suffix = _check_readable(name)
-    table = _read(name, part, suffix, Naming(None if field is None else FIELDS[field], columns, name), chunks)
+    naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
+    table = _read(name, part, suffix, naming, chunks)
     known = table.naming.known
     attrs = dict(table.attrs)
     if known is TIMEPIX:
@@ -165,7 +171,7 @@ def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int 
     if suffix in _TEXT:
         return read_text(name, naming)
     if suffix == ".root":
-        return read_root(name, part, naming)
+        return read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
     return (read_npy if suffix == ".npy" else read_npz)(name, naming)
 
 

@@ -23,7 +23,7 @@ from ._particles_plain import read_arborx, read_npy, write_arborx, write_npy
 from ._particles_snapshot import COMPONENTS, TYPES, read_snapshot
 from ._particles_zarr import is_zarr, read_zarr, write_zarr
 from .fields import PARTICLES
-from .schema import Columns, Naming, Table, to_dataset
+from .schema import Columns, Naming, Needs, Table, to_dataset
 
 _PARQUET = (".parquet", ".pq")
 _HDF5 = (".hdf5", ".h5")
@@ -45,6 +45,7 @@ def open_particles(
     boxsize: float | Sequence[float] | None = None,
     chunks: int | Literal["auto"] | None = "auto",
     fill_missing: bool = False,
+    needs: Needs | None = None,
 ) -> xr.Dataset:
     """Open particles of a simulation, or other points in a box, as a data set of dask arrays.
 
@@ -79,6 +80,8 @@ def open_particles(
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
     fill_missing : bool, default False
         Whether the chunks that a zarr store does not have are taken for its fill value. By default they are an error.
+    needs : mapping of str to sequence of str, optional
+        As of `read_hits`, for all but snapshots.
 
     Returns
     -------
@@ -138,7 +141,7 @@ def open_particles(
     if suffix in _HDF5:
         table = read_snapshot(name, kind, columns, rows)
     else:
-        naming = Naming(PARTICLES, columns, name)
+        naming = Naming(PARTICLES, columns, name, needs=needs or {})
         table = _read(name, suffix, naming, rows, fill_missing)
     given = _expanded(units or {}, table, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]

@@ -24,6 +24,8 @@ from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
 
 Columns = Sequence[str] | Mapping[str, str | None]
 
+Needs = Mapping[str, Sequence[str]]
+
 REST = "*"
 """Key of a `columns=` mapping that stands for every column it does not name."""
 
@@ -42,12 +44,15 @@ class Naming:
         The file, for messages.
     is_mapping : bool, default False
         The names are keys of the caller's own mapping: it is these that messages say to change, not ``columns=``.
+    needs : mapping of str to sequence of str, optional
+        Variables that there must be, by the option that names them.
     """
 
     field: Field | None
     columns: Columns | None
     source: str
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
+    needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
     @property
     def known(self) -> Field:
@@ -150,6 +155,12 @@ class Naming:
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
         _check_complete(chosen, found, self)
+        for option, names in self.needs.items():
+            if unknown := sorted(set(names) - set(chosen.values())):
+                raise ValueError(
+                    f"{option} names {listed(unknown)}, which {self.source} does not have"
+                    f"{meant(unknown[0], chosen.values())}; it has {listed(chosen.values())}"
+                )
         return chosen
 
 
