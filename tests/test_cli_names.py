@@ -93,7 +93,7 @@ def test_columns_are_looked_for_before_values_are_read(
 ) -> None:
     columns = {name: ("hit", np.arange(4.0)) for name in ("x", "y", "eta", "energy")}
     io.write_hits(xr.Dataset(columns), file)
-    for reads in ("_text._parse", "_binary._member", "_hdf5.read_dataset", "_parquet._read_rows"):
+    for reads in ("_text._parse", "_binary._member", "_hdf5.read_dataset", "_parquet.rows_of"):
         monkeypatch.setattr(f"daskclust.io.{reads}", None)
     status, err = call(arguments[0], file, *arguments[1:])
     assert status == 1

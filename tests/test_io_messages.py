@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import threading
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xarray as xr
 import zarr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -202,3 +204,23 @@ def test_the_work_grows_as_the_columns_do() -> None:
         return Counted.compared
 
     assert comparisons(4000) <= 3 * comparisons(2000)
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [(".npz", "zipfile.ZipFile"), (".parquet", "pyarrow.parquet.ParquetFile")])
+def test_a_file_is_not_opened_for_each_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, kind: str
+) -> None:
+    """Each time it is opened, its list of all columns is read."""
+    path, columns = tmp_path / f"a{suffix}", {name: ("hit", np.ones(3)) for name in ("x", "y", *"abcdefgh")}
+    io.write_hits(xr.Dataset(columns), path)
+    module, _, name = kind.rpartition(".")
+    opened, original = [], getattr(importlib.import_module(module), name)
+
+    class Counting(original):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            opened.append(args)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(kind, Counting)
+    assert len(io.read_hits(path)) == len(columns)
+    assert len(opened) <= 2

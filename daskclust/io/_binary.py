@@ -163,11 +163,13 @@ def read_npz(path: str, naming: Naming) -> Table:
         dimensions = [_check_member(archive, info) for info in members.values()]
         comment = archive.comment
     if len(members) == 1 and dimensions != [1]:
-        return _columns_of(_member(path, *members.values()), naming)
+        with zipfile.ZipFile(path) as archive:
+            return _columns_of(_member(path, archive, *members.values()), naming)
     attrs, units = unpack(_metadata(comment), path)
     naming = naming.settle(list(members), attrs.get("field"))
     chosen = naming.choose(list(members), named=True)
-    columns = {ours: _column(_member(path, members[name]), name, path) for name, ours in chosen.items()}
+    with zipfile.ZipFile(path) as archive:
+        columns = {ours: _column(_member(path, archive, members[name]), name, path) for name, ours in chosen.items()}
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table(same_length(columns, path), naming, told, attrs)
 
@@ -178,9 +180,9 @@ def _metadata(comment: bytes) -> bytes | None:
     return comment.removeprefix(prefix) if comment.startswith(prefix) else None
 
 
-def _member(path: str, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
+def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     """Return one array of an archive."""
-    with reading(path, "NumPy .npz"), zipfile.ZipFile(path) as archive, archive.open(info) as stream:
+    with reading(path, "NumPy .npz"), archive.open(info) as stream:
         array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return array
 

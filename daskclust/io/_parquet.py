@@ -29,6 +29,7 @@ _GROUP_ROWS = 1 << 20
 # A column of a single number is stored in a few bytes, whatever its length; other columns take a byte for some rows.
 _MOST_EXPANSION = 2000
 _ALWAYS = 1 << 26
+_AT_ONCE = 1 << 26  # bytes of columns that are read together
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
@@ -65,12 +66,22 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     columns: dict[str, Any] = {}
     dtypes = {name: _numpy_dtype(schema.field(name).type, name, path) for name in chosen}
     check_claims(path, groups, sum(dtype.itemsize for dtype in dtypes.values()), chunks)
-    for name, ours in chosen.items():
-        dtype, variable = dtypes[name], naming.known.find(ours)
-        if chunks is None:
-            columns[ours] = _read_rows(path, name, variable, 0, rows)
-        else:
-            columns[ours] = lazy_column(_read_rows, path, name, variable, dtype, rows, chunks)
+    if chunks is None:
+        names, step = list(chosen), max(1, _AT_ONCE // max(8 * rows, 1))  # each time the whole footer is gone through
+        for start in range(0, len(names), step):
+            some = names[start : start + step]
+            try:
+                table = rows_of(path, some, 0, rows)
+            except ValueError:
+                for name in some:
+                    rows_of(path, [name], 0, rows)  # tells which one is damaged
+                raise
+            for name in some:
+                ours = chosen[name]
+                columns[ours] = _numbers(table.column(name), path, name, naming.known.find(ours), 0)
+    else:
+        for name, ours in chosen.items():
+            columns[ours] = lazy_column(_read_rows, path, name, naming.known.find(ours), dtypes[name], rows, chunks)
     units = {ours: (schema.field(name).metadata or {}).get(b"units") for name, ours in chosen.items()}
     told = {name: unit.decode("utf-8", "replace") for name, unit in units.items() if unit is not None}
     return Table(columns, naming, told, attrs)
@@ -131,7 +142,11 @@ def _numpy_dtype(arrow_type: Any, name: str, path: str) -> np.dtype[Any]:
 
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one column, from the row groups that have them."""
-    values = rows_of(path, [column], start, stop).column(0)
+    return _numbers(rows_of(path, [column], start, stop).column(0), path, column, variable, start)
+
+
+def _numbers(values: Any, path: str, column: str, variable: Variable | None, start: int) -> npt.NDArray[Any]:
+    """Return a column of an Arrow table, from row `start` of the file on, as a variable has it."""
     if values.null_count and not _is_floating(values.type):
         row = start + int(np.argmax(values.is_null().to_numpy()))
         raise ValueError(
