@@ -191,7 +191,7 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
     lines = good.splitlines()
     for text, message in {
         "\n".join(lines[:255]): r"b\.txt has shape \(255, 256\), expected \(256, 256\)",
-        "": r"b\.txt has shape \(0, 0\)",
+        "": r"b\.txt is empty \(0 bytes\)",
         "\n".join([*lines[:9], "1 2 3", *lines[10:]]): r"b\.txt, line 10: expected 256 numbers .* found 3",
         good.replace(lines[4].split()[7], "seven", 1): r"b\.txt, line 5: expected numbers, found",
         "\x00\x01\xff": r"b\.txt, line 1: expected numbers",
@@ -201,7 +201,7 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             read_calibration(tmp_path)
     b.unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no b\.txt or calibb\.txt; it has a\.txt, c\.txt, t\.txt"):
+    with pytest.raises(FileNotFoundError, match=r"has no b\.txt or calibb\.txt; it has 'a\.txt', 'c\.txt', 't\.txt'"):
         read_calibration(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"no such file: .*b\.txt"):
         read_calibration(*(tmp_path / f"{name}.txt" for name in "abct"))

@@ -207,8 +207,11 @@ def test_columns_without_names(dbscan, tmp_path):
         (("dbscan", "damaged.hdf5", 1), "damaged.hdf5"),
         (("dbscan", "points.csv", 0), "EPS must be finite and positive, got 0"),
         (("dbscan", "points.csv", 1, "--min-samples", 0), "--min-samples must be 1 or more, got 0"),
-        (("dbscan", "points.csv", 1, "--weight", "mass"), "weight names the variable 'mass'"),
-        (("dbscan", "points.csv", 1, "--coordinates", "x,q"), "no column 'q'"),
+        (("dbscan", "points.csv", 1, "--weight", "mass"), "--weight names 'mass', which points.csv does not have"),
+        (
+            ("dbscan", "points.csv", 1, "--coordinates", "x,q"),
+            "--coordinates names 'q', which points.csv does not have",
+        ),
         (("dbscan", "points.csv", 1, "--boxsize", "1"), "boxsize must be at least 2 eps"),
         (("dbscan", "points.csv", 1, "-o", "points.csv"), "-o points.csv is the input"),
         (("dbscan", "nan.csv", 1, "-o", "out.csv"), "NaN in coordinate 1 of point 1"),

@@ -73,8 +73,8 @@ def made(tmp_path_factory):
         (
             ("clue", "hits.csv", *CLUE, "--units", "x=mm,q=m"),
             1,
-            "--units names ['q']",
-            "it has ['energy', 'layer', 'x', 'y']",
+            "--units names 'q'",
+            "it has 'x', 'y', 'layer', 'energy'",
         ),
         (("clue", "hits.csv", *CLUE, "--wrap", "z=2"), 1, "--wrap names the axis 'z'", "['x', 'y']"),
         *(
@@ -111,7 +111,7 @@ def made(tmp_path_factory):
         (("clue", "hit.csv", *CLUE), 1, "no such file: hit.csv", "did you mean hits.csv?"),
         (("clue", "no/hits.csv", *CLUE), 1, "no such file: no/hits.csv", "there is no folder no"),
         (("clue", "folder", *CLUE), 1, "folder is a directory", "give one file"),
-        (("explore", "hit.csv", "--no-browser"), 1, "there is no file hit.csv", "did you mean hits.csv?"),
+        (("explore", "hit.csv", "--no-browser"), 1, "no such file: hit.csv", "did you mean hits.csv?"),
         (("clue", "odd.csv", *CLUE), 1, "no column for 'x', 'y'", "'u', 'v', 'E': name it with --columns x=NAME"),
         (("clue", "hits.parquet", *CLUE, "--columns", "x,y"), 1, "have names", "give --columns x=NAME,y=NAME"),
         (("clue", "nan.csv", *CLUE), 1, "NaN in coordinate 1 of point 1", "remove such points first"),

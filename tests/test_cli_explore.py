@@ -12,7 +12,7 @@ from daskclust.app.systems import SYSTEMS
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nowhere.csv",), "there is no file nowhere.csv"),
+        (("nowhere.csv",), "no such file: nowhere.csv"),
         (("hits.csv", "--system", "kmeans"), f"--system must be one of {', '.join(SYSTEMS)}, got 'kmeans'"),
         (("hits.csv", "--port", 70000), "--port must be from 0 to 65535, got 70000"),
         (("hits.csv", "--system", "events", "--columns", "x,y,toa,tot"), "toa"),

@@ -256,7 +256,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     assert spaces["channel"].values.tolist() == ["4-1BB", "CD 3"]
     for options, message in [
         ({"channels": "CD8"}, r"has no channel 'CD8'; it has 'CD3', 'CD4'"),
-        ({"apriori": "group"}, r"has no column 'group' of apriori clusters; it has 'CD3'"),
+        ({"apriori": "group"}, r"has no column 'group' \(did you mean 'grp'\?\) of apriori clusters; it has 'CD3'"),
         ({"transform": "log"}, "transform must be 'arcsinh' or None, got 'log'"),
         ({"chunks": True}, "chunks must be a positive number of cells or None, got True"),
     ]:
@@ -264,7 +264,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
             read_cells(path, **options)
     for text, message in [
         ("CD3,CD4\n1,x\n", r"line 2, column 2 \(CD4\): expected a number, found 'x'"),
-        ("CD3,CD3\n1,2\n", r"has columns of the same name \['CD3'\]"),
+        ("CD3,CD3\n1,2\n", r"has columns of the same name 'CD3'"),
         ("apriori\n1\n", "has no columns of channels; it has 'apriori'"),
         (
             "CD3,apriori\n1,1.5\n",

@@ -136,7 +136,7 @@ def test_header_without_rows_is_an_empty_data_set(tmp_path: Path) -> None:
         ("1\n2\n", r"has 1 columns without names, .* columns=\["),
         ("1,2,3,4,5\n", r"has 5 columns without names"),
         ("a,b\n1,2\n", r"has no column for 'x', 'y'; it has 'a', 'b': name it with columns="),
-        ("x,y,x\n1,2,3\n", r"has columns of the same name \['x'\]"),
+        ("x,y,x\n1,2,3\n", r"has columns of the same name 'x'"),
         ("x,y,w,e\n1,2,3,4\n", r"columns 'w', 'e' of .* could all be 'energy'; choose one with columns="),
         ("1,2,0\n1,2,0.5\n", r"'layer' must hold whole numbers .* got 0.5 in row 1 \(counted from 0\)"),
         ("1,2,nan\n", r"'layer' must hold whole numbers .* got nan in row 0"),
@@ -426,10 +426,10 @@ def test_choice_of_a_tree(tmp_path: Path) -> None:
         for name in ("a", "dir/b"):
             file.mktree(name, {"x": "f8", "y": "f8"})
             file[name].extend({"x": np.zeros(2), "y": np.zeros(2)})
-    with pytest.raises(ValueError, match=r"has 2 trees and RNTuples \(a, dir/b\); choose one with"):
+    with pytest.raises(ValueError, match=r"has 2 trees and RNTuples \('a', 'dir/b'\); choose one with"):
         read_hits(path)
     assert read_hits(f"{path}:dir/b").sizes == {"hit": 2}
-    with pytest.raises(ValueError, match="has no tree or RNTuple 'c'; it has a, dir/b"):
+    with pytest.raises(ValueError, match="has no tree or RNTuple 'c'; it has 'a', 'dir/b'"):
         read_hits(f"{path}:c")
     with uproot.recreate(path):
         pass

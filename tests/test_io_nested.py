@@ -142,7 +142,9 @@ def test_names_of_collections_and_of_objects(tmp_path: Path) -> None:
         file.mkrntuple("deep", {"x": ak.Array([[[1.0]]]), "y": ak.Array([[1.0]])})
         file.mktree("tree", {"x": "f8", "y": "f8"})
         file["tree"].extend({"x": np.zeros(2), "y": np.zeros(2)})
-    with pytest.raises(ValueError, match=r"has 4 trees and RNTuples \(dir/two, text, deep, tree\); choose one with"):
+    with pytest.raises(
+        ValueError, match=r"has 4 trees and RNTuples \('dir/two', 'text', 'deep', 'tree'\); choose one with"
+    ):
         read_hits(path)
     with pytest.raises(ValueError, match=r"no tree or RNTuple 'c'; it has dir/two, text"):
         read_hits(f"{path}:c")

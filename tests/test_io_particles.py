@@ -146,11 +146,14 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
         ({"particle_type": 4}, r"no particles of type 4; NumPart_Total is \[6, 14, 0, 0, 0, 0\]"),
         ({"particle_type": "neutrino"}, "one of gas, dm, stars, bh, got 'neutrino'"),
         ({"particle_type": -1}, "got -1"),
-        ({"columns": {"Potential": "p"}}, r"no array 'Potential' of this type; it has Coordinates, ParticleIDs, Vel"),
+        (
+            {"columns": {"Potential": "p"}},
+            r"no array 'Potential' of this type; it has 'Coordinates', 'ParticleIDs', 'Vel",
+        ),
         ({"columns": {"Coordinates": None}}, "leaves out Coordinates"),
         ({"columns": {"*": "x"}}, r"columns\['\*'\] must be None"),
         ({"columns": ["x", "y", "z"]}, r"give columns= as a mapping .*, got \['x', 'y', 'z'\]"),
-        ({"columns": {"ParticleIDs": "x"}}, r"two arrays of .* would become \['x'\]"),
+        ({"columns": {"ParticleIDs": "x"}}, r"two arrays of .* would become 'x'"),
         ({"particle_type": 0, "columns": {"Metallicity": "Z"}}, "has 9 columns, and at most 3 can be read"),
         ({"chunks": 0}, "'auto' or None, got 0"),
         ({"chunks": "all"}, "'auto' or None, got 'all'"),
@@ -345,7 +348,7 @@ def test_snapshots_without_what_they_need(tmp_path: Path, monkeypatch: pytest.Mo
         open_particles(path)
     with h5py.File(path, "a") as file:
         del file["Header"]
-    with pytest.raises(ValueError, match=r"no group Header, it has PartType0.*read_hits\(path, field='particles'\)"):
+    with pytest.raises(ValueError, match=r"no group Header, it has 'PartType0.*read_hits\(path, field='particles'\)"):
         open_particles(path)
     write_hits(sample(3), path)
     assert read_hits(path)["x"].dims == ("particle",)
@@ -512,7 +515,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    with pytest.raises(ValueError, match=r"array 'y' of .* has 0 of 1 chunks, .* was not written completely"):
+    with pytest.raises(ValueError, match=r"array 'y' has no chunk c/0 \(rows 0 to 4, counted from 0\)"):
         open_particles(path)
     (path / "y" / "zarr.json").write_text("{}")
     with pytest.raises(ValueError, match="cannot be read as a zarr file"):
@@ -537,7 +540,7 @@ def test_paths_that_are_no_particles(tmp_path: Path) -> None:
         open_particles(tmp_path / "none.hdf5")
     with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
         write_particles(sample(), tmp_path / "points.xyz")
-    (tmp_path / "points.xyz").touch()
+    (tmp_path / "points.xyz").write_text("0")
     with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
         open_particles(tmp_path / "points.xyz")
     (tmp_path / "points.npy").touch()

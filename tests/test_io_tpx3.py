@@ -24,7 +24,7 @@ from daskclust.io._tpx3_stream import WordDecoder
 from daskclust.io._tpx3_xarray import Tpx3Entrypoint
 
 SECOND = 640_000_000  # ticks
-PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False}
+PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, "on_reset": "continue"}
 COLUMNS = ("x", "y", "toa", "tot", "chip")
 
 
@@ -95,8 +95,10 @@ def check(path, data, chunks=None, cell_words=None, window_hits=None, **options)
     """Compare a file with the plain decoder, every byte of it accounted for; return the data set."""
     options = PLAIN | options
     hits = open_hits(path, chunks=chunks, cell_words=cell_words, window_hits=window_hits, **options)
-    want = tpx3_reference.decode(data, options["disorder"], options["phase_correction"])
+    restart = options["on_reset"] == "restart"
+    want = tpx3_reference.decode(data, options["disorder"], options["phase_correction"], restart)
     assert hits.index.counts == want.counts
+    assert hits.index.jumps.tolist() == [list(jump) for jump in want.jumps[:100]]
     assert bytes_counted(want.counts) == len(data)
     rows = sorted(want.hits, key=lambda hit: hit[0])  # stable
     table = np.array(rows, dtype=np.int64).reshape(-1, 5)
@@ -109,9 +111,10 @@ def check(path, data, chunks=None, cell_words=None, window_hits=None, **options)
     return hits
 
 
-def check_triggers(path, data):
+def check_triggers(path, data, on_reset="continue"):
     """Compare the triggers of a file with the plain decoder; return them."""
-    ds, want = open_tpx3_triggers(path), tpx3_reference.decode(data)
+    ds = open_tpx3_triggers(path, on_reset=on_reset)
+    want = tpx3_reference.decode(data, restart=on_reset == "restart")
     rows = [((t + want.base) * 1.5625 + fine * 3.125 / 12, channel, rising, number, chip)
             for t, fine, chip, channel, rising, number in want.triggers]  # fmt: skip
     rows.sort(key=lambda row: row[0])

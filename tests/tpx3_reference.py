@@ -15,6 +15,7 @@ class Decoded:
     hits: list = field(default_factory=list)
     triggers: list = field(default_factory=list)
     counts: dict = field(default_factory=dict)
+    jumps: list = field(default_factory=list)
     base: int = 0
 
 
@@ -82,14 +83,15 @@ def nearest(difference: int, wrap: int) -> int:
     return (difference + wrap // 2) % wrap - wrap // 2
 
 
-def decode(data: bytes, bound: float = 600_000.0, phase: bool = False) -> Decoded:
+def decode(data: bytes, bound: float = 600_000.0, phase: bool = False, restart: bool = False) -> Decoded:
     names = (
         "n_pixel n_tdc n_tdc_errors n_global_time n_control n_count_fb n_unknown n_chunks n_chunks_cut "
-        "n_bytes_skipped n_bytes_truncated n_late"
+        "n_bytes_skipped n_bytes_truncated n_late n_clock_jumps"
     )
     counts = dict.fromkeys(names.split(), 0)
     out = Decoded(counts=counts)
     last = shift = absolute = top = None
+    apart = moved = 0
     lows: dict = {}
     times = []
     for chip, words in chunks_of(data, counts):
@@ -124,9 +126,23 @@ def decode(data: bytes, bound: float = 600_000.0, phase: bool = False) -> Decode
                     told = (1 if edge in (0xF, 0xA) else 2, edge in (0xF, 0xE), word >> 44 & 0xFFF)
                     out.triggers.append((last, fine - 1 if 1 <= fine <= 12 else 0, chip, *told))
                 else:
-                    lows[chip] = (raw, last)
-            elif kind == "n_global_time" and chip in lows and absolute is None:
-                absolute = (word >> 16 & 0xFFFF) * LONG_WRAP + lows[chip][0] - lows[chip][1]
+                    before = lows[chip][1] if chip in lows else last - moved
+                    lows[chip] = (raw, last - moved, before, last - moved < before - 2**26)
+            elif kind == "n_global_time" and chip in lows:
+                low, at, before, is_back = lows[chip]
+                told = (word >> 16 & 0xFFFF) * LONG_WRAP + low
+                if absolute is None:
+                    absolute = told - at
+                away = told - absolute - at - moved
+                if away != apart or is_back:
+                    out.jumps.append((len(out.hits), before + moved + absolute + apart, told))
+                    counts["n_clock_jumps"] += 1
+                    lows[chip] = (low, at, before, False)
+                    if restart:
+                        last, moved = last + away, moved + away
+                        top = last
+                    else:
+                        apart = away
     out.base = absolute if absolute is not None else shift or 0
     unit = WRAP if shift is None else LONG_WRAP
     while times and min(times) + out.base < 0:

@@ -7,6 +7,7 @@ from typing import Any
 
 import xarray as xr
 
+from daskclust.core.files import check_file
 from daskclust.io.schema import Columns
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
@@ -39,8 +40,8 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
     FileNotFoundError, ValueError, ImportError
         As of the readers in `daskclust.io`; for columns of a file that another reader than `read_hits` reads.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+    if not path.is_dir():
+        check_file(str(path))
     name, options = _reader(path, system, columns)
     if columns is not None and name != "read_hits":
         raise ValueError(f"columns cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out")

@@ -18,6 +18,7 @@ from typing import Any
 
 import typer
 
+from daskclust.core.quote import short
 from daskclust.machine import NoGPUError
 
 # What is the user's to mend. All else is a fault of this program, and shows where it happened.
@@ -26,6 +27,7 @@ _USAGE: Any = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError"
 )  # typer has no name for it
 
+_LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
 _VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it is cut"
 _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
@@ -140,7 +142,7 @@ def fault(error: BaseException) -> Trouble:
 
 # ------------------------------------------------------------------------------------------------------------- messages
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    return short(" ".join(str(error).split()), _LONGEST)
 
 
 def _split(error: BaseException) -> tuple[str, str]:
@@ -183,7 +185,7 @@ def _in_options(text: str, names: dict[str, str]) -> str:
         name, value = found.groups()
         if name not in names:
             return found[0]
-        return f"{names[name]} {_value(value)}" if value else names[name]
+        return names[name] if value in ("", "True") else f"{names[name]} {_value(value)}"
 
     long = [name for name in names if "_" in name]
     text = _KEYWORD.sub(option, text)

@@ -55,6 +55,12 @@ def columns_of(text: str | None) -> Any:
     return {theirs: name for name, theirs in ours.items()} | dict.fromkeys(left_out)
 
 
+def needs_of(**options: Any) -> dict[str, list[str]]:
+    """Return what readers take as `needs`: the variables that options name, each one name, several or none."""
+    given = {option: [value] if isinstance(value, str) else value for option, value in options.items()}
+    return {option: value for option, value in given.items() if isinstance(value, list)}
+
+
 def units_of(text: str | None) -> dict[str, str] | None:
     """Return units by variable of ``x=mm, energy=MeV``."""
     return None if text is None else _pairs("--units", text, "x=mm,energy=MeV")

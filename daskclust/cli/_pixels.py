@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ def check_reading(
             raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
     if reading["gap"] and not (source.endswith(".tpx3") or follow):
         raise ValueError(f"--gap is for raw .tpx3 words, and {source} has coordinates of its own; leave it out")
+    if reading["on_reset"] != "continue" and not (source.endswith(".tpx3") or follow):
+        raise ValueError(f"--on-reset is for raw .tpx3 words, which have global time, got {source}; leave it out")
     for option, given in naming.items():
         if given is not None and (follow or source.endswith((".tpx3", ".t3pa"))):
             raise ValueError(f"--{option} is for tables, and the format of {source} has its own; leave it out")
@@ -61,6 +63,29 @@ def check_reading(
         raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times, got {source}; leave it out")
 
 
+def check_where(expression: str, source: str, follow: bool, trigger: int | None, calibration: Path | None) -> None:
+    """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
+    is_raw = follow or source.endswith((".tpx3", ".t3pa"))
+    names = ["x", "y", "toa", "tot", "chip"]
+    names += ["energy"] if calibration is not None or not is_raw else []
+    names += ["tof"] if trigger is not None or not is_raw else []
+    check_columns(expression, names)
+
+
+def check_columns(expression: str, names: Iterable[Any]) -> None:
+    """Refuse an expression that the table of clusters of hits with such variables cannot be asked."""
+    import numpy as np
+    import xarray as xr
+
+    from daskclust.io import TIMEPIX
+    from daskclust.properties import cluster_table, where
+
+    known = [(str(name), TIMEPIX.find(str(name))) for name in names]
+    columns = {name: ("hit", np.empty(0, variable.dtype)) for name, variable in known if variable is not None}
+    hits = xr.Dataset(columns, attrs={"field": "timepix"})
+    where(cluster_table(hits, np.empty(0, np.int64), n_clusters=0), expression)
+
+
 def open_hits(source: str, reading: dict[str, Any], naming: dict[str, Any], trigger: int | None) -> xr.Dataset:
     """Return the hits of a file, lazy where the format allows it."""
     from daskclust import io
@@ -68,7 +93,7 @@ def open_hits(source: str, reading: dict[str, Any], naming: dict[str, Any], trig
     if source.endswith(".tpx3"):
         data = io.open_tpx3(source, chunks=ROUND, **{**reading, "layout": reading["layout"] or "chips"})
         if trigger is not None:
-            triggers = io.open_tpx3_triggers(source)
+            triggers = io.open_tpx3_triggers(source, on_reset=reading["on_reset"])
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
         return data
     if source.endswith(".t3pa"):
@@ -143,7 +168,7 @@ def running_readout(
         disorder=reading["disorder"],
         buffer=ROUND,
         chip=layout != "quad",
-        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger),
+        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger, on_reset=reading["on_reset"]),
         prepare=prepared,
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskclust.cli._options import CLUSTERING, READING, columns_of, units_of
+from daskclust.core.files import check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,6 +21,14 @@ FORMATS = "snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, 
 Type = Annotated[
     str,
     typer.Option(help="Which particles of a snapshot: gas, dm, stars, bh, or a number.", rich_help_panel=READING),
+]
+FillMissing = Annotated[
+    bool,
+    typer.Option(
+        "--fill-missing",
+        help="Take the fill value for chunks that a zarr store does not have, which are an error else.",
+        rich_help_panel=READING,
+    ),
 ]
 Box = Annotated[
     str | None,
@@ -65,16 +74,23 @@ def _words(box: list[float | None]) -> str:
 
 
 def open_points(
-    path: Path, particle_type: str, columns: str | None, units: str | None, chunks: int | None
+    path: Path,
+    particle_type: str,
+    columns: str | None,
+    units: str | None,
+    chunks: int | None,
+    fill_missing: bool,
+    needs: dict[str, list[str]] | None = None,
 ) -> xr.Dataset:
     """Return the points of a file, lazy with `chunks`."""
     from daskclust import io
 
     suffix = path.suffix.lower()
     given: dict[str, Any] = {"columns": columns_of(columns), "units": units_of(units), "chunks": chunks}
+    given["needs"] = needs
     if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
         kind = int(particle_type) if particle_type.isdecimal() else particle_type
-        return io.open_particles(path, particle_type=kind, **given)
+        return io.open_particles(path, particle_type=kind, fill_missing=fill_missing, **given)
     return io.read_hits(path, field="particles", **given)
 
 
@@ -83,9 +99,10 @@ def _is_snapshot(path: Path) -> bool:
     try:
         import h5py  # type: ignore[import-untyped,unused-ignore]
 
+        check_file(str(path))  # a pipe would be waited for
         with h5py.File(path, "r") as file:
             return "Header" in file
-    except (ImportError, OSError):
+    except (ImportError, OSError, ValueError):
         return True
 
 

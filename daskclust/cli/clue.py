@@ -21,6 +21,7 @@ from daskclust.cli._options import (
     check_outputs,
     columns_of,
     names,
+    needs_of,
     one_of,
     units_of,
 )
@@ -150,6 +151,7 @@ def clue(
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
     from daskclust.accessor import ClustAccessor
+    from daskclust.accessor._clue import by_number
     from daskclust.io import read_hits, write_hits
 
     began = time.perf_counter()
@@ -166,7 +168,13 @@ def clue(
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    reading = {"columns": columns_of(columns), "units": units_of(units), "chunks": running.chunks(chunks)}
+    by_number(parameters["wrap"], parameters["coordinates"] or ("x", "y"))  # refused before anything is read
+    reading: dict[str, Any] = {
+        "columns": columns_of(columns),
+        "units": units_of(units),
+        "chunks": running.chunks(chunks),
+        "needs": needs_of(rhoc=parameters["rhoc"], coordinates=parameters["coordinates"]),
+    }
     with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
         hits = read_hits(path, **reading)

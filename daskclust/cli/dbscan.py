@@ -19,8 +19,9 @@ from daskclust.cli._options import (
     Units,
     check_outputs,
     names,
+    needs_of,
 )
-from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, open_points, write_points
+from daskclust.cli._points import WRITABLE, Box, FillMissing, Type, box_of, count, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
@@ -82,6 +83,7 @@ def dbscan(
     columns: Columns = None,
     units: Units = None,
     particle_type: Type = "dm",
+    fill_missing: FillMissing = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -116,7 +118,15 @@ def dbscan(
     }
     with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        points = open_points(path, particle_type, columns, units, running.chunks(chunks))
+        points = open_points(
+            path,
+            particle_type,
+            columns,
+            units,
+            running.chunks(chunks),
+            fill_missing,
+            needs_of(coordinates=parameters["coordinates"], weight=weight),
+        )
         n = points.sizes["particle"]
         work.begin(f"clustering {n:,} points")
         found = ClustAccessor(running.give(points)).dbscan(eps, **parameters)

@@ -27,7 +27,16 @@ from daskclust.cli._options import (
     one_of,
     units_of,
 )
-from daskclust.cli._pixels import check_reading, energies, open_hits, running_readout, stop_at_interrupt, windows
+from daskclust.cli._pixels import (
+    check_columns,
+    check_reading,
+    check_where,
+    energies,
+    open_hits,
+    running_readout,
+    stop_at_interrupt,
+    windows,
+)
 from daskclust.cli._running import Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
     "n_late",
+    "n_clock_jumps",
     "n_unknown",
     "n_count_fb",
     "n_chunks_cut",
@@ -145,6 +155,10 @@ def events(
         float,
         typer.Option(help="How much earlier than one before it a hit may come, us.", rich_help_panel=_READOUT),
     ] = 600.0,
+    on_reset: Annotated[
+        Literal["continue", "restart"],
+        one_of("Where global time jumps: times continue, or restart at those that it tells.", _READOUT),
+    ] = "continue",
     trigger: Annotated[
         int | None,
         typer.Option(help="TDC channel, 1 or 2: gives times of flight, ns.", rich_help_panel=_READOUT),
@@ -186,11 +200,13 @@ def events(
     began = time.perf_counter()
     running = Running(workers, cuda, scheduler, memory_limit)
     check_outputs(source, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
-    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3}
+    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3, "on_reset": on_reset}
     naming_of = {"columns": columns_of(columns), "units": units_of(units)}
     check_reading(source, reading, naming_of, follow, idle, trigger, running)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
+    if where is not None:
+        check_where(where, source, follow, trigger, calibration)
     prepare = None if calibration is None else energies(calibration, tot_unit)
     name = source if source.startswith("tcp://") else Path(source).name
     with progress(f"reading {name}", quiet=quiet) as work, running.cluster(work):
@@ -203,6 +219,8 @@ def events(
         else:
             work.read(Path(source))
             data = open_hits(source, reading, naming_of, trigger)
+            if where is not None:
+                check_columns(where, [*data.variables, *(["energy"] if prepare else [])])
             n = data.sizes["hit"]
             if running.is_on_dask or cuda:
                 work.begin(f"clustering {name}")

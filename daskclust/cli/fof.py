@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli._frame import progress, show, write_all
 from daskclust.cli._options import CLUSTERING, OUTPUT, Columns, Json, Quiet, Units, check_outputs
-from daskclust.cli._points import WRITABLE, Box, Type, box_of, count, in_box, open_points, write_points
+from daskclust.cli._points import WRITABLE, Box, FillMissing, Type, box_of, count, in_box, open_points, write_points
 from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 MANUALS = {
@@ -78,6 +78,7 @@ def fof(
     columns: Columns = None,
     units: Units = None,
     particle_type: Type = "dm",
+    fill_missing: FillMissing = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -120,7 +121,8 @@ def fof(
     box = box_of(boxsize)
     with progress(f"finding halos of {path.name}", quiet=quiet) as work, running.cluster(work):
         work.read(path)
-        particles = in_box(open_points(path, particle_type, columns, units, running.chunks(chunks)), box)
+        particles = open_points(path, particle_type, columns, units, running.chunks(chunks), fill_missing)
+        particles = in_box(particles, box)
         n = particles.sizes["particle"]
         work.begin(f"linking {n:,} particles")
         found = ClustAccessor(running.give(particles)).fof(linking_length, b=b, min_members=min_members)

@@ -1,4 +1,4 @@
-"""Files that are there completely or not at all.
+"""Files that can be read, and those that are written: completely or not at all.
 
 What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
 not clean up, the next one that writes the same file does.
@@ -6,11 +6,13 @@ not clean up, the next one that writes the same file does.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import shutil
 import socket
+import stat
 import time
 import zlib
 from collections.abc import Iterator
@@ -18,7 +20,54 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+_KINDS = {
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
 _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
+
+
+def check_file(path: str, instead: str = "give one file") -> os.stat_result:
+    """Return the state of a file, or say what else a path is.
+
+    Parameters
+    ----------
+    path : str
+        The path.
+    instead : str
+        What to do where it is a directory.
+
+    Returns
+    -------
+    os.stat_result
+        Of a file of at least one byte.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError, OSError, ValueError
+        For nothing, a directory, a loop of links, a pipe, a socket, a device, and a file without a byte.
+    """
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise FileNotFoundError(
+                f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
+            ) from None
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(f"{path} is in a loop of symbolic links; give the path of the file itself") from None
+    kind = _KINDS.get(stat.S_IFMT(state.st_mode))
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(f"{path} is a directory; {instead}")
+    if kind is not None:
+        raise OSError(
+            f"{path} is {kind}, which cannot be read from any place; write what comes from it to a file first"
+        )
+    if state.st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes)")
+    return state
 
 
 @contextmanager

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.quote import quoted, short
+
 Array = NDArray[Any]
 
 _CHOOSE = "choose fields of numbers that all points have, e.g. X[['x', 'y']]"
@@ -66,7 +68,7 @@ def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nes
         raise ValueError(f"{source} is on awkward's backend {ak.backend(data)!r}; ak.to_backend({source}, 'cpu') first")
     names = ak.fields(data)
     if _is_union(data.layout):
-        raise TypeError(f"{source} has records of several kinds, {data.type}; {_CHOOSE}")
+        raise TypeError(f"{source} has records of several kinds, {short(data.type)}; {_CHOOSE}")
     if names:
         columns, counts = join(dict(zip(names, ak.unzip(data), strict=True)), source)
         return columns, Nesting(counts)
@@ -74,7 +76,8 @@ def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nes
         matrix = ak.to_numpy(data, allow_missing=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{source} has the type {data.type}, which is no records and no regular array (n, d); name its columns: "
+            f"{source} has the type {short(data.type)}, which is no records and no regular array (n, d); name its "
+            "columns: "
             "ak.zip({'x': ..., 'y': ...})"
         ) from error
     return matrix, Nesting(None)
@@ -85,10 +88,10 @@ def join(
 ) -> tuple[dict[str, Array], NDArray[np.int64] | None]:
     """Return awkward arrays, each of one number or one list of numbers an event, as columns; and the lengths of lists.
 
-    `remedy` is said of a field that holds no numbers; ``{name!r}`` in it stands for the name.
+    `remedy` is said of a field that holds no numbers; ``{name}`` in it stands for the name.
     """
     parts = {
-        name: _numbers(array, f"{what[0]} {name!r} of {source}", remedy.format(name=name))
+        name: _numbers(array, f"{what[0]} {quoted(name)} of {source}", remedy.format(name=quoted(name)))
         for name, array in fields.items()
     }
     lists = {name: counts for name, (_, counts) in parts.items() if counts is not None}
@@ -99,8 +102,10 @@ def join(
         if not np.array_equal(others, counts):
             event = int(np.argmax(others != counts))
             raise ValueError(
-                f"{what[1]} {first!r} and {name!r} of {source} have lists of unequal lengths, {counts[event]} and "
-                f"{others[event]} in event {event}, so they are not of the same hits; {remedy.format(name=name)}"
+                f"{what[1]} {quoted(first)} and {quoted(name)} of {source} have lists of unequal lengths, "
+                f"{counts[event]} and "
+                f"{others[event]} in event {event}, so they are not of the same hits; "
+                f"{remedy.format(name=quoted(name))}"
             )
     return {name: values if name in lists else np.repeat(values, counts) for name, (values, _) in parts.items()}, counts
 
@@ -112,7 +117,8 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
     depth = array.layout.purelist_depth
     if depth > 2 and not array.fields:
         raise ValueError(
-            f"{told} is nested too deep, {array.type}; join inner lists first, ak.flatten(..., axis={depth - 1}), or "
+            f"{told} is nested too deep, {short(array.type)}; join inner lists first, ak.flatten(..., "
+            f"axis={depth - 1}), or "
             f"{remedy}"
         )
     try:
@@ -124,10 +130,13 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
         entry = _missing(array, depth)
         if entry is not None:
             raise ValueError(
-                f"{told} has a missing value (None) in entry {entry}, {array[entry]}; leave such points out with "
+                f"{told} has a missing value (None) in entry {entry}, {short(array[entry])}; leave such points out "
+                "with "
                 f"ak.is_none, fill the values with ak.fill_none, or {remedy}"
             ) from None
-    raise TypeError(f"{told} has the type {array.type}, which is neither a number nor a list of numbers; {remedy}")
+    raise TypeError(
+        f"{told} has the type {short(array.type)}, which is neither a number nor a list of numbers; {remedy}"
+    )
 
 
 def _missing(array: Any, depth: int) -> int | None:
@@ -172,7 +181,8 @@ def flat(values: Any, name: str = "values", nesting: Nesting | None = None) -> A
         return np.repeat(numbers, nesting.counts)
     if counts is None or not np.array_equal(counts, nesting.counts):
         raise ValueError(
-            f"{name} of type {values.type} is not nested like the {len(nesting.counts)} events of X; give a number for "
+            f"{name} of type {short(values.type)} is not nested like the {len(nesting.counts)} events of X; give a "
+            "number for "
             "each point, or one for each event"
         )
     return numbers

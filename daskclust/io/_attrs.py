@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.quote import quoted
+
 from .fields import FIELDS
 
 KEY = "daskclust"
@@ -96,5 +98,4 @@ def unpack(text: str | bytes | None, source: str) -> tuple[dict[str, Any], dict[
             return attrs, dict(units)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
-    shown = text[:60]
-    raise ValueError(f"{source} has damaged metadata {shown!r}; write the file again, or remove its {KEY!r} entry")
+    raise ValueError(f"{source} has damaged metadata {quoted(text)}; write the file again, or remove its {KEY!r} entry")

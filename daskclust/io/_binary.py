@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import quoted, short
+
 from ._attrs import KEY, unpack
 from .schema import Naming, Table
 
@@ -61,7 +63,7 @@ def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
     except (PermissionError, ImportError):
         raise
     except Exception as error:
-        said = " ".join(str(error).split()).rstrip(".")
+        said = short(" ".join(str(error).split()).rstrip("."), 1000)
         told = f"{part}: {said}; it is damaged: copy or write the file again" if part else said
         raise ValueError(f"{path} cannot be read as a {kind} file: {told}") from error
 
@@ -115,13 +117,14 @@ def _columns_of(array: npt.NDArray[Any], naming: Naming) -> Table:
         return Table({ours: _column(array[name], name, naming.source) for name, ours in chosen.items()}, naming)
     if array.dtype.names is not None or array.ndim != 2:
         raise ValueError(
-            f"{naming.source} holds an array of shape {array.shape} and dtype {array.dtype}; "
+            f"{naming.source} holds an array of shape {array.shape} and dtype {short(array.dtype)}; "
             "expected shape (n, columns), or a structured array of shape (n,)"
         )
     names = naming.names(None, array.shape[1])
     naming = naming.settle(names)
     chosen = naming.choose(names)
-    columns = {ours: _column(array[:, names.index(name)], name, naming.source) for name, ours in chosen.items()}
+    places = {name: k for k, name in enumerate(names)}
+    columns = {ours: _column(array[:, places[name]], name, naming.source) for name, ours in chosen.items()}
     return Table(columns, naming)
 
 
@@ -129,8 +132,8 @@ def _column(values: npt.NDArray[Any], name: str, source: str) -> npt.NDArray[Any
     """Return one column as a plain array in native byte order."""
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"column {name!r} of {source} has shape {values.shape} and dtype {values.dtype}, which is no column of "
-            f"numbers; leave it out with columns={{{name!r}: None}}"
+            f"column {quoted(name)} of {source} has shape {values.shape} and dtype {short(values.dtype)}, which is no "
+            f"column of numbers; leave it out with columns={{{quoted(name)}: None}}"
         )
     return np.array(values, dtype=values.dtype.newbyteorder("="))
 
@@ -160,11 +163,13 @@ def read_npz(path: str, naming: Naming) -> Table:
         dimensions = [_check_member(archive, info) for info in members.values()]
         comment = archive.comment
     if len(members) == 1 and dimensions != [1]:
-        return _columns_of(_member(path, *members.values()), naming)
+        with zipfile.ZipFile(path) as archive:
+            return _columns_of(_member(path, archive, *members.values()), naming)
     attrs, units = unpack(_metadata(comment), path)
     naming = naming.settle(list(members), attrs.get("field"))
     chosen = naming.choose(list(members), named=True)
-    columns = {ours: _column(_member(path, members[name]), name, path) for name, ours in chosen.items()}
+    with zipfile.ZipFile(path) as archive:
+        columns = {ours: _column(_member(path, archive, members[name]), name, path) for name, ours in chosen.items()}
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table(same_length(columns, path), naming, told, attrs)
 
@@ -175,9 +180,9 @@ def _metadata(comment: bytes) -> bytes | None:
     return comment.removeprefix(prefix) if comment.startswith(prefix) else None
 
 
-def _member(path: str, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
+def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     """Return one array of an archive."""
-    with reading(path, "NumPy .npz"), zipfile.ZipFile(path) as archive, archive.open(info) as stream:
+    with reading(path, "NumPy .npz"), archive.open(info) as stream:
         array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     return array
 
@@ -218,4 +223,4 @@ def same_length(columns: dict[str, Any], path: str) -> dict[str, Any]:
 def check_lengths(lengths: Mapping[str, int], path: str) -> None:
     """Raise where columns have several lengths."""
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"the columns of {path} have unequal lengths: {lengths}; leave some out with columns=")
+        raise ValueError(f"the columns of {path} have unequal lengths: {short(lengths)}; leave some out with columns=")

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.graph import only_needed
+from daskclust.core.quote import quoted
 
 Block = Mapping[str, npt.NDArray[Any]]
 """Columns of some consecutive rows, by name."""
@@ -44,8 +45,8 @@ def only_dim(ds: xr.Dataset) -> str:
     for name, v in ds.variables.items():
         if v.ndim != 1 or v.dtype.kind not in "fiub":
             raise ValueError(
-                f"variable {name!r} has dimensions {v.dims} and dtype {v.dtype}, which is no column of numbers; "
-                f"leave it out with ds.drop_vars({name!r})"
+                f"variable {quoted(name)} has dimensions {v.dims} and dtype {v.dtype}, which is no column of numbers; "
+                f"leave it out with ds.drop_vars({quoted(name)})"
             )
     dims = {v.dims[0] for v in ds.variables.values()}
     if len(dims) > 1:

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from daskclust.core.quote import quoted
+
 from ._cytometry_fcs import FcsLayout, Scale
 from ._cytometry_rows import read_exactly
 from ._cytometry_transform import Preparation
@@ -90,7 +92,7 @@ def spillover_of(layout: FcsLayout) -> pd.DataFrame | None:
         numbers = []
     if not count or len(fields) != 1 + count + count * count or len(numbers) != count * count:
         raise ValueError(
-            f"{layout.path} has keyword {key.upper()} {layout.text[key][:60]!r}, expected a number n, n names of "
+            f"{layout.path} has keyword {key.upper()} {quoted(layout.text[key])}, expected a number n, n names of "
             f"channels and n * n numbers, and found {len(fields)} fields; give compensate=matrix or False"
         )
     return pd.DataFrame(np.reshape(numbers, (count, count)), columns=fields[1 : 1 + count])

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import quoted, repeated
+
 from ._binary import reading
 
 VERSIONS = ("2.0", "3.0", "3.1")
@@ -184,7 +186,9 @@ def _data_set_at(path: str, offset: int, size: int, read: bool) -> tuple[FcsLayo
     if count < 1:
         raise ValueError(f"{path} has {count} channels ($PAR); a file of cells has at least one")
     if text.get("mode", "L").strip().upper() != "L":
-        raise ValueError(f"{path} has $MODE {text['mode']!r}; only lists of events (L) can be read, not histograms")
+        raise ValueError(
+            f"{path} has $MODE {quoted(text['mode'])}; only lists of events (L) can be read, not histograms"
+        )
     formats, detectors, markers, scales = _channels(count, flow, path)
     rows = _whole(text, "tot", path)
     start = offset + _segment(text, version, spans, rows, np.dtype(",".join(formats)).itemsize, size - offset, path)
@@ -200,7 +204,9 @@ def _channels(
     kind = text.get("datatype", "").strip().upper()
     if kind not in _WIDTHS:
         known = "I (whole numbers), F or D (floats)"
-        raise ValueError(f"{path} has $DATATYPE {kind!r}; known: {known}: convert it with the program that wrote it")
+        raise ValueError(
+            f"{path} has $DATATYPE {quoted(kind)}; known: {known}: convert it with the program that wrote it"
+        )
     formats, detectors, markers, scales = [], [], [], []
     for n in range(1, count + 1):  # the first one that TEXT does not have ends it, whatever $PAR claims
         bits = _whole(text, f"p{n}b", path)
@@ -220,7 +226,7 @@ def _channels(
         markers.append(channel["pns"].strip())
         scales.append(_scale(n, kind, bits, channel, text, path))
     if len(set(detectors)) < count:
-        twice = sorted({name for name in detectors if detectors.count(name) > 1})
+        twice = repeated(detectors)
         raise ValueError(f"{path} has several channels with the name ($PnN) {twice}; rename them in the file")
     return tuple(formats), tuple(detectors), tuple(markers), tuple(scales)
 
@@ -232,7 +238,7 @@ def _header(path: str, offset: int, size: int) -> tuple[str, tuple[int, int, int
         head = stream.read(_HEADER_BYTES)
         if len(head) < _HEADER_BYTES or head[:3] != b"FCS":
             raise ValueError(
-                f"{path} has {head[:10]!r} at byte {offset} of {size}, which is no header of an FCS file: it is "
+                f"{path} has {quoted(head[:10])} at byte {offset} of {size}, which is no header of an FCS file: it is "
                 "damaged, or has another format"
             )
         version = head[3:6].decode("latin-1")
@@ -294,7 +300,7 @@ def _byte_order(text: Mapping[str, str], path: str) -> str:
     value = "".join(text.get("byteord", "").split())
     if value not in (*_LITTLE, *_BIG):
         raise ValueError(
-            f"{path} has $BYTEORD {value[:40]!r}; known: {', '.join((*_LITTLE, *_BIG))}: convert it with the program "
+            f"{path} has $BYTEORD {quoted(value)}; known: {', '.join((*_LITTLE, *_BIG))}: convert it with the program "
             "that wrote it"
         )
     return "<" if value in _LITTLE else ">"
@@ -313,11 +319,11 @@ def _scale(n: int, kind: str, bits: int, channel: Mapping[str, Any], text: Mappi
     for letter, values in wrong.items():
         if not all(math.isfinite(value) for value in values) or values[0] < (1 if letter == "R" else 0):
             raise ValueError(
-                f"{path} has $P{n}{letter} {text.get(f'p{n}{letter.lower()}')!r}, expected numbers that are finite and "
-                "positive, or 0; the file is damaged: write it again"
+                f"{path} has $P{n}{letter} {quoted(text.get(f'p{n}{letter.lower()}'))}, expected numbers that are "
+                "finite and positive, or 0; the file is damaged: write it again"
             )
     if not math.isfinite(step):
-        raise ValueError(f"{path} has $TIMESTEP {text['timestep'][:40]!r}, expected seconds; correct it in the file")
+        raise ValueError(f"{path} has $TIMESTEP {quoted(text['timestep'])}, expected seconds; correct it in the file")
     mask = 0
     if kind == "I":
         used = (math.ceil(range_) - 1).bit_length() if range_ > 1 else 0

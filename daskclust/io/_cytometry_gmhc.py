@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.files import replacing
+from daskclust.core.files import check_file, replacing
+from daskclust.core.quote import quoted
 
 from ._blocks import in_memory
-from ._cytometry_rows import FIELD, cells_dataset, check_chunks, check_file, matrix_of, read_exactly
+from ._cytometry_rows import FIELD, cells_dataset, check_chunks, matrix_of, read_exactly
 from ._host import check_on_host
 
 Layout = Literal["uint32-float32", "uint64-float64", "uint64-float32", "text"]
@@ -124,7 +125,8 @@ def read_gmhc(
     ({'cell': 3, 'channel': 2}, array([4., 5.], dtype=float32), 'uint32-float32')
     >>> folder.cleanup()
     """
-    name, wanted = check_file(os.fspath(path)), check_chunks(chunks)
+    name, wanted = os.fspath(path), check_chunks(chunks)
+    check_file(name)
     found = _binary_rows(name)
     if found is not None:
         X, layout = matrix_of(found, wanted), found.layout
@@ -204,7 +206,7 @@ def _text_points(path: str) -> npt.NDArray[np.float64]:
         while words and len(shape) < 2:
             word = words.pop(0)
             if not re.fullmatch("[0-9]{1,18}", word):
-                raise ValueError(f"{path} begins with {word[:40]!r}, expected the numbers of dimensions and points")
+                raise ValueError(f"{path} begins with {quoted(word)}, expected the numbers of dimensions and points")
             shape.append(int(word))
         wrong = next((word for word in words if "_" in word), None)
         if wrong is None:
@@ -213,7 +215,7 @@ def _text_points(path: str) -> npt.NDArray[np.float64]:
             except ValueError:
                 wrong = next(word for word in words if not re.fullmatch(_NUMBER, word, re.IGNORECASE))
         if wrong is not None:
-            raise ValueError(f"{path} has {wrong[:40]!r} among its values, expected a number")
+            raise ValueError(f"{path} has {quoted(wrong)} among its values, expected a number")
         count += len(words)
     d, n = (*shape, 0, 0)[:2]
     if not d:
@@ -230,14 +232,16 @@ def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int6
     """Return apriori clusters of all points."""
     parts = [np.empty(0, np.int64)]
     found = 0
-    for words in _words(check_file(path) if count else path):
+    if count:
+        check_file(path)
+    for words in _words(path):
         wrong = next((word for word in words if not re.fullmatch("[0-9]{1,10}", word)), None)
         if wrong is None:
             parts.append(np.array(words, np.int64))
             wrong = next((str(k) for k in parts[-1] if k > _MOST_ASSIGNMENT), None)
         if wrong is not None:
             raise ValueError(
-                f"{path} has {wrong[:40]!r} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
+                f"{path} has {quoted(wrong)} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
             )
         found += len(words)
     if found != count:

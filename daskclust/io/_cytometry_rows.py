@@ -14,6 +14,7 @@ import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.partition import block_sizes
+from daskclust.core.quote import listed, meant, quoted
 
 Matrix = npt.NDArray[Any]
 
@@ -100,7 +101,7 @@ def whole_numbers(values: Matrix, name: str, source: str, first_row: int = 0) ->
         if not good.all():
             k = int(np.argmin(good))
             raise ValueError(
-                f"column {name!r} of {source} must hold whole numbers, got {values[k]!s} in row {first_row + k} "
+                f"column {quoted(name)} of {source} must hold whole numbers, got {values[k]!s} in row {first_row + k} "
                 "(counted from 0); choose columns without it with channels="
             )
     return values.astype(np.int64)
@@ -113,17 +114,6 @@ def check_chunks(chunks: Any) -> int | None:
     if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
         raise ValueError(f"chunks must be a positive number of cells or None, got {chunks!r}")
     return int(chunks)
-
-
-def check_file(path: str) -> str:
-    """Return the path, if it is a file with something in it."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
-    if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
-    return path
 
 
 def matrix_of(file: Rows, chunks: int | None) -> Any:
@@ -191,7 +181,7 @@ def check_patterns(value: Any, name: str) -> tuple[str, ...]:
     """Return names or patterns as a tuple; `value` may be one of them."""
     given = (value,) if isinstance(value, str) else value
     if not isinstance(given, Sequence) or not all(isinstance(entry, str) and entry for entry in given):
-        raise ValueError(f"{name} must be a name or pattern such as 'CD*', or a list of these, got {value!r}")
+        raise ValueError(f"{name} must be a name or pattern such as 'CD*', or a list of these, got {quoted(value)}")
     return tuple(given)
 
 
@@ -229,11 +219,13 @@ def choose_channels(patterns: Any, names: Sequence[Sequence[str]], source: str) 
     for pattern in check_patterns(patterns, "channels"):
         found = matching(pattern, names)
         if not found:
-            known = ", ".join(repr(own[0]) for own in names[:40])
-            raise ValueError(f"{source} has no channel {pattern!r}; it has {known}{' ...' if len(names) > 40 else ''}")
+            known = [own[0] for own in names]
+            raise ValueError(
+                f"{source} has no channel {quoted(pattern)}{meant(pattern, known)}; it has {listed(known)}"
+            )
         chosen.update(dict.fromkeys(found))
     if not chosen:
-        raise ValueError(f"channels chooses none of {source}, got {patterns!r}; leave it out for all of them")
+        raise ValueError(f"channels chooses none of {source}, got {quoted(patterns)}; leave it out for all of them")
     return list(chosen)
 
 

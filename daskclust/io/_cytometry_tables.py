@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import listed, meant, quoted, repeated, short
+
 from ._attrs import KEY, unpack
 from ._binary import reading
 from ._cytometry_gmhc import numbered
@@ -45,22 +47,23 @@ class Columns(Naming):
 
     def choose(self, found: Sequence[str], *, named: bool = False) -> dict[str, str]:
         """Return the columns to read, each under its own name."""
-        twice = sorted({name for name in found if list(found).count(name) > 1})
-        if twice:
-            raise ValueError(f"{self.source} has columns of the same name {twice}; rename them in the file")
+        if twice := repeated(found):
+            raise ValueError(f"{self.source} has columns of the same name {listed(twice)}; rename them in the file")
         variables = self.variables(found)
         channels = [name for name in found if name not in variables]
         picked = choose_channels(self.channels, [(name,) for name in channels], self.source)
         if not picked:
-            raise ValueError(f"{self.source} has no columns of channels; it has {', '.join(map(repr, found))}")
+            raise ValueError(f"{self.source} has no columns of channels; it has {listed(found)}")
         names = [*(channels[k] for k in picked), *variables]
         return dict(zip(names, names, strict=True))
 
     def variables(self, found: Sequence[str]) -> dict[str, str]:
         """Return which columns are no channels, and the variables that they become."""
         if self.apriori is not None and self.apriori not in found:
-            known = ", ".join(map(repr, found[:40]))
-            raise ValueError(f"{self.source} has no column {self.apriori!r} of apriori clusters; it has {known}")
+            raise ValueError(
+                f"{self.source} has no column {quoted(self.apriori)}{meant(self.apriori, found)} of apriori clusters; "
+                f"it has {listed(found)}"
+            )
         # Who chooses channels has chosen; otherwise what write_cells writes beside them is no channel.
         own = {name: name for name in VARIABLES if name in found} if self.channels is None else {}
         if self.apriori is not None:
@@ -138,7 +141,7 @@ class ParquetRows:
         out = np.empty((stop - start, self.width), self.dtype)
         for k, values in enumerate(found):
             if values.dtype.kind not in "fiub" or (values.dtype.kind == "f" and self.dtype.kind != "f"):
-                raise ValueError(f"column {self.columns[k]!r} of {self.path} has no value in some rows; fill it")
+                raise ValueError(f"column {quoted(self.columns[k])} of {self.path} has no value in some rows; fill it")
             out[:, k] = values
         return out
 
@@ -161,8 +164,8 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
         arrow = schema.field(name).type
         if not (kinds.is_integer(arrow) or kinds.is_floating(arrow) or kinds.is_boolean(arrow)):
             raise ValueError(
-                f"column {name!r} of {path} has type {arrow}, which is no number; choose columns without it with "
-                "channels="
+                f"column {quoted(name)} of {path} has type {short(arrow)}, which is no number; choose columns "
+                "without it with channels="
             )
         types[name] = np.dtype(arrow.to_pandas_dtype())
     check_claims(path, groups, sum(dtype.itemsize for dtype in types.values()), chunks)

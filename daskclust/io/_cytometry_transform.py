@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.quote import listed, quoted
+
 from ._cytometry_rows import check_patterns, choose_channels, long_name, matching
 from ._host import check_on_host
 
@@ -163,15 +165,15 @@ def unmixing(
             found = [k for k, own in enumerate(names) if label in own]
             if len(found) != 1 or found[0] in mixed:
                 why = f"of which there are {len(found)}" if len(found) != 1 else "twice"
-                known = ", ".join(repr(own[0]) for own in names[:40])
+                known = listed(own[0] for own in names)
                 raise ValueError(
-                    f"the spillover matrix for {source} names the channel {label!r}, {why}; there are {known}: give "
-                    "a matrix with each of its channels once, or leave compensation out"
+                    f"the spillover matrix for {source} names the channel {quoted(label)}, {why}; there are {known}: "
+                    "give a matrix with each of its channels once, or leave compensation out"
                 )
             mixed.append(found[0])
     if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < len(matrix):
         raise ValueError(
-            f"the spillover matrix for {source}, of {', '.join(repr(names[k][0]) for k in mixed[:40])}, has NaN or no "
+            f"the spillover matrix for {source}, of {listed(names[k][0] for k in mixed)}, has NaN or no "
             "inverse; give another one, or leave compensation out"
         )
     inverse = np.linalg.inv(matrix)

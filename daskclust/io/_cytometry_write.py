@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.quote import quoted, repeated
 
 from ._attrs import pack, stored_attrs
 from ._cytometry_fcs import import_flowio
@@ -95,7 +96,7 @@ def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
     cell = ds["X"].dims[0]
     others = {str(name): ds[name].variable for name in ds if ds[name].dims == (cell,)}
     names = [str(name) for name in ds["channel"].values]
-    alike = sorted({name for name in names if names.count(name) > 1 or name in others})
+    alike = sorted({*repeated(names), *(name for name in names if name in others)})
     if alike or not names:
         raise ValueError(
             f"X has channels without names of their own ({', '.join(map(repr, alike)) or 'no channels'}); name them "
@@ -136,7 +137,9 @@ def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None
     for name in (*names, *detectors):
         # The slash divides keywords; flowio drops dollars; commas divide the names of a spillover matrix.
         if not name.strip() or name != name.strip("/ ") or set(name) & set("$,") or not name.isprintable():
-            raise ValueError(f"the name {name!r} cannot stand in an FCS file; rename the channel, or write Parquet")
+            raise ValueError(
+                f"the name {quoted(name)} cannot stand in an FCS file; rename the channel, or write Parquet"
+            )
     if len(set(detectors)) < len(detectors):
         raise ValueError(
             "FCS files have one channel with each name ($PnN); rename channels or detectors that are alike"

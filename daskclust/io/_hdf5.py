@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import listed, quoted, short
+
 from ._attrs import plain_attrs
 from ._binary import check_lengths, reading
 from ._blocks import Block
@@ -139,25 +141,23 @@ def _column(
 
 def _groups(h5py: ModuleType, file: Any) -> list[str]:
     """Return the names of all groups that have datasets of one dimension."""
-    with_columns: list[str] = []
+    with_columns: dict[str, None] = {}
 
     def visit(name: str, entry: Any) -> None:
         if isinstance(entry, h5py.Dataset) and entry.ndim == 1 and entry.dtype.kind in "fiub":
-            parent = "/" + name.rpartition("/")[0]
-            if parent not in with_columns:
-                with_columns.append(parent)
+            with_columns["/" + name.rpartition("/")[0]] = None
 
     file.visititems(visit)  # follows no links out of the file, and nothing twice
-    return with_columns
+    return list(with_columns)
 
 
 def _group_name(groups: list[str], group: str | None, path: str) -> str:
     """Return the name of the group to read."""
-    known = ", ".join(name.strip("/") or "/" for name in groups)
+    known = listed(name.strip("/") or "/" for name in groups)
     if group is not None:
         name = "/" + group.strip("/")
         if name not in groups:
-            raise ValueError(f"{path} has no group {group!r} with columns; it has {known or 'none'}")
+            raise ValueError(f"{path} has no group {quoted(group)} with columns; it has {known}")
         return name
     if "/" in groups:
         return "/"
@@ -179,11 +179,14 @@ def datasets_in(h5py: ModuleType, group: Any) -> list[str]:
 
 def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
-    remedy = f"leave it out with columns={{{name.rpartition('/')[2]!r}: None}}"
+    remedy = f"leave it out with columns={{{quoted(name.rpartition('/')[2])}: None}}"
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
     if shape is None or len(shape) != 1 or dtype.kind not in "fiub":
-        raise ValueError(f"dataset {name} of {path} has shape {shape} and dtype {dtype}, which is no column; {remedy}")
+        raise ValueError(
+            f"dataset {short(name, 100)} of {path} has shape {shape} and dtype {short(dtype)}, which is no column; "
+            + remedy
+        )
     check_stored(dataset, name, path, remedy)
     return dtype, shape[0]
 

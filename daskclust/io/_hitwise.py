@@ -9,14 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.quote import listed
 from daskclust.core.units import hit_column
 
 from ._host import check_on_host
-
-
-def listed(ds: xr.Dataset) -> str:
-    """Return names of variables for a message."""
-    return ", ".join(map(repr, ds)) or "none"
 
 
 def hits_with(ds: xr.Dataset, names: list[str], step: str) -> xr.Dataset:

@@ -8,6 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.files import check_file
+from daskclust.core.quote import listed, quoted
+
 PIXELS = 256
 """Pixels in a row, and in a column, of a chip."""
 
@@ -75,7 +78,7 @@ def find_matrices(folder: Path) -> dict[str, Path]:
         stems = {name, f"calib{name}", f"calib_{name}"}
         matches = [path for path in files if path.stem.lower() in stems]
         if not matches:
-            there = ", ".join(path.name for path in files[:20]) or "no text files"
+            there = listed(path.name for path in files) if files else "no text files"
             raise FileNotFoundError(f"{folder} has no {name}.txt or calib{name}.txt; it has {there}")
         if len(matches) > 1:
             raise ValueError(
@@ -106,10 +109,9 @@ def read_matrix(path: Path) -> npt.NDArray[np.float64]:
     ValueError
         For another shape, or what is no number, with the line.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"no such file: {path}")
-    if os.path.getsize(path) > _LARGEST_FILE:
-        raise ValueError(f"{path} has {os.path.getsize(path)} bytes, too many for 256 lines of 256 numbers")
+    size = check_file(os.fspath(path)).st_size
+    if size > _LARGEST_FILE:
+        raise ValueError(f"{path} has {size} bytes, too many for 256 lines of 256 numbers")
     rows: list[npt.NDArray[np.float64]] = []
     with open(path, encoding="utf-8-sig", errors="replace") as stream:
         for number, line in enumerate(stream, start=1):
@@ -119,7 +121,7 @@ def read_matrix(path: Path) -> npt.NDArray[np.float64]:
             try:
                 rows.append(np.array(fields, np.float64))
             except ValueError as error:
-                raise ValueError(f"{path}, line {number}: expected numbers, found {line[:60]!r}") from error
+                raise ValueError(f"{path}, line {number}: expected numbers, found {quoted(line)}") from error
             if len(rows[-1]) != len(rows[0]):
                 raise ValueError(
                     f"{path}, line {number}: expected {len(rows[0])} numbers as in the first line, found {len(fields)}"

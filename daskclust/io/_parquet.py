@@ -15,6 +15,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.files import replacing
+from daskclust.core.quote import quoted
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
 from ._binary import reading
@@ -101,7 +102,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
         groups = np.flatnonzero((begins < stop) & (ends > start))
-        of = f" of column {columns[0]!r}" if len(columns) == 1 else ""
+        of = f" of column {quoted(columns[0])}" if len(columns) == 1 else ""
         for k in groups:
             with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
                 tables.append(file.read_row_group(k, columns=list(columns)))

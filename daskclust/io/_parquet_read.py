@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import quoted, short
+
 from ._attrs import KEY, unpack
 from ._binary import reading
 from ._kinds import conform, target_dtype
@@ -19,6 +21,8 @@ from .fields import Variable
 from .schema import Naming, Table, short_names
 
 Counts = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 26  # bytes of columns that are read together
 
 
 class Leaf(NamedTuple):
@@ -87,13 +91,31 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
         return Table(join(path, chosen, variables, lists[0], groups), naming, told, attrs)
     check_claims(path, groups, row_bytes, chunks)
     rows = sum(groups)
+    if chunks is None:
+        return Table(_read_flat(path, chosen, variables, rows), naming, told, attrs)
     columns = {
-        ours: _read_rows(path, leaf, variables[ours], 0, rows)
-        if chunks is None
-        else lazy_column(_read_rows, path, leaf, variables[ours], _checked_dtype(leaf, path), rows, chunks)
+        ours: lazy_column(_read_rows, path, leaf, variables[ours], _checked_dtype(leaf, path), rows, chunks)
         for ours, leaf in chosen.items()
     }
     return Table(columns, naming, told, attrs)
+
+
+def _read_flat(
+    path: str, chosen: Mapping[str, Leaf], variables: Mapping[str, Variable | None], rows: int
+) -> dict[str, Any]:
+    """Return columns of a value for each row, many at a time: each time the whole footer is gone through."""
+    columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
+    for start in range(0, len(leaves), step):
+        some = leaves[start : start + step]
+        try:
+            table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
+        except ValueError:
+            for _, leaf in some:
+                rows_of(path, [leaf.stored], 0, rows)  # tells which one is damaged
+            raise
+        for ours, leaf in some:
+            columns[ours] = _flat_numbers(table, path, leaf, variables[ours], 0)
+    return columns
 
 
 def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
@@ -125,8 +147,8 @@ def _checked_dtype(leaf: Leaf, path: str) -> np.dtype[Any]:
         return leaf.dtype
     what = "list of numbers" if leaf.is_list else "number"
     raise ValueError(
-        f"column {leaf.name!r} of {path} has type {leaf.told}, which is no {what}; "
-        f"leave it out with columns={{{leaf.name!r}: None}}"
+        f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no {what}; "
+        f"leave it out with columns={{{quoted(leaf.name)}: None}}"
     )
 
 
@@ -177,8 +199,14 @@ def _lazily_joined(
 
 def _read_rows(path: str, leaf: Leaf, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one column, from the row groups that have them."""
-    values = _in_field(rows_of(path, [leaf.stored], start, stop).column(leaf.column), leaf)
-    return _numbers(values, path, leaf, variable, start, lambda place: start + place)
+    return _flat_numbers(rows_of(path, [leaf.stored], start, stop), path, leaf, variable, start)
+
+
+def _flat_numbers(table: Any, path: str, leaf: Leaf, variable: Variable | None, start: int) -> npt.NDArray[Any]:
+    """Return a column of an Arrow table, from row `start` of the file on, as a variable has it."""
+    return _numbers(
+        _in_field(table.column(leaf.column), leaf), path, leaf, variable, start, lambda place: start + place
+    )
 
 
 def _read_lengths(path: str, leaf: Leaf, variable: None, start: int, stop: int) -> Counts:
@@ -192,8 +220,10 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
 
     if lists.null_count:
         raise ValueError(
-            f"column {leaf.name!r} of {path} has no list in row {start + _first_null(lists)} (counted from 0); a row "
-            f"without hits has an empty list: fill it, or leave the column out with columns={{{leaf.name!r}: None}}"
+            f"column {quoted(leaf.name)} of {path} has no list in row {start + _first_null(lists)} (counted from 0); "
+            "a row "
+            "without hits has an empty list: fill it, or leave the column out with "
+            f"columns={{{quoted(leaf.name)}: None}}"
         )
     lengths: Counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return lengths
@@ -213,9 +243,10 @@ def _read_hits(
     if not np.array_equal(lengths, counts):
         row = int(np.argmax(lengths != counts))
         raise ValueError(
-            f"columns {first.name!r} and {leaf.name!r} of {path} have lists of unequal lengths, {counts[row]} and "
+            f"columns {quoted(first.name)} and {quoted(leaf.name)} of {path} have lists of unequal lengths, "
+            f"{counts[row]} and "
             f"{lengths[row]} in row {start + row} (counted from 0), so they are not of the same hits; "
-            f"leave one out with columns={{{leaf.name!r}: None}}"
+            f"leave one out with columns={{{quoted(leaf.name)}: None}}"
         )
     values = _in_field(pc.list_flatten(lists), leaf)
     ends = np.cumsum(counts)
@@ -237,9 +268,10 @@ def _numbers(
     """Return Arrow's numbers as the variable has them; missing ones are NaN, where there is one."""
     if values.null_count and np.dtype(leaf.dtype).kind != "f":
         raise ValueError(
-            f"column {leaf.name!r} of {path} has no value in row {row_of(_first_null(values))} (counted from 0), and "
+            f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
+            "0), and "
             "integers and booleans have no NaN; fill it, or leave the column out with "
-            f"columns={{{leaf.name!r}: None}}"
+            f"columns={{{quoted(leaf.name)}: None}}"
         )
     array: npt.NDArray[Any] = values.to_numpy()
     return array if variable is None else conform(array, variable, first_row=first, source=path)

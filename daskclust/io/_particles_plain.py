@@ -8,6 +8,8 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
+from daskclust.core.quote import quoted
+
 from ._binary import map_npy
 from ._blocks import blocks_of
 from ._particles_arrays import Array, Part, Stored, check_numbers
@@ -50,9 +52,9 @@ def read_npy(path: str, naming: Naming, chunks: int | None) -> Table:
     chosen = naming.choose(names, named=True)
     columns = {}
     for name, ours in chosen.items():
-        remedy = f"leave it out with columns={{{name!r}: None}}"
-        if check_numbers(array[name].shape, array[name].dtype, f"column {name!r} of {path}", remedy) is not None:
-            raise ValueError(f"column {name!r} of {path} has shape {array[name].shape}, expected (n,); {remedy}")
+        remedy = f"leave it out with columns={{{quoted(name)}: None}}"
+        if check_numbers(array[name].shape, array[name].dtype, f"column {quoted(name)} of {path}", remedy) is not None:
+            raise ValueError(f"column {quoted(name)} of {path} has shape {array[name].shape}, expected (n,); {remedy}")
         [columns[ours]] = _stored_npy(path, name, array[name]).columns(chunks)
     return Table(columns, naming)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.quote import listed, meant, quoted
+
 from ._attrs import KEY, plain_attrs, unpack
 from ._binary import reading
 from ._hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
@@ -119,7 +121,9 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         names = _variables(stored, entry.becomes, f"array {member} of {path}")
         twice = sorted(set(names) & set(found))
         if twice:
-            raise ValueError(f"two arrays of {path} would become {twice}; rename one with columns={{{member!r}: ...}}")
+            raise ValueError(
+                f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
+            )
         found.update(zip(names, stored.columns(chunks), strict=True))
         unit = _unit(filled[0], member)
         units.update(dict.fromkeys(names, unit) if unit is not None else {})
@@ -143,7 +147,7 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
             header = _group_attrs(h5py, file, "Header")
         if header is None:
             raise ValueError(
-                f"{path} has no group Header, it has {', '.join(groups[:20]) or 'nothing'}: it is no snapshot of "
+                f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
         with reading(path, "HDF5"):
@@ -164,7 +168,7 @@ def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
     counts = header.get(name)
     if not isinstance(counts, list) or not all(isinstance(c, int | float) and c >= 0 and c % 1 == 0 for c in counts):
         raise ValueError(
-            f"{name} in the Header of {path} is {counts!r}, expected a number of particles for each type; "
+            f"{name} in the Header of {path} is {quoted(counts)}, expected a number of particles for each type; "
             "write the snapshot again"
         )
     return int(counts[kind]) if kind < len(counts) else 0
@@ -190,7 +194,7 @@ def _members(
         )
     members: dict[str, _Member] = {}
     for name, ours in _choose(names, columns, path, every=KEY in header).items():
-        whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{name!r}: None}}"
+        whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{quoted(name)}: None}}"
         with reading(path, "HDF5"):
             dataset = file[whole]
             sources = [source.file_name for source in dataset.virtual_sources()] if dataset.is_virtual else []
@@ -217,7 +221,9 @@ def _choose(names: list[str], columns: Mapping[str, str | None] | None, path: st
     # What codes usually have may be left out where it is not: it may be in other files, or a mass in the header.
     unknown = [name for name in given if name not in (*names, REST) and (given[name] is not None or name not in KNOWN)]
     if unknown:
-        raise ValueError(f"{path} has no array {unknown[0]!r} of this type; it has {', '.join(names)}")
+        raise ValueError(
+            f"{path} has no array {quoted(unknown[0])}{meant(unknown[0], names)} of this type; it has {listed(names)}"
+        )
     if given.get(REST) is not None:
         raise ValueError(f"columns[{REST!r}] must be None (leave out all others), got {given[REST]!r}")
     if given.get("Coordinates", "") is None:
@@ -233,7 +239,7 @@ def _files_of(first: _File) -> list[str]:
     count = number(first.header.get("NumFilesPerSnapshot", 1))
     if count is None or count < 1 or count % 1:
         raise ValueError(
-            f"NumFilesPerSnapshot in the Header of {first.path} is {first.header.get('NumFilesPerSnapshot')!r}, "
+            f"NumFilesPerSnapshot in the Header of {first.path} is {quoted(first.header.get('NumFilesPerSnapshot'))}, "
             "expected a number of files; write the snapshot again"
         )
     if count == 1:
@@ -264,7 +270,7 @@ def _check_agreement(files: list[_File], kind: int) -> None:
         for name in ("NumFilesPerSnapshot", "NumPart_Total", "Time", "Redshift", "BoxSize"):
             if repr(file.header.get(name)) != repr(first.header.get(name)):
                 raise ValueError(
-                    f"{name} is {file.header.get(name)!r} in {file.path} and {first.header.get(name)!r} in "
+                    f"{name} is {quoted(file.header.get(name))} in {file.path} and {quoted(first.header.get(name))} in "
                     f"{first.path}: these are files of two snapshots; put each in its own folder"
                 )
     if "NumPart_Total" not in first.header:
@@ -288,7 +294,7 @@ def _left_out(columns: Mapping[str, str | None] | None) -> bool:
 def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
     """Return one array of all files."""
     first = files[0]
-    remedy = f"leave it out with columns={{{member!r}: None}}"
+    remedy = f"leave it out with columns={{{quoted(member)}: None}}"
     lacking = [file.path for file in files if member not in file.members]
     if lacking:
         raise ValueError(f"{lacking[0]} has no array {member} of this type, and {first.path} has; {remedy}")
@@ -327,7 +333,7 @@ def _scale_factor(file: _File) -> float | None:
             return None
         told = time
     if not 0 < told < float("inf"):
-        raise ValueError(f"the scale factor in the Header of {file.path} is {told!r}, expected a positive number")
+        raise ValueError(f"the scale factor in the Header of {file.path} is {quoted(told)}, expected a positive number")
     return told
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.quote import quoted
+
 from ._attrs import plain_attrs, stored_attrs
 from ._binary import check_lengths, reading
 from ._particles_arrays import Array, Part, Stored, check_numbers
 from ._particles_plain import table_of
 from ._particles_snapshot import COMPONENTS, KNOWN
-from ._zarr_chunks import check_chunks, check_codecs, check_heads
+from ._zarr_chunks import check_chunks, check_codecs, check_parts
 from .schema import Naming, Table
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
@@ -40,7 +43,7 @@ def import_zarr() -> ModuleType:
     return zarr
 
 
-def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
+def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read the columns of a zarr store, of format 2 or 3.
 
     Parameters
@@ -51,6 +54,8 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
         Which arrays become which variables.
     chunks : int or None
         Rows per chunk of lazy columns; None reads at once.
+    fill_missing : bool
+        Whether chunks that are not there have the fill value.
 
     Returns
     -------
@@ -62,13 +67,13 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
     ImportError
         Without zarr.
     ValueError
-        For damaged stores, arrays of other shapes, and chunks of positions that were not written.
+        For damaged stores, arrays of other shapes or of packed values, and chunks that are not there.
     """
     root = _open(path)
     if hasattr(root, "shape"):
         with reading(path, "zarr"):
             attrs = plain_attrs(dict(root.attrs))
-        return replace(table_of(_stored(path, "", root, "x"), naming, chunks), attrs=attrs)
+        return replace(table_of(_stored(path, "", root, fill_missing), naming, chunks), attrs=attrs)
     with reading(path, "zarr"):
         arrays = {str(name): array for name, array in root.arrays()}
         attrs = plain_attrs(dict(root.attrs))
@@ -76,7 +81,6 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
     columns = _columns(arrays)
     chosen = naming.choose(list(columns), named=True)
     with reading(path, "zarr"):
-        # Chunks that are not there are filled, so that only positions bound the number of rows.
         lengths = {ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}
     check_lengths(lengths, path)
     read: dict[str, list[Any]] = {}
@@ -85,7 +89,7 @@ def read_zarr(path: str, naming: Naming, chunks: int | None) -> Table:
     for name, ours in chosen.items():
         member, column = columns[name]
         if member not in read:
-            read[member] = _stored(path, member, arrays[member], ours).columns(chunks)
+            read[member] = _stored(path, member, arrays[member], fill_missing).columns(chunks)
         found[ours] = read[member][column]
         unit = units[member]
         if isinstance(unit, str):
@@ -116,33 +120,30 @@ def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return columns
 
 
-def _stored(path: str, member: str, array: Any, ours: str) -> Stored:
-    """Return one array of a store, if it can be read and its positions are complete."""
-    what = f"array {member!r} of {path}" if member else f"the array of {path}"
-    remedy = f"leave it out with columns={{{member!r}: None}}" if member else "write the particles as rows"
+def _stored(path: str, member: str, array: Any, fill_missing: bool) -> Stored:
+    """Return one array of a store, if it can be read and is complete."""
+    what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
+    remedy = f"leave it out with columns={{{quoted(member)}: None}}" if member else "write the particles as rows"
     with reading(path, "zarr"):
-        shape, dtype = array.shape, np.dtype(array.dtype)
-        check_chunks(array, os.path.join(path, member))
-        there, expected = array.nchunks_initialized, array.nchunks
+        shape, dtype, packed = array.shape, np.dtype(array.dtype), {"scale_factor", "add_offset"} & set(array.attrs)
+        check_chunks(array, os.path.join(path, member), fill_missing)
     width = check_numbers(shape, dtype, what, remedy)
-    if ours in COMPONENTS and there < expected:
-        raise ValueError(
-            f"{what} has {there} of {expected} chunks, and positions cannot be filled in: the store was not written "
-            "completely; write it again"
-        )
-    return Stored(_zarr_rows, (Part(path, member, shape[0]),), width, dtype.newbyteorder("="))
+    if packed:
+        raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
+    read = partial(_zarr_rows, fill_missing=fill_missing)
+    return Stored(read, (Part(path, member, shape[0]),), width, dtype.newbyteorder("="))
 
 
-def _zarr_rows(path: str, member: str, start: int, stop: int) -> Array:
+def _zarr_rows(path: str, member: str, start: int, stop: int, *, fill_missing: bool) -> Array:
     """Return rows of one array of a store."""
     with reading(path, "zarr"):
         root = import_zarr().open(path, mode="r")
         array = root[member] if member else root
-        check_heads(array, os.path.join(path, member), start, stop)
+        check_parts(array, os.path.join(path, member), start, stop, fill_missing)
     try:
         return np.asarray(array[start:stop])
     except Exception:  # of almost any class, and it does not tell the chunk
-        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {member!r}"):
+        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {quoted(member)}"):
             raise
 
 

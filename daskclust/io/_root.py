@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from daskclust.core.nested import Nesting, join
+from daskclust.core.quote import listed, meant, quoted
 
 from ._binary import reading
 from .schema import Naming, Table, short_names
@@ -14,7 +15,7 @@ from .schema import Naming, Table, short_names
 _MOST_EXPANSION = 2000
 # A page of an RNTuple that has one number only is stored in a few bytes, whatever its length.
 _ALWAYS = 1 << 26
-_LEAVE_OUT = "leave it out with columns={{{name!r}: None}}"
+_LEAVE_OUT = "leave it out with columns={{{name}: None}}"
 _CLASSES = ("TTree", "ROOT::RNTuple")
 
 
@@ -104,7 +105,7 @@ def _field_array(field: Any, name: str, path: str) -> Any:
     """Return the numbers of a field, if its lists lie within them, as an awkward array; missing floats are NaN."""
     import awkward as ak
 
-    with reading(path, "ROOT", f"field {name!r}"):
+    with reading(path, "ROOT", f"field {quoted(name)}"):
         array = field.array()
         wrong = ak.validity_error(array)
         if wrong:
@@ -121,13 +122,13 @@ def _tree_name(file: Any, tree: str | None, path: str) -> str:
     if tree is None:
         if len(known) != 1:
             raise ValueError(
-                f"{path} has {len(known)} trees and RNTuples ({', '.join(known)}); choose one with {path}:name"
+                f"{path} has {len(known)} trees and RNTuples ({listed(known)}); choose one with {path}:name"
                 if known
                 else f"{path} has no TTree and no RNTuple"
             )
         return str(known[0])
     if tree not in known:
-        raise ValueError(f"{path} has no tree or RNTuple {tree!r}; it has {', '.join(known) or 'none'}")
+        raise ValueError(f"{path} has no tree or RNTuple {quoted(tree)}{meant(tree, known)}; it has {listed(known)}")
     return tree
 
 
@@ -140,7 +141,7 @@ def _array(uproot: Any, branch: Any, name: str, path: str) -> Any:
         told = branch.typename
     if not is_known:
         raise ValueError(
-            f"branch {name!r} of {path} has the type {told}, which is neither a number nor a list of numbers; "
+            f"branch {quoted(name)} of {path} has the type {short(told)}, which is neither a number nor a list of numbers; "
             + _LEAVE_OUT.format(name=name)
         )
     _check_baskets(branch, name, path)
@@ -160,15 +161,15 @@ def _check_baskets(branch: Any, name: str, path: str) -> int:
         for number in range(branch.num_baskets):
             stored, made = branch.basket_compressed_bytes(number), branch.basket_uncompressed_bytes(number)
             if not 0 <= stored <= size or not 0 <= made <= _MOST_EXPANSION * stored:
-                raise ValueError(f"basket {number} of branch {name!r} claims {made} bytes, made of {stored}")
+                raise ValueError(f"basket {number} of branch {quoted(name)} claims {made} bytes, made of {stored}")
             total += made
         counts = branch.count_branch
     room = total if counts is None else total + _check_baskets(counts, counts.name, path)
     claimed = entries * (1 if dtype is None else dtype.itemsize)
     if not 0 <= claimed <= room:
         raise ValueError(
-            f"branch {name!r} of {path} claims {entries} entries, and its baskets have {room} bytes: it was not "
-            f"written completely; write it again, or leave it out with columns={{{name!r}: None}}"
+            f"branch {quoted(name)} of {path} claims {entries} entries, and its baskets have {room} bytes: it was not "
+            f"written completely; write it again, or leave it out with columns={{{quoted(name)}: None}}"
         )
     return total
 

@@ -10,6 +10,8 @@ from typing import NoReturn, TextIO
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.quote import quoted, short
+
 from ._attrs import KEY, unpack
 from .fields import FIELDS
 from .schema import Naming, Table
@@ -75,7 +77,8 @@ def read_text(path: str, naming: Naming) -> Table:
             table = _parse(path, first, rows, layout)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a UTF-8 text file: {error}") from error
-    columns = {ours: np.ascontiguousarray(table[:, names.index(name)]) for name, ours in chosen.items()}
+    places = {name: k for k, name in enumerate(names)}
+    columns = {ours: np.ascontiguousarray(table[:, places[name]]) for name, ours in chosen.items()}
     return Table(columns, naming, told, attrs)
 
 
@@ -205,18 +208,12 @@ def _explain(path: str, layout: _Layout, error: ValueError) -> NoReturn:
             if len(fields) != layout.width:
                 raise ValueError(
                     f"{os.fspath(path)}, line {number}: expected {layout.width} fields as in the "
-                    f"{'header' if layout.header else 'first row'}, found {len(fields)}: {_short(line)}"
+                    f"{'header' if layout.header else 'first row'}, found {len(fields)}: {quoted(line.rstrip())}"
                 ) from error
             for column, text in enumerate(fields, start=1):
                 if not is_number(text):
-                    name = f" ({layout.header[column - 1]})" if layout.header else ""
+                    name = f" ({short(layout.header[column - 1], 60)})" if layout.header else ""
                     raise ValueError(
-                        f"{path}, line {number}, column {column}{name}: expected a number, found {_short(text)}"
+                        f"{path}, line {number}, column {column}{name}: expected a number, found {quoted(text)}"
                     ) from error
-    raise ValueError(f"{path} cannot be read as numbers: {error}") from error
-
-
-def _short(text: str) -> str:
-    """Return text for a message, quoted, its first 60 characters."""
-    text = text.rstrip("\r\n")
-    return repr(text[:60] + "..." if len(text) > 60 else text)
+    raise ValueError(f"{path} cannot be read as numbers: {short(error)}") from error

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.files import check_file
 from daskclust.core.timesort import TICK, order_of_ticks
 
 from . import _tpx3_scan as table
 from ._tpx3_decode import count_hits
+from ._tpx3_jumps import jumps_told, tell_jumps
 from ._tpx3_scan import scan
 from ._tpx3_words import CONTROL, COUNT_FB, PIXEL, PIXEL_RANGE, TDC, TDC_RANGE, TIME_HIGH, TIME_LOW, UNKNOWN
 
@@ -49,11 +51,7 @@ class FileState(NamedTuple):
     @classmethod
     def of(cls, path: str) -> FileState:
         """Look at a file."""
-        if os.path.isdir(path):
-            raise IsADirectoryError(f"{path} is a directory; give one .tpx3 file")
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"no such file: {path}")
-        found = os.stat(path)
+        found = check_file(path, "give one .tpx3 file")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
 
     @contextmanager
@@ -92,12 +90,16 @@ class Index:
         Ticks to subtract from TDC and global times.
     base : int
         Ticks to add to all times, so that none is negative.
+    jumps : numpy.ndarray of int64, shape (k, JUMP)
+        Where global time jumps.
     delay : int
         Ticks by which the hit that is most out of order comes late.
     phase : int
         15 where times are corrected by the phase of the column's clock, 0 where not.
     cell_words : int
         Most words of a cell.
+    restarts : bool
+        Whether times follow global time where it jumps.
     """
 
     file: FileState
@@ -106,9 +108,16 @@ class Index:
     chips: Ints
     shift: int
     base: int
+    jumps: Ints
     delay: int
     phase: int
     cell_words: int
+    restarts: bool
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Counts, and where global time jumps, as attributes of a data set."""
+        return self.counts | jumps_told(self.jumps)
 
     @property
     def n_hits(self) -> int:
@@ -128,7 +137,14 @@ def check_disorder(disorder: Any) -> None:
         raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
 
 
-def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True) -> Index:
+def index_file(
+    path: str,
+    disorder: float,
+    phase: int = 0,
+    cell_words: int = CELL_WORDS,
+    tell: bool = True,
+    restarts: bool = False,
+) -> Index:
     """Return the index of a file; the last few are kept.
 
     Parameters
@@ -142,7 +158,9 @@ def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CEL
     cell_words : int
         Most words of a cell.
     tell : bool
-        Whether late hits are logged.
+        Whether late hits, and jumps of global time, are logged.
+    restarts : bool
+        Whether times follow global time where it jumps.
 
     Returns
     -------
@@ -156,7 +174,7 @@ def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CEL
     ValueError
         For an empty file, and one without a chunk header.
     """
-    index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words)
+    index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words, restarts)
     late = index.counts["n_late"]
     if late and tell:
         logger.warning(
@@ -164,15 +182,15 @@ def index_file(path: str, disorder: float, phase: int = 0, cell_words: int = CEL
             "disorder=%g would cover them",
             path, late, index.n_hits, disorder, index.delay * TICK,
         )  # fmt: skip
+    if len(index.jumps) and tell:
+        tell_jumps(path, index.counts["n_clock_jumps"], index.jumps[0], restarts)
     return index
 
 
 @functools.lru_cache(maxsize=8)
-def _index(file: FileState, bound: int, phase: int, cell_words: int) -> Index:
-    if file.size == 0:
-        raise ValueError(f"{file.path} is empty (0 bytes); a .tpx3 file has at least one chunk")
+def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
     with file.mapped() as (data, memory):
-        index = scan_bytes(data, bound, phase, cell_words, file, memory)
+        index = scan_bytes(data, bound, phase, cell_words, file, memory, restarts)
         if index.counts["n_chunks"] == 0:
             raise ValueError(
                 f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
@@ -187,19 +205,21 @@ def scan_bytes(
     phase: int,
     cell_words: int,
     file: FileState,
-    memory: mmap.mmap | None = None,
+    memory: mmap.mmap | None,
+    restarts: bool,
 ) -> Index:
     """Return the index of the bytes of a file; pages of a `memory` map are given back as the pass goes on."""
     state, counts = np.zeros(table.STATE, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
     state[[table.RESUME, table.SHIFT]] = -1
-    state[table.PHASE] = phase
+    state[[table.PHASE, table.RESTARTS]] = phase, restarts
     state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-    chips, lows = np.zeros(256, dtype=np.int64), np.zeros((256, 3), dtype=np.int64)
+    chips, lows = np.zeros(256, dtype=np.int64), np.zeros((256, table.LOWS), dtype=np.int64)
+    jumps = np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
     cells = np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
     until, given_back = _BYTES_AT_ONCE, 0
     done: list[Ints] = []
     while not state[table.DONE]:
-        scan.run(1, data, state, counts, chips, lows, cells, cell_words, bound, until)
+        scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
         full = int(state[table.ROWS]) - 1  # the last goes on
         done.append(cells[:full].copy())
         cells[0] = cells[full]
@@ -216,9 +236,11 @@ def scan_bytes(
         chips=chips,
         shift=max(int(state[table.SHIFT]), 0),
         base=_base(state),
+        jumps=jumps[: counts[table.JUMPED]],
         delay=int(state[table.DELAY]),
         phase=phase,
         cell_words=cell_words,
+        restarts=restarts,
     )
 
 
@@ -228,6 +250,7 @@ def named_counts(counts: Ints) -> dict[str, int]:
         "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": table.ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
         "n_unknown": UNKNOWN, "n_chunks": table.CHUNKS, "n_chunks_cut": table.CUT, "n_bytes_skipped": table.SKIPPED,
         "n_bytes_truncated": table.TRUNCATED, "n_late": table.LATE,
+        "n_clock_jumps": table.JUMPED,
     }  # fmt: skip
     named = {name: int(counts[place]) for name, place in places.items()}
     return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}

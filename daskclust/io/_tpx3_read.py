@@ -19,6 +19,7 @@ from ._lazy import check_hits_per_chunk
 from ._quad import LAYOUTS, QUAD_CHIPS, check_layout
 from ._tpx3_decode import DTYPES, Setup, read_columns
 from ._tpx3_index import CELL_WORDS, FileState, Index, Ints, Windows, check_disorder, divide, index_file
+from ._tpx3_jumps import check_on_reset
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000
@@ -71,7 +72,7 @@ class IndexedFile:
         told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
         if self.setup.is_quad:
             told["gap"] = self.setup.gap
-        return told | self.index.counts | {"disorder": self.index.delay * TICK}
+        return told | self.index.attrs | {"disorder": self.index.delay * TICK}
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class HitFile(IndexedFile):
     @property
     def token(self) -> tuple[Any, ...]:
         """What tells this data set from any other."""
-        return (*self.index.file, *self.setup, self.index.phase, self.index.cell_words, self.sizes)
+        return (*self.index.file, *self.setup, self.index.phase, self.index.cell_words, self.index.restarts, self.sizes)
 
     def piece(self, number: int) -> Piece:
         """Return what is needed to read a chunk."""
@@ -117,7 +118,7 @@ class HitFile(IndexedFile):
 
 
 def index_hits(
-    path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, cell_words: int
+    path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, on_reset: str, cell_words: int
 ) -> IndexedFile:
     """Index a file.
 
@@ -125,7 +126,7 @@ def index_hits(
     ----------
     path : str
         The file.
-    layout, gap, disorder, phase_correction
+    layout, gap, disorder, phase_correction, on_reset
         See `daskclust.io.open_tpx3`.
     cell_words : int
         Most words of a cell.
@@ -142,7 +143,8 @@ def index_hits(
     """
     check_layout(layout, gap)
     check_disorder(disorder)
-    index = index_file(path, float(disorder), phase=15 if phase_correction else 0, cell_words=cell_words)
+    restarts, phase = check_on_reset(on_reset), 15 if phase_correction else 0
+    index = index_file(path, float(disorder), phase=phase, cell_words=cell_words, restarts=restarts)
     if layout == "quad" and index.chips[QUAD_CHIPS:].any():
         chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
         raise ValueError(

@@ -45,15 +45,26 @@ CELL = 10
 # The state of the pass. RESUME: byte at which to go on when the chunk ends, or -1; LATEST: time of the last timed word;
 # SHIFT: what to subtract from TDC and global times, -1 while unknown; TOP: the largest time of a hit so far; LEAST: the
 # smallest of any word; DELAY: the largest TOP - time of a hit; BASE: what to add to all times, where IS_ABSOLUTE;
-# PHASE: see `column_phase`; LATEST and LEAST are without it.
+# PHASE: see `column_phase`; LATEST and LEAST are without it. AWAY: global time less that of the words; RESTARTS:
+# whether words follow global time where it jumps; MOVED: the sum of these jumps.
 (
-    POS, LEFT, AT_CHIP, RESUME, IS_TIMED, LATEST, SHIFT, TOP, LEAST, DELAY, IS_ABSOLUTE, BASE, ROWS, DONE, PHASE,
-) = range(15)  # fmt: skip
-STATE = 15
+    POS, LEFT, AT_CHIP, RESUME, IS_TIMED, LATEST, SHIFT, TOP, LEAST, DELAY, IS_ABSOLUTE, BASE, ROWS, DONE, PHASE, AWAY,
+    RESTARTS, MOVED,
+) = range(18)  # fmt: skip
+STATE = 18
 
 # Counts, after those of the kinds of words.
-CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS = range(KINDS, KINDS + 6)
-COUNTS = KINDS + 6
+CHUNKS, CUT, SKIPPED, TRUNCATED, LATE, ERRORS, JUMPED = range(KINDS, KINDS + 7)
+COUNTS = KINDS + 7
+
+# Of each chip's last low word of global time: whether there is one, its ticks, its time without MOVED, that of the one
+# before (its own, of the first), and whether it is earlier than that one.
+IS_THERE, LOW, TIME, BEFORE, IS_BACK = range(5)
+LOWS = 5
+
+# Of each jump of global time: hits before it in the file, global time before and after it; of so many jumps.
+JUMP = 3
+MOST_JUMPS = 100
 
 
 @body
@@ -242,20 +253,40 @@ def extended(word, kind, state):
 
 
 @body
-def note_global(word, kind, t, chip, state, lows):
-    """Learn the absolute time from the first low and high word of one chip."""
+def note_global(word, kind, state, counts, lows, jumps):
+    """Learn the absolute time from the first low and high word of one chip, and jumps of the clock from later ones."""
+    chip = state[AT_CHIP]
     if kind == TIME_LOW:
-        lows[chip, 0] = 1
-        lows[chip, 1] = low_ticks(word)
-        lows[chip, 2] = t
-    elif lows[chip, 0] == 1 and state[IS_ABSOLUTE] == 0:
-        high = np.int64((word >> np.uint64(16)) & np.uint64(0xFFFF)) << np.int64(TDC_BITS)
-        state[IS_ABSOLUTE] = 1
-        state[BASE] = high + lows[chip, 1] - lows[chip, 2]
+        t = state[LATEST] - state[MOVED]
+        lows[chip, BEFORE] = lows[chip, TIME] if lows[chip, IS_THERE] == 1 else t
+        lows[chip, IS_THERE] = 1
+        lows[chip, LOW] = low_ticks(word)
+        lows[chip, TIME] = t
+        lows[chip, IS_BACK] = np.int64(t < lows[chip, BEFORE] - NEAR)
+    elif lows[chip, IS_THERE] == 1:
+        told = (np.int64((word >> np.uint64(16)) & np.uint64(0xFFFF)) << np.int64(TDC_BITS)) + lows[chip, LOW]
+        if state[IS_ABSOLUTE] == 0:
+            state[IS_ABSOLUTE] = 1
+            state[BASE] = told - lows[chip, TIME]
+        away = told - (lows[chip, TIME] + state[MOVED] + state[BASE])
+        if away != state[AWAY] or lows[chip, IS_BACK] == 1:
+            k = counts[JUMPED]
+            if k < len(jumps):
+                jumps[k, 0] = counts[PIXEL]
+                jumps[k, 1] = lows[chip, BEFORE] + state[MOVED] + state[BASE] + state[AWAY]
+                jumps[k, 2] = told
+            counts[JUMPED] += 1
+            lows[chip, IS_BACK] = 0
+            if state[RESTARTS] == 1:
+                state[LATEST] += away
+                state[MOVED] += away
+                state[TOP] = state[LATEST]
+            else:
+                state[AWAY] = away
 
 
 @body
-def scan_word(data, state, counts, chips, lows, cells, bound):
+def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
     """Take the next word."""
     word = word_at(data, state[POS])
     kind = kind_of(word)
@@ -285,7 +316,7 @@ def scan_word(data, state, counts, chips, lows, cells, bound):
             if fine < 1 or fine > TDC_STEPS:
                 counts[ERRORS] += 1
     if kind in (TIME_LOW, TIME_HIGH):
-        note_global(word, kind, state[LATEST], chip, state, lows)
+        note_global(word, kind, state, counts, lows, jumps)
     cells[row, WORDS] += 1
     state[POS] += 8
     state[LEFT] -= 8
@@ -299,6 +330,7 @@ def scan(
     counts,
     chips,
     lows,
+    jumps,
     cells,
     cell_words,
     bound,
@@ -323,4 +355,4 @@ def scan(
                 or not scan_group(data, state, counts, chips, cells, bound)
             ):
                 for _ in range(min(state[LEFT] >> 3, free, GROUP)):
-                    scan_word(data, state, counts, chips, lows, cells, bound)
+                    scan_word(data, state, counts, chips, lows, jumps, cells, bound)

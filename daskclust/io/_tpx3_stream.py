@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from daskclust.core.timesort import TICK
 
 from . import _tpx3_scan as table
 from ._ticks import TOT_TICK
-from ._tpx3_index import check_disorder, named_counts
+from ._tpx3_index import Ints, check_disorder, named_counts
+from ._tpx3_jumps import check_on_reset
 from ._tpx3_scan import (
     AT_CHIP,
     BASE,
@@ -80,11 +81,13 @@ class WordDecoder:
     ----------
     disorder : float, default 600000.0
         Bound in ns on how late the readout delivers hits; hits that come later are counted in ``n_late``.
+    on_reset : {"continue", "restart"}, default "continue"
+        As of `daskclust.io.open_tpx3`.
 
     Raises
     ------
     ValueError
-        For a bound that is negative, or no time.
+        For a bound that is negative, or no time, and another `on_reset`.
 
     Notes
     -----
@@ -107,14 +110,15 @@ class WordDecoder:
     (array([1600]), array([100.], dtype=float32), array([2], dtype=uint8))
     """
 
-    def __init__(self, *, disorder: float = 600_000.0) -> None:
+    def __init__(self, *, disorder: float = 600_000.0, on_reset: Literal["continue", "restart"] = "continue") -> None:
         check_disorder(disorder)
         self._bound = int(disorder / TICK)
         self._state = np.zeros(STATE, dtype=np.int64)
-        self._state[SHIFT] = -1
+        self._state[[SHIFT, table.RESTARTS]] = -1, check_on_reset(on_reset)
         self._state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
         self._counts = np.zeros(table.COUNTS, dtype=np.int64)
-        self._lows = np.zeros((256, 3), dtype=np.int64)
+        self._lows = np.zeros((256, table.LOWS), dtype=np.int64)
+        self._jumps = np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
         self._rest = b""
         self._n_bytes = 0
 
@@ -122,6 +126,11 @@ class WordDecoder:
     def counts(self) -> Mapping[str, int]:
         """What came so far, by the names in the attributes of `daskclust.io.open_tpx3`, and ``n_bytes``."""
         return named_counts(self._counts) | {"n_bytes": self._n_bytes}
+
+    @property
+    def jumps(self) -> Ints:
+        """Where global time jumped so far, shape (k, 3): hits before it, global time before and after it in ticks."""
+        return self._jumps[: self._counts[table.JUMPED]]
 
     @property
     def base(self) -> int | None:
@@ -176,7 +185,7 @@ class WordDecoder:
         columns: list[npt.NDArray[Any]] = [np.empty(most, dtype=dtype) for dtype in types]
         found = np.zeros(2, dtype=np.int64)
         self._state[POS] = 0
-        tables = (self._state, self._counts, self._lows)
+        tables = (self._state, self._counts, self._lows, self._jumps)
         decode_stream.run(1, bytes_, *tables, self._bound, is_end, tuple(columns[:5]), tuple(columns[5:]), found)
         self._rest = bytes(joined[int(self._state[POS]) :])
         n, m = int(found[0]), int(found[1])
@@ -251,6 +260,7 @@ def decode_stream(
     state,
     counts,
     lows,
+    jumps,
     bound,
     is_end,
     hits,
@@ -289,7 +299,7 @@ def decode_stream(
             elif kind in (TIME_LOW, TIME_HIGH):
                 if kind == TIME_LOW:
                     extended(word, kind, state)
-                note_global(word, kind, state[table.LATEST], state[AT_CHIP], state, lows)
+                note_global(word, kind, state, counts, lows, jumps)
                 if counts[PIXEL] == 0:
                     state[START] = state[BASE]
             state[POS] += 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from . import _tpx3_scan as table
 from ._host import check_on_host
 from ._tpx3_decode import take_trigger, take_triggers
 from ._tpx3_index import index_file
+from ._tpx3_jumps import check_on_reset
 from ._tpx3_words import TDC_STEP, TDC_STEPS
 
 _ABOUT = {
@@ -27,13 +28,17 @@ _ABOUT = {
 }
 
 
-def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
+def open_tpx3_triggers(
+    path: str | os.PathLike[str], *, on_reset: Literal["continue", "restart"] = "continue"
+) -> xr.Dataset:
     """Read the TDC words of a raw Timepix3 file.
 
     Parameters
     ----------
     path : str or path
         The file, as for `daskclust.io.open_tpx3`.
+    on_reset : {"continue", "restart"}, default "continue"
+        As for `daskclust.io.open_tpx3`: hits and triggers have one clock if both have the same.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
     FileNotFoundError, IsADirectoryError
         Where `path` is no file.
     ValueError
-        For an empty file, and one without a chunk of Timepix3 words.
+        For an empty file, one without a chunk of Timepix3 words, and another `on_reset`.
 
     Notes
     -----
@@ -57,7 +62,7 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
     Several chips may send a word each for one trigger: compare ``number`` and ``chip``.
     """
     name = os.fspath(path)
-    index = index_file(name, 600_000.0, tell=False)
+    index = index_file(name, 600_000.0, tell=False, restarts=check_on_reset(on_reset))
     held = index.cells[index.cells[:, table.TDCS] > 0]
     starts = np.concatenate([[0], np.cumsum(held[:, table.TDCS])]).astype(np.int64)
     words, ticks = np.zeros(int(starts[-1]), dtype=np.uint64), np.zeros(int(starts[-1]), dtype=np.int64)
@@ -70,7 +75,7 @@ def open_tpx3_triggers(path: str | os.PathLike[str]) -> xr.Dataset:
     order = order_of_times(columns["time"])
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
     variables = {key: ("trigger", values[order], about[key]) for key, values in columns.items()}
-    return xr.Dataset(variables, attrs={"source": name, **index.counts})
+    return xr.Dataset(variables, attrs={"source": name, **index.attrs})
 
 
 def trigger_columns(words: npt.NDArray[np.uint64], ticks: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[Any]]:

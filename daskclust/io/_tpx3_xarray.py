@@ -63,7 +63,8 @@ class Tpx3Entrypoint(BackendEntrypoint):
 
     description = "Raw files of Timepix3 detectors (.tpx3): hits sorted by time, and triggers"
     open_dataset_parameters = (
-        "filename_or_obj", "drop_variables", "group", "layout", "gap", "disorder", "phase_correction", "hits_per_chunk",
+        "filename_or_obj", "drop_variables", "group", "layout", "gap", "disorder", "phase_correction", "on_reset",
+        "hits_per_chunk",
     )  # fmt: skip
 
     def open_dataset(  # type: ignore[override,unused-ignore]
@@ -76,6 +77,7 @@ class Tpx3Entrypoint(BackendEntrypoint):
         gap: int = 0,
         disorder: float = 600_000.0,
         phase_correction: bool = False,
+        on_reset: Literal["continue", "restart"] = "continue",
         hits_per_chunk: int = AUTO_HITS,
     ) -> xr.Dataset:
         """Return hits as a data set that is read on demand, or triggers in memory."""
@@ -83,11 +85,12 @@ class Tpx3Entrypoint(BackendEntrypoint):
         if group not in (None, "tdc"):
             raise ValueError(f"unknown group {group!r} of {name}; known: None for hits, 'tdc' for triggers")
         if group == "tdc":
-            ds = open_tpx3_triggers(name)
+            ds = open_tpx3_triggers(name, on_reset=on_reset)
         else:
             chunks = check_hits_per_chunk(hits_per_chunk, "hits_per_chunk")
             hits = open_hits(
-                name, layout=layout, gap=gap, disorder=disorder, chunks=chunks, phase_correction=phase_correction
+                name, layout=layout, gap=gap, disorder=disorder, chunks=chunks, phase_correction=phase_correction,
+                on_reset=on_reset,
             )  # fmt: skip
             encoding = {"preferred_chunks": {"hit": hits.sizes}}
             ds = xr.Dataset(

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from ._hitwise import hits_with, listed, over_blocks
+from daskclust.core.quote import listed
+
+from ._hitwise import hits_with, over_blocks
 from ._matrices import PIXELS, check_matrix, find_matrices, read_matrix
 from ._quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
 from ._ticks import TOT_TICK

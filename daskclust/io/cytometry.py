@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import xarray as xr
 
+from daskclust.core.files import check_file
+
 from ._attrs import unpack
 from ._cytometry_events import FcsRows, spillover_of
 from ._cytometry_fcs import FcsLayout, is_fcs, read_layout
@@ -18,7 +20,6 @@ from ._cytometry_rows import (
     WholeNumbers,
     cells_dataset,
     check_chunks,
-    check_file,
     choose_channels,
     column_of,
     matrix_of,
@@ -120,7 +121,8 @@ def open_fcs(
     (['CD3', 'Time'], [[0.8799999952316284, 2.0], [1.440000057220459, 3.0]], ['Time'])
     >>> folder.cleanup()
     """
-    name, wanted = check_file(os.fspath(path)), check_chunks(chunks)
+    name, wanted = os.fspath(path), check_chunks(chunks)
+    check_file(name)
     layout = read_layout(name, data_set)
     chosen = choose_channels(channels, layout.names, name)
     rows, attrs = _prepare(layout, chosen, compensate, transform, cofactor, linear)
@@ -243,7 +245,8 @@ def read_cells(
     (['CD3', 'CD4'], array([0.75, 2.5 ]), array([7, 8]))
     >>> folder.cleanup()
     """
-    name, wanted = check_file(os.fspath(path)), check_chunks(chunks)
+    name, wanted = os.fspath(path), check_chunks(chunks)
+    check_file(name)
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):
         return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import xarray as xr
 
-from daskclust.core.files import replacing
+from daskclust.core.files import check_file, replacing
+from daskclust.core.quote import listed
 from daskclust.core.units import BOX
 
 from ._attrs import KEY, pack, stored_attrs, stored_units
@@ -26,7 +28,7 @@ from ._quad import LAYOUTS
 from ._root import read_root
 from ._text import is_number, read_text
 from .fields import FIELDS, TIMEPIX
-from .schema import Columns, Naming, Table, check_units, to_dataset
+from .schema import Columns, Naming, Needs, Table, check_units, to_dataset
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
@@ -47,6 +49,7 @@ def read_hits(
     units: Mapping[str, str] | None = None,
     layout: str | None = None,
     chunks: int | None = None,
+    needs: Needs | None = None,
 ) -> xr.Dataset:
     r"""Read hits of a calorimeter or a pixel detector from a file.
 
@@ -83,6 +86,9 @@ def read_hits(
         as the metadata of the file tell, else ``"chips"``.
     chunks : int, optional
         Hits per chunk of a Dataset of dask arrays. By default everything is read into memory.
+    needs : mapping of str to sequence of str, optional
+        Variables that there must be, by the option that names them, such as ``{"weight": ["energy"]}``. They are looked
+        for before any values are read; not in ``.root``.
 
     Returns
     -------
@@ -110,8 +116,8 @@ def read_hits(
         Where the library for the format is missing.
     ValueError
         For unknown extensions, empty or damaged files, text that is no number (with line and column), missing or
-        ambiguous names, layers, pixels and chips that are not whole or out of range (with the row), units that are not
-        known or of another quantity; and for `chunks` that is not positive.
+        ambiguous names, variables that are needed and not there, layers, pixels and chips that are not whole or out of
+        range (with the row), units that are not known or of another quantity; and for `chunks` that is not positive.
 
     Notes
     -----
@@ -136,14 +142,15 @@ def read_hits(
     _check_options(field, layout, chunks)
     name, part = _split_part(os.fspath(path))
     suffix = _check_readable(name)
-    table = _read(name, part, suffix, Naming(None if field is None else FIELDS[field], columns, name), chunks)
+    naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
+    table = _read(name, part, suffix, naming, chunks)
     known = table.naming.known
     attrs = dict(table.attrs)
     if known is TIMEPIX:
         attrs["layout"] = layout or attrs.get("layout", "chips")
     unknown = sorted(set(units or {}) - set(table.columns))
     if unknown:
-        raise ValueError(f"units names {unknown}, which {name} does not have; it has {sorted(table.columns)}")
+        raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
     check_units(units or {}, known, name)
     if "x" in (units or {}):
         attrs.pop(BOX, None)
@@ -175,7 +182,7 @@ def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int 
     if suffix in _TEXT:
         return read_text(name, naming)
     if suffix == ".root":
-        return read_root(name, part, naming)
+        return read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
     return (read_npy if suffix == ".npy" else read_npz)(name, naming)
 
 
@@ -196,21 +203,15 @@ def _split_part(path: str) -> tuple[str, str | None]:
     """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
     for suffix in (".root", *_HDF5):
         head, mark, part = path.rpartition(f"{suffix}:")
-        if mark and not os.path.exists(path):
+        if mark and not os.path.lexists(path):
             return head + suffix, part
     return path, None
 
 
 def _check_readable(path: str) -> str:
     """Return the extension in lower case, if the file can be one of ours."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
-    suffix = _known_suffix(path, _READABLE)
-    if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
-    return suffix
+    check_file(path)
+    return _known_suffix(path, _READABLE)
 
 
 def _known_suffix(path: str, known: tuple[str, ...]) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.files import check_file
+
 from ._lazy import check_hits_per_chunk
 from ._ticks import COARSE, hits_of_ticks
 
@@ -113,13 +115,8 @@ def open_katherine(
 
 def _words(path: str) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint16], int]:
     """Return bits 0-31 and 32-47 of all words, and the number of bytes after the last whole one."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+    check_file(path)
     data = np.fromfile(path, np.uint8)
-    if not data.size:
-        raise ValueError(f"{path} is empty (0 bytes); a readout with any hit writes more")
     n, rest = divmod(data.size, _WORD)
     words = data[: n * _WORD].reshape(n, _WORD)
     low = np.ascontiguousarray(words[:, :4]).view("<u4").reshape(n)

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.files import replacing, replacing_folder
+from daskclust.core.files import check_file, replacing, replacing_folder
+from daskclust.core.quote import listed, quoted
 from daskclust.core.units import BOX, box_in
 
 from ._attrs import stored_attrs, stored_units
@@ -24,7 +25,7 @@ from ._particles_plain import read_arborx, read_npy, write_arborx, write_npy
 from ._particles_snapshot import COMPONENTS, TYPES, read_snapshot
 from ._particles_zarr import is_zarr, read_zarr, write_zarr
 from .fields import PARTICLES
-from .schema import Columns, Naming, Table, check_units, to_dataset
+from .schema import Columns, Naming, Needs, Table, check_units, to_dataset
 
 _PARQUET = (".parquet", ".pq")
 _HDF5 = (".hdf5", ".h5")
@@ -45,6 +46,8 @@ def open_particles(
     units: Mapping[str, str] | None = None,
     boxsize: float | Sequence[float] | None = None,
     chunks: int | Literal["auto"] | None = "auto",
+    fill_missing: bool = False,
+    needs: Needs | None = None,
 ) -> xr.Dataset:
     """Open particles of a simulation, or other points in a box, as a data set of dask arrays.
 
@@ -78,6 +81,10 @@ def open_particles(
         it wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
+    fill_missing : bool, default False
+        Whether the chunks that a zarr store does not have are taken for its fill value. By default they are an error.
+    needs : mapping of str to sequence of str, optional
+        As of `read_hits`, for all but snapshots.
 
     Returns
     -------
@@ -107,8 +114,12 @@ def open_particles(
     all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
 
     Headers are read at once, and nothing else until it is used. Each chunk reads its own rows, on a worker that must
-    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest. A chunk of
-    velocities that is missing in a zarr store is its fill value, as the format says; one of positions is an error.
+    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest.
+
+    zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
+    reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
+    files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
+
     Values are not searched for NaN, nor for positions outside of the box: estimators do so.
 
     References
@@ -134,8 +145,8 @@ def open_particles(
     if suffix in _HDF5:
         table = read_snapshot(name, kind, columns, rows)
     else:
-        naming = Naming(PARTICLES, columns, name)
-        table = _read(name, suffix, naming, rows)
+        naming = Naming(PARTICLES, columns, name, needs=needs or {})
+        table = _read(name, suffix, naming, rows, fill_missing)
     given = _expanded(units or {}, table, name)
     check_units(given, PARTICLES, name)
     axes = [axis for axis in COMPONENTS if axis in table.columns]
@@ -168,26 +179,22 @@ def _check_type(particle_type: Any) -> int:
 def _check_readable(path: str) -> str:
     """Return the extension in lower case, if the path can be one of ours."""
     suffix = ".zarr" if is_zarr(path) else os.path.splitext(path)[1].lower()
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+    if not (suffix == ".zarr" and os.path.isdir(path)):
+        check_file(path, "give one file of it")
     if suffix not in _KNOWN:
         raise ValueError(f"unknown extension {suffix!r} of {path}; known: {', '.join(_KNOWN)}")
-    if suffix == ".zarr":
-        return suffix
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file of it")
-    if os.path.getsize(path) == 0:
-        raise ValueError(f"{path} is empty (0 bytes)")
     return suffix
 
 
-def _read(path: str, suffix: str, naming: Naming, chunks: int | None) -> Table:
+def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read a file of columns, or of one array."""
     if suffix in _PARQUET:
         return read_parquet(path, naming, chunks)
     if suffix in _ARBORX:
         return read_arborx(path, naming, chunks)
-    return (read_npy if suffix == ".npy" else read_zarr)(path, naming, chunks)
+    if suffix == ".npy":
+        return read_npy(path, naming, chunks)
+    return read_zarr(path, naming, chunks, fill_missing)
 
 
 def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, str]:
@@ -197,7 +204,7 @@ def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, st
         names = [name] if name in table.columns else [n for n in _QUANTITIES.get(name, ()) if n in table.columns]
         if not names:
             raise ValueError(
-                f"units names {name!r}, which {path} does not have; it has {sorted(table.columns)}, of which "
+                f"units names {quoted(name)}, which {path} does not have; it has {listed(table.columns)}, of which "
                 f"{' and '.join(_QUANTITIES)} are several"
             )
         given.update(dict.fromkeys(names, unit))
@@ -229,7 +236,7 @@ def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) 
         return others  # as codes write an open box
     if len(sides) != n_axes or not is_number or min(sides, default=0) <= 0:
         raise ValueError(
-            f"{source} must be positive and finite, one number or {n_axes}, got {told!r}"
+            f"{source} must be positive and finite, one number or {n_axes}, got {quoted(told)}"
             + ("; give boxsize=" if given is None else "")
         )
     sides = [float(side) for side in sides]

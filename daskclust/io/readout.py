@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from daskclust.core.timesort import TICK
 
 from ._quad import QUAD_CHIPS, check_layout, place_on_quad
+from ._tpx3_jumps import jumps_told, tell_jumps
 from ._tpx3_stream import Hits, WordDecoder
 from ._tpx3_triggers import trigger_columns
 
@@ -54,7 +56,7 @@ def follow(
     """
     name = os.fspath(path)
     done, since = 0, time.monotonic()
-    while not os.path.exists(name):
+    while not os.path.lexists(name):
         if idle is not None and time.monotonic() - since > idle:
             raise FileNotFoundError(f"no such file: {name}, after {idle:g} s")
         if stop is not None and stop():
@@ -68,7 +70,10 @@ def follow(
                 since = time.monotonic()
                 yield block
                 continue
-            if os.fstat(stream.fileno()).st_size < done:
+            state = os.fstat(stream.fileno())
+            if not stat.S_ISREG(state.st_mode):  # a pipe, whose writer has closed it
+                return
+            if state.st_size < done:
                 raise ValueError(f"{name} became shorter than the {done} bytes read of it; follow the new file anew")
             if idle is not None and time.monotonic() - since > idle:
                 return
@@ -176,11 +181,14 @@ class WordReader:
         Pixels between the chips of a quad.
     trigger : {1, 2}, optional
         The TDC input whose rising edges are triggers: `triggers` are kept for times of flight.
+    on_reset : {"continue", "restart"}, default "continue"
+        As of `daskclust.io.open_tpx3`. After a clock that was set anew, all hits of ``"restart"`` come too late for
+        `daskclust.EventStream`.
 
     Raises
     ------
     ValueError
-        For another layout or input, and a gap that is no number of pixels.
+        For another layout, input or `on_reset`, and a gap that is no number of pixels.
 
     Notes
     -----
@@ -189,18 +197,31 @@ class WordReader:
     the same in whatever pieces the bytes come.
     """
 
-    def __init__(self, *, layout: Literal["chips", "quad"] = "chips", gap: int = 0, trigger: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        layout: Literal["chips", "quad"] = "chips",
+        gap: int = 0,
+        trigger: int | None = None,
+        on_reset: Literal["continue", "restart"] = "continue",
+    ) -> None:
         check_layout(layout, gap)
         if trigger not in (None, 1, 2):
             raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
         self._layout, self._gap, self.trigger = layout, int(gap), trigger
         self._triggers = np.empty(0, np.float64)
-        self._decoder = WordDecoder()
+        self._decoder, self._told = WordDecoder(on_reset=on_reset), 0
+        self._restarts = on_reset == "restart"
 
     @property
     def counts(self) -> Mapping[str, int]:
         """What came so far, by the names in the attributes of `daskclust.io.open_tpx3`."""
         return self._decoder.counts
+
+    @property
+    def clock_jumps(self) -> Mapping[str, list[float]]:
+        """Where global time jumped so far, by the names in the attributes of `daskclust.io.open_tpx3`."""
+        return jumps_told(self._decoder.jumps)
 
     def feed(self, data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[Any]]:
         """Return the hits in more bytes.
@@ -254,5 +275,9 @@ class WordReader:
             if hits.chip.max() >= QUAD_CHIPS:
                 raise ValueError(f"a quad has the chips 0 to 3, got {hits.chip.max()}; use layout='chips'")
             place_on_quad.run(len(hits.x), hits.x, hits.y, hits.chip, self._gap)
+        jumps = self._decoder.jumps
+        if len(jumps) > self._told:
+            tell_jumps("the readout", len(jumps), jumps[self._told], self._restarts)
+            self._told = len(jumps)
         toa = (hits.tick + self._decoder.start) * TICK
         return {"x": hits.x, "y": hits.y, "toa": toa, "tot": hits.tot, "chip": hits.chip}

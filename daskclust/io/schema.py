@@ -19,12 +19,15 @@ import xarray as xr
 
 import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.nested import flatten, is_awkward
+from daskclust.core.quote import listed, meant, quoted, repeated, short
 from daskclust.core.units import BOX, ONE, check, converted, ratio
 
 from ._kinds import conform, target_dtype
 from .fields import CALORIMETER, FIELDS, Field, Variable
 
 Columns = Sequence[str] | Mapping[str, str | None]
+
+Needs = Mapping[str, Sequence[str]]
 
 REST = "*"
 """Key of a `columns=` mapping that stands for every column it does not name."""
@@ -44,12 +47,15 @@ class Naming:
         The file, for messages.
     is_mapping : bool, default False
         The names are keys of the caller's own mapping: it is these that messages say to change, not ``columns=``.
+    needs : mapping of str to sequence of str, optional
+        Variables that there must be, by the option that names them.
     """
 
     field: Field | None
     columns: Columns | None
     source: str
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
+    needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
     @property
     def known(self) -> Field:
@@ -104,7 +110,8 @@ class Naming:
             names = _checked_sequence(self.columns)
             if len(names) != count:
                 raise ValueError(
-                    f"{self.source} has {count} columns, but columns= names {len(names)}: {names}; name every column"
+                    f"{self.source} has {count} columns, but columns= names {len(names)}: {listed(names)}; name every "
+                    "column"
                 )
             return names
         if found is not None:
@@ -139,12 +146,11 @@ class Naming:
         """
         if named and self.columns is not None and not isinstance(self.columns, Mapping):
             raise ValueError(
-                f"the columns of {self.source} have names ({_listed(found)}); "
+                f"the columns of {self.source} have names ({listed(found)}); "
                 "give columns= as a mapping {name in the file: name of the variable}"
             )
-        twice = sorted({name for name in found if list(found).count(name) > 1})
-        if twice:
-            raise ValueError(f"{self.source} has columns of the same name {twice}; rename them in the file")
+        if twice := repeated(found):
+            raise ValueError(f"{self.source} has columns of the same name {listed(twice)}; rename them in the file")
         given: Mapping[str, str | None] = self.columns if isinstance(self.columns, Mapping) else {}
         chosen = _explicit(given, found, self.source)
         if REST not in given:
@@ -152,6 +158,12 @@ class Naming:
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
         _check_complete(chosen, found, self)
+        for option, names in self.needs.items():
+            if unknown := sorted(set(names) - set(chosen.values())):
+                raise ValueError(
+                    f"{option} names {listed(unknown)}, which {self.source} does not have"
+                    f"{meant(unknown[0], chosen.values())}; it has {listed(chosen.values())}"
+                )
         return chosen
 
 
@@ -186,31 +198,27 @@ def short_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
 def _checked_sequence(columns: Sequence[str]) -> list[str]:
     """Return the names as a list, or say what a ``columns=`` sequence must be."""
     if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
-        raise ValueError(f"columns must be a list of names or a mapping of names, got {columns!r}")
+        raise ValueError(f"columns must be a list of names or a mapping of names, got {quoted(columns)}")
     return list(columns)
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names for a message, the first twenty of them."""
-    return ", ".join(map(repr, names[:20])) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
 def _explicit(given: Mapping[str, str | None], found: Sequence[str], source: str) -> dict[str, str]:
     """Return the part of a naming that the user's mapping settles."""
     if given.get(REST) is not None:
-        raise ValueError(f"columns[{REST!r}] must be None (leave out all other columns), got {given[REST]!r}")
-    unknown = [name for name in given if name != REST and name not in found]
-    if unknown:
-        raise ValueError(f"{source} has no column {_listed(unknown)}; it has {_listed(found)}")
+        raise ValueError(f"columns[{REST!r}] must be None (leave out all other columns), got {quoted(given[REST])}")
+    known = {REST, *found}
+    if unknown := [name for name in given if name not in known]:
+        meant_by = meant(str(unknown[0]), found)
+        raise ValueError(f"{source} has no column {listed(unknown)}{meant_by}; it has {listed(found)}")
     chosen: dict[str, str] = {}
     for name, ours in given.items():
         if ours is None:
             continue
         if not isinstance(ours, str) or not ours:
-            raise ValueError(f"columns[{name!r}] must be the name of a variable or None, got {ours!r}")
-        if ours in chosen.values():
-            raise ValueError(f"columns= gives two columns the name {ours!r}; a variable has one column")
+            raise ValueError(f"columns[{quoted(name)}] must be the name of a variable or None, got {quoted(ours)}")
         chosen[name] = ours
+    if twice := repeated(chosen.values()):
+        raise ValueError(f"columns= gives two columns the name {quoted(twice[0])}; a variable has one column")
     return chosen
 
 
@@ -222,21 +230,23 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
     for table in (own, aliases):
         used = taken | set(chosen.values())
         matches = {name: table[name.lower()] for name in names if name not in chosen and name.lower() in table}
+        sharing = Counter(matches.values())
         for name, ours in matches.items():
-            same = [other for other, its in matches.items() if its == ours]
             if ours in used:
                 continue
-            if len(same) > 1:
-                remedy = f"choose one with columns={{{same[0]!r}: {ours!r}, {same[1]!r}: None}}"
+            if sharing[ours] > 1:
+                same = [other for other, its in matches.items() if its == ours]
+                remedy = f"choose one with columns={{{quoted(same[0])}: {ours!r}, {quoted(same[1])}: None}}"
                 if naming.is_mapping:
                     remedy = f"name one of them {ours!r}, and leave the others out"
-                raise ValueError(f"columns {_listed(same)} of {naming.source} could all be {ours!r}; {remedy}")
+                raise ValueError(f"columns {listed(same)} of {naming.source} could all be {ours!r}; {remedy}")
             chosen[name] = ours
+    used = taken | set(chosen.values())
     for name in names:
         if name not in chosen:
-            if name in taken or name in chosen.values():
+            if name in used:
                 raise ValueError(
-                    f"column {name!r} of {naming.source} is in the way of another one; rename it with columns="
+                    f"column {quoted(name)} of {naming.source} is in the way of another one; rename it with columns="
                 )
             chosen[name] = name
     return chosen
@@ -249,7 +259,7 @@ def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Nam
         remedy = f"name it with columns={{'its name': {missing[0]!r}}}"
         if naming.is_mapping:
             remedy = f"add it under the key {missing[0]!r}"
-        raise ValueError(f"{naming.source} has no column for {_listed(missing)}; it has {_listed(found)}: {remedy}")
+        raise ValueError(f"{naming.source} has no column for {listed(missing)}; it has {listed(found)}: {remedy}")
 
 
 def to_dataset(
@@ -315,7 +325,7 @@ def to_dataset(
         variables[ours] = (known.dim, *_with_attrs(columns[name], known.find(ours), ours, unit, name_of_source))
     lengths = {name: entry[1].shape[0] for name, entry in variables.items()}
     if len(set(lengths.values())) > 1:
-        raise ValueError(f"the columns of {name_of_source} have unequal lengths: {lengths}")
+        raise ValueError(f"the columns of {name_of_source} have unequal lengths: {short(lengths)}")
     told = {"field": field} if source is None else {"field": field, "source": os.fspath(source)}
     unit = variables["x"][2].get("units") if "x" in variables else None
     box = {BOX: unit} if "boxsize" in (attrs or {}) and unit is not None else {}
@@ -337,7 +347,7 @@ def _with_attrs(
     lazy = hasattr(values, "__dask_graph__")
     array = values if lazy else np.asarray(values)
     if array.ndim != 1:
-        raise ValueError(f"variable {name!r} must have one dimension, got shape {array.shape}")
+        raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
         return array, {} if unit is None else {"units": unit}
     by = _ratio_of(variable, unit, source)
@@ -345,7 +355,7 @@ def _with_attrs(
         array = conform(array, variable, source=source)
     elif target_dtype(array.dtype, variable) != array.dtype:
         wanted = target_dtype(array.dtype, variable)
-        raise ValueError(f"variable {name!r} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
+        raise ValueError(f"variable {quoted(name)} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
 

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.files import check_file
+from daskclust.core.quote import listed, quoted, repeated, short
+
 from ._lazy import check_hits_per_chunk
 from ._ticks import COARSE, TOT_TICK, hits_of_ticks
 
@@ -99,25 +102,22 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
 
 def _header(path: str) -> list[str]:
     """Return the names of the columns, spelled as ours where they are ours."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a directory; give one file")
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
+    check_file(path)
     with open(path, "rb") as stream:
         line = stream.readline(1 << 16)
-    if not line:
-        raise ValueError(f"{path} is empty (0 bytes); even a measurement without hits has a header")
     ours = {"".join(name.lower().split()): name for name in (*_NEEDED, *_OPTIONAL)}
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
     found = [ours.get("".join(name.lower().split()), name) for name in text.split("\t")]
     missing = [name for name in _NEEDED if name not in found]
     if missing:
         raise ValueError(
-            f"{path} has no column {', '.join(map(repr, missing))} in its first line, which is {text[:100]!r}; "
+            f"{path} has no column {listed(missing)} in its first line, which is {quoted(text)}; "
             "a .t3pa file has tabs between Index, Matrix Index, ToA, ToT, FToA, Overflow"
         )
     if len(set(found)) < len(found):
-        raise ValueError(f"{path} has columns of the same name in its first line: {found}; rename them in the file")
+        raise ValueError(
+            f"{path} has columns of the same name in its first line: {listed(repeated(found))}; rename them in the file"
+        )
     return found
 
 
@@ -154,15 +154,15 @@ def _explain(path: str, header: list[str], error: Exception) -> NoReturn:
             if len(fields) != len(header):
                 raise ValueError(
                     f"{path}, line {number}: expected {len(header)} fields with tabs between them as in the first "
-                    f"line, found {len(fields)}: {line[:60]!r}; write the file again, or remove the line"
+                    f"line, found {len(fields)}: {quoted(line)}; write the file again, or remove the line"
                 ) from error
             for name, text in zip(header, fields, strict=True):
                 if name in _LIMITS and not _is_integer(text):
                     raise ValueError(
-                        f"{path}, line {number}, column {name!r}: expected a whole number, found {text[:60]!r}; "
+                        f"{path}, line {number}, column {quoted(name)}: expected a whole number, found {quoted(text)}; "
                         "correct it, or remove the line"
                     ) from error
-    raise ValueError(f"{path} cannot be read as a .t3pa file: {error}") from error
+    raise ValueError(f"{path} cannot be read as a .t3pa file: {short(error)}") from error
 
 
 def _is_integer(text: str) -> bool:
@@ -178,8 +178,8 @@ def _check_range(path: str, rows: Mapping[str, npt.NDArray[np.int64]]) -> None:
         if values.size and (values.min() < 0 or values.max() >= limit):
             row = int(np.argmax((values < 0) | (values >= limit)))
             raise ValueError(
-                f"{path}, line {_line_of_row(path, row)}, column {name!r}: expected a number from 0 to {limit - 1}, "
-                f"found {values[row]}; correct it, or remove the line"
+                f"{path}, line {_line_of_row(path, row)}, column {quoted(name)}: expected a number from 0 to "
+                f"{limit - 1}, found {values[row]}; correct it, or remove the line"
             )
 
 

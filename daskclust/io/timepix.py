@@ -29,6 +29,7 @@ def open_tpx3(
     disorder: float = 600_000.0,
     chunks: int | Literal["auto"] | None = None,
     phase_correction: bool = False,
+    on_reset: Literal["continue", "restart"] = "continue",
     like: Any = None,
 ) -> xr.Dataset:
     """Read the hits of a raw Timepix3 file (``.tpx3``), sorted by time.
@@ -51,6 +52,11 @@ def open_tpx3(
         into memory.
     phase_correction : bool, default False
         Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
+    on_reset : {"continue", "restart"}, default "continue"
+        What times do where the clock of the readout jumps, as global time words tell, because it was set anew or
+        because nothing came for longer than 53 s. ``"continue"``: each goes on from the one before by the shortest way.
+        ``"restart"``: from the high word on that tells of it, times are those of global time; after a clock that was
+        set anew they are in order among those before, whose events have nothing to do with them.
     like : array, optional
         The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. It goes
         without `chunks`.
@@ -65,7 +71,9 @@ def open_tpx3(
         hit comes after a later one) and counts: of words ``n_pixel`` (hits), ``n_tdc``, ``n_tdc_errors`` among them,
         ``n_global_time``, ``n_control``, ``n_count_fb`` (counts without times: no hits), ``n_unknown``; of chunks
         ``n_chunks``, ``n_chunks_cut``; of bytes that are no part of a chunk, ``n_bytes_skipped``, or of a word,
-        ``n_bytes_truncated``; and of late hits, ``n_late``.
+        ``n_bytes_truncated``; of late hits, ``n_late``; and of jumps of global time, ``n_clock_jumps``. Where there are
+        any, lists tell of the first 100: ``clock_jump_hits``, how many hits stand before it in the file, and
+        ``clock_jump_from`` and ``clock_jump_to``, global time before and after it (ns).
 
     Raises
     ------
@@ -111,6 +119,7 @@ def open_tpx3(
         raise ValueError(f"like= reads all hits at once; leave chunks out, got chunks={chunks!r}")
     options: dict[str, Any] = {
         "layout": layout, "gap": gap, "disorder": disorder, "phase_correction": phase_correction,
+        "on_reset": on_reset,
     }  # fmt: skip
     file: IndexedFile
     columns: Mapping[str, Any]

@@ -16,6 +16,7 @@ import xarray as xr
 from daskclust.core.arrays import device_of, is_dask
 from daskclust.core.columns import column, label_numbers
 from daskclust.core.labels import NOISE
+from daskclust.core.quote import meant
 
 from ._columns import check, checked, label_values
 from ._lazy import in_same_chunks, is_lazy
@@ -185,10 +186,10 @@ def _on_host(array: Any) -> npt.NDArray[Any]:
 def _names(expression: str, table: xr.Dataset) -> tuple[str, ...]:
     """Return the variables of the table that an expression names."""
     names = sorted({node.id for node in ast.walk(_tree(expression)) if isinstance(node, ast.Name)})
-    unknown = [name for name in names if name not in table.variables or table[name].dims != ("cluster",)]
-    if unknown:
-        known = [str(name) for name, v in table.variables.items() if v.dims == ("cluster",)]
-        raise ValueError(f"{expression!r}: unknown {', '.join(unknown)}; the table has {', '.join(known)}")
+    known = [str(name) for name, v in table.variables.items() if v.dims == ("cluster",)]
+    if unknown := [name for name in names if name not in known]:
+        near = meant(unknown[0], known)
+        raise ValueError(f"{expression!r}: unknown {', '.join(unknown)}{near}; the table has {', '.join(known)}")
     return tuple(names)
 
 

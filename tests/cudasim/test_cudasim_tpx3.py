@@ -56,6 +56,21 @@ def test_a_file_is_read_as_on_the_host(tmp_path, options, ticks):
         np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
 
 
+@pytest.mark.parametrize("on_reset", ["continue", "restart"])
+def test_a_clock_that_is_set_anew_is_as_on_the_host(tmp_path, on_reset):
+    path, parts = tmp_path / "run.tpx3", []
+    for seed, start in enumerate((61_091e9, 0.8e9)):
+        made = hits(12, pixels=256, seed=seed)
+        write_tpx3(made.assign(toa=made["toa"] + start), path)
+        parts.append(path.read_bytes())
+    path.write_bytes(b"".join(parts))
+    want = open_tpx3(path, on_reset=on_reset)
+    got = open_tpx3(path, on_reset=on_reset, like=cuda.to_device(np.zeros(1)))
+    assert (got.attrs, want.attrs["n_clock_jumps"]) == (want.attrs, 1)
+    for name in COLUMNS:
+        np.testing.assert_array_equal(device_of(got[name].data).to_host(got[name].data), want[name], err_msg=name)
+
+
 def test_windows_of_time_are_not_made_for_a_device(tmp_path, monkeypatch):
     """They take a pass over the words on the host, and the device sorts all hits at once."""
     path = tmp_path / "run.tpx3"

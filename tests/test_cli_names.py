@@ -1,0 +1,113 @@
+"""Names that are misspelt on the command line are refused before a file is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from daskclust import io
+from daskclust.cli import app
+from daskclust.cli._run import run
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs a command in a folder, and returns its exit code and what it says on errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call_it(*arguments: Any) -> tuple[int, str]:
+        status = run(app, [str(argument) for argument in arguments])
+        return status, capsys.readouterr().err
+
+    return call_it
+
+
+MEANT = ", which FILE does not have (did you mean 'energy'?)"
+WHERE = [
+    ("sise > 3", "unknown sise (did you mean 'size'?); the table has size, tot,"),
+    ("size >", "is no expression"),
+    ("size + 3", "must compare variables"),
+    ("abs(3) > size", "unknown abs; the table"),
+    ("size > [3]", "is not allowed"),
+]
+
+
+@pytest.mark.parametrize("source", ["run.tpx3", "run.t3pa", "run.csv", "run.parquet", "tcp://127.0.0.1:1 --follow"])
+@pytest.mark.parametrize(("where", "message"), WHERE)
+def test_where_is_checked_before_anything_is_read(call: Any, source: str, where: str, message: str) -> None:
+    """There is no such source, so that reading would be another error."""
+    status, err = call("events", *source.split(), "--dt-max", 100, "--where", where)
+    assert status == 1
+    assert message in " ".join(err.replace("\nhint:", ";").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run.tpx3", "--where", "tof > 3"), "unknown tof"),
+        (("run.tpx3", "--where", "energy > 3"), "unknown energy"),
+        (("run.tpx3", "--where", "tof > 3", "--trigger", 1), "no such file: run.tpx3"),
+        (("run.tpx3", "--where", "energy > 3", "--calibration", "here"), "no such"),
+        (("run.csv", "--where", "energy > 3 and tof > 1"), "no such file: run.csv"),
+    ],
+)
+def test_where_knows_which_columns_there_will_be(call: Any, arguments: Any, message: str) -> None:
+    status, err = call("events", arguments[0], "--dt-max", 100, *arguments[1:])
+    assert (status, message in err) == (1, True), err
+
+
+def test_where_of_a_table_is_checked_by_its_head(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    hits = {name: ("hit", np.arange(4)) for name in ("x", "y", "toa", "tot")}
+    io.write_hits(io.to_dataset({name: values for name, (_, values) in hits.items()}, field="timepix"), "run.parquet")
+    monkeypatch.setattr("daskclust.cli._pixels._in_time", lambda data: data)
+    monkeypatch.setattr("daskclust.cli.events.windows", None)
+    status, err = call("events", "run.parquet", "--dt-max", 100, "--where", "energy > 3")
+    assert (status, "unknown energy" in err) == (1, True), err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("clue", "--dc", 1, "--rhoc", "energi"),
+            "--rhoc names 'energi'" + MEANT,
+        ),
+        (
+            ("clue", "--dc", 1, "--rhoc", 1, "--coordinates", "x,etta"),
+            "--coordinates names 'etta', which FILE",
+        ),
+        (
+            ("dbscan", 1, "--weight", "energi"),
+            "--weight names 'energi'" + MEANT,
+        ),
+        (("dbscan", 1, "--coordinates", "x,yy"), "--coordinates names 'yy', which FILE does not have"),
+    ],
+)
+@pytest.mark.parametrize("file", ["a.csv", "a.npz", "a.h5", "a.parquet"])
+def test_columns_are_looked_for_before_values_are_read(
+    call: Any, monkeypatch: pytest.MonkeyPatch, arguments: Any, message: str, file: str
+) -> None:
+    columns = {name: ("hit", np.arange(4.0)) for name in ("x", "y", "eta", "energy")}
+    io.write_hits(xr.Dataset(columns), file)
+    for reads in ("_text._parse", "_binary._member", "_hdf5.read_dataset", "_parquet.rows_of"):
+        monkeypatch.setattr(f"daskclust.io.{reads}", None)
+    status, err = call(arguments[0], file, *arguments[1:])
+    assert status == 1
+    assert message.replace("FILE", file) in " ".join(err.split())
+
+
+def test_an_axis_that_wraps_is_looked_for_before_the_file(call: Any) -> None:
+    status, err = call("clue", "none.csv", "--dc", 1, "--rhoc", 1, "--coordinates", "eta,phi", "--wrap", "phii=6.28")
+    assert status == 1
+    assert "--wrap names the axis 'phii'" in err
+
+
+def test_a_misspelt_column_of_a_mapping(call: Any) -> None:
+    Path("a.csv").write_text("PosX,PosY,E\n1,2,3\n")
+    status, err = call("clue", "a.csv", "--dc", 1, "--rhoc", 1, "--columns", "x=PosXX,y=PosY,energy=E")
+    assert status == 1
+    assert "has no column 'PosXX' (did you mean 'PosX'?)" in err
