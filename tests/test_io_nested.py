@@ -146,7 +146,7 @@ def test_names_of_collections_and_of_objects(tmp_path: Path) -> None:
         ValueError, match=r"has 4 trees and RNTuples \('dir/two', 'text', 'deep', 'tree'\); choose one with"
     ):
         read_hits(path)
-    with pytest.raises(ValueError, match=r"no tree or RNTuple 'c'; it has dir/two, text"):
+    with pytest.raises(ValueError, match=r"no tree or RNTuple 'c'; it has 'dir/two', 'text'"):
         read_hits(f"{path}:c")
     with pytest.raises(
         ValueError, match=r"no column for 'x'; it has 'event', 'hits.x', 'y', 'energy', 'tracks.x', 'pt'"

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from daskclust.core.nested import Nesting, join
-from daskclust.core.quote import listed, meant, quoted
+from daskclust.core.quote import listed, meant, quoted, short
 
 from ._binary import reading
 from .schema import Naming, Table, short_names
@@ -141,8 +141,8 @@ def _array(uproot: Any, branch: Any, name: str, path: str) -> Any:
         told = branch.typename
     if not is_known:
         raise ValueError(
-            f"branch {quoted(name)} of {path} has the type {short(told)}, which is neither a number nor a list of numbers; "
-            + _LEAVE_OUT.format(name=name)
+            f"branch {quoted(name)} of {path} has the type {short(told)}, which is neither a number nor a list of "
+            "numbers; " + _LEAVE_OUT.format(name=quoted(name))
         )
     _check_baskets(branch, name, path)
     with reading(path, "ROOT"):
