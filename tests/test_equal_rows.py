@@ -17,7 +17,7 @@ def assert_right(X, group, found):
     for i, row in enumerate(X.tolist()):
         wanted.setdefault((tuple(row), None if group is None else int(group[i])), []).append(i)
     members = list(wanted.values())
-    assert found.count.tolist() == [len(rows) for rows in members]
+    assert found.counts.tolist() == [len(rows) for rows in members]
     assert found.first.tolist() == [rows[0] for rows in members]
     assert found.members.tolist() == [i for rows in members for i in rows]
     assert all((found.of_row[rows] == k).all() for k, rows in enumerate(members))

@@ -26,9 +26,9 @@ class Places(NamedTuple):
         return self.members[self.begin[:-1]]
 
     @property
-    def count(self) -> NDArray[np.int64]:
+    def counts(self) -> NDArray[np.int64]:
         """Number of rows of each place."""
-        return np.diff(self.begin)
+        return self.begin[1:] - self.begin[:-1]
 
     @property
     def are_single(self) -> bool:
