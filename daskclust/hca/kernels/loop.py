@@ -62,22 +62,18 @@ def first_of_node(node, clusters, blocks):
 def next_pair(clusters, blocks):
     """Return (slot, slot of its partner) of the closest pair; the second is -1 where the first has to look anew.
 
-    Bounds only grow, as clusters are merged: the first is found when its own is up to date.
+    Bounds that were looked up before are lower ones, as clusters are merged: a pair that is first by them is first.
     """
     least = np.inf
     for node in range(len(blocks.node_near)):
         least = min(least, blocks.node_near[node])
-    slot, known = np.int64(-1), np.int64(-1)
-    while slot < 0 or blocks.bound[slot] != known:
-        if slot >= 0:
-            blocks.block_first[slot // SIDE] = blocks.node_first[slot // (SIDE * SIDE)] = -1
-            slot = np.int64(-1)
-        for node in range(len(blocks.node_near)):
-            if blocks.node_near[node] == least:
-                k = first_of_node(node, clusters, blocks)
-                if is_first(k, slot, clusters, blocks):
-                    slot = k
-        known = look_up(slot, clusters, blocks)
+    slot = np.int64(-1)
+    for node in range(len(blocks.node_near)):
+        if blocks.node_near[node] == least:
+            k = first_of_node(node, clusters, blocks)
+            if is_first(k, slot, clusters, blocks):
+                slot = k
+    known = look_up(slot, clusters, blocks)
     if blocks.partner[slot, 0] != known:
         return slot, np.int64(-1)
     return slot, clusters.slot_of[known]
