@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from daskclust.core.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.jit import SIMULATED
 from daskclust.core.threads import in_threads, one_thread, thread_count
+from daskclust.hca.equal_items import merge_equal_items, with_equal
 from daskclust.hca.items import Items, are_rows, on_device
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
@@ -24,7 +25,6 @@ from daskclust.hca.kernels.sets import close_set, place, shape_roots
 from daskclust.hca.kernels.shapes import Rule, Shapes
 from daskclust.hca.kernels.teams import Desk, Sets, link_sets
 from daskclust.hca.kernels.union import ALIVE, REACHED, SWITCHED, Merges
-from daskclust.hca.places import merge_equal_items, with_equal
 
 NEIGHBOURS = 1  # nearest clusters that each knows of
 FEW = 256  # clusters that are not given new slots any more
