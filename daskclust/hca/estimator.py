@@ -84,7 +84,8 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. Memory is O(n d), and d^2 for
+    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. The centroid of equal points
+    is the point, whatever rounding makes of their mean, so they are merged first; it takes O(n). Memory is O(n d), and d^2 for
     each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for each of three or more points). A covariance
     counts as singular, and distances from that cluster as Euclidean, where it has no more than d points or a channel
     has no variance of its own beyond rounding.
