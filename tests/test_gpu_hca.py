@@ -50,6 +50,16 @@ def test_ties(cupy):  # noqa: F811
     assert_as_on_the_host(cupy, np.concatenate([lattice] * 2), threshold=60)
 
 
+@pytest.mark.parametrize("distance", ["centroid", "full"])
+def test_equal_rows(cupy, distance):  # noqa: F811
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 4))[rng.integers(0, 700, 3000)]
+    X[rng.random(3000) < 0.3] = 0
+    for apriori in (None, rng.integers(-1, 900, 3000)):
+        assert_as_on_the_host(cupy, X, apriori, threshold=30, rule="mahal", distance=distance)
+    assert_as_on_the_host(cupy, np.ones((500, 3)))
+
+
 @pytest.mark.parametrize("chunks", [20_000, 1500])
 def test_apriori_clusters(cupy, chunks):  # noqa: F811
     ds = apriori_gaussians(40, 500, channels=8, rng=2)

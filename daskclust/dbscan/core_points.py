@@ -219,9 +219,18 @@ def add_exactly(high, low, weight):
 
 
 @body
+def add_weight(high, low, i, weight, rest):
+    """Return the sum of a number, kept as two, and the weight of point i, `rest` with it unless empty."""
+    high, low = add_exactly(high, low, weight[i])
+    if len(rest) > 0:
+        high, low = add_exactly(high, low, rest[i])
+    return high, low
+
+
+@body
 def weigh_near(state, a, b, code, wraps, context):
     """Add the weights of the points of block b that are within eps of point i."""
-    blocks, limits, weight, enough, bit, i = context
+    blocks, limits, weight, rest, enough, bit, i = context
     high, low = state
     if high >= enough:
         return state
@@ -230,7 +239,7 @@ def weigh_near(state, a, b, code, wraps, context):
         j, end, near = run_of(near, b, blocks)
         while j < end and high < enough:
             if are_near(i, j, wraps, blocks, limits):
-                high, low = add_exactly(high, low, weight[blocks.order[j]])
+                high, low = add_weight(high, low, blocks.order[j], weight, rest)
             j += 1
     return high, low
 
@@ -239,7 +248,7 @@ fold_weights = fold_around.bind(meet=weigh_near)
 
 
 @kernel
-def weigh_neighbours(a, blocks, limits, enough, is_negative, weight, count):
+def weigh_neighbours(a, blocks, limits, enough, is_negative, weight, rest, count):
     """Write 1 for the points of block a whose neighbours, with themselves, weigh at least `enough`, else 0.
 
     Weights are summed to 106 bits, which for all but absurdly different ones is exact, so in any order; the sum is
@@ -253,11 +262,11 @@ def weigh_neighbours(a, blocks, limits, enough, is_negative, weight, count):
         mask &= mask - 1
         high, low = 0.0, 0.0
         for i in range(blocks.start[cell], blocks.start[cell + 1]):
-            high, low = add_exactly(high, low, weight[blocks.order[i]])
+            high, low = add_weight(high, low, blocks.order[i], weight, rest)
         is_dense = high >= stop_at  # points of one cell are all neighbours
         for i in range(blocks.start[cell], blocks.start[cell + 1]):
             if not is_dense:
-                high, _ = fold_weights((0.0, 0.0), a, blocks, (blocks, limits, weight, stop_at, bit, i))
+                high, _ = fold_weights((0.0, 0.0), a, blocks, (blocks, limits, weight, rest, stop_at, bit, i))
             count[i] = 1 if high >= enough else 0
         cell += 1
 

@@ -103,7 +103,8 @@ class DBSCAN(_DensityClusters):
     In up to three dimensions points are sorted into cells of side eps / sqrt(d), of which only those that hold points
     are kept, and sets of cells are joined instead of points: time is O(n log n), for any density, memory O(n), for any
     extent of the points. More dimensions go through scikit-learn's tree, in batches of neighbours so that memory stays
-    O(n); that is on the CPU only.
+    O(n); time grows with the number of neighbours at other places, as equal points are looked up once. That is on the
+    CPU only.
 
     Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not. The answer
     is that of squared differences added in float64, as scikit-learn's trees compute them. Its brute force, which it

@@ -13,19 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host, device_of
+from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.cells import WIDER
 from daskclust.core.checks import check_count, raise_not_finite, raise_not_finite_value
+from daskclust.core.equal_rows import equal_rows
 from daskclust.core.merge import Fragments, Slice, merge_fragments
 from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
 from daskclust.core.survey import survey
 from daskclust.core.workload import Cost
 from daskclust.dbscan import kernels
+from daskclust.dbscan.places import PlaceSearch
 from daskclust.dbscan.search import BlockSearch
 from daskclust.dbscan.tree import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
+Search = BlockSearch | TreeSearch | PlaceSearch
 _MOST_AXES = 3  # that cells serve
 
 
@@ -105,7 +108,9 @@ class DbscanPlan:
             return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
         if not self.links_alone:
-            weight = device.argument(chunk.columns["weight"]) if self.weighted else None
+            weight = None
+            if self.weighted:
+                weight = device.argument(chunk.columns["weight"]), device.empty(0, np.float64)
             search.find_core(self.min_samples, weight, self._exact_zone(chunk))
         parent = search.link()
         if chunk.ids is None:
@@ -146,7 +151,7 @@ class DbscanPlan:
         return {"labels": labels, "is_core": in_cluster if sets.is_core is None else in_cluster & sets.is_core}
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _search(self, device: Host | Cuda, chunk: Chunk) -> BlockSearch | TreeSearch:
+    def _search(self, device: Host | Cuda, chunk: Chunk) -> Search:
         """Check the points and sort them for the search of neighbours."""
         X = device.argument(chunk.columns["X"])
         check_count(len(X))
@@ -166,6 +171,10 @@ class DbscanPlan:
                     "outliers, or enlarge eps"
                 )
         kind = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch
+        if device is HOST and (self.weighted or kind is TreeSearch):  # else points of a cell are not told apart
+            places = equal_rows(X)
+            if not places.are_single:
+                return PlaceSearch(kind(device, X[places.first], self.eps, self.period, (low, high)), places)
         return kind(device, X, self.eps, self.period, (low, high))
 
     def _exact_zone(self, chunk: Chunk) -> tuple[Any, ...] | None:
@@ -173,14 +182,14 @@ class DbscanPlan:
             return None
         return (*_faces(chunk), self.eps * WIDER)
 
-    def _count(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, owned: Any) -> tuple[Any, Any]:
+    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
         """Return, for each set's root, the first of its points and how many the chunk owns."""
         first, size = (device.full(search.n_cells, value, np.int32) for value in (kernels.NONE, 0))
         args = search.start, search.order, search.stop, owned, parent, first, size
         device.run(kernels.first_points, search.n_cells, *args)
         return first, size
 
-    def _results(self, device: Host | Cuda, X: Any, search: BlockSearch | TreeSearch, parent: Any) -> dict[str, Any]:
+    def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
         first, size = self._count(device, search, parent, device.empty(0, np.bool_))
@@ -200,9 +209,7 @@ class DbscanPlan:
         device.run(kernels.write_labels, cells, *args, grain=2048)
         return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
 
-    def _sets(
-        self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, parent: Any
-    ) -> tuple[Sets, Fragments]:
+    def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
         """Return the sets that have own points or are within eps of one, and what goes up of them.
 
         Sets that no other chunk has a part of and that are too small are dropped here.
@@ -235,9 +242,7 @@ class DbscanPlan:
         ids = [device.to_host(values).astype(np.int64) for values in up]
         return sets, Fragments(ids[0], ids[1], ids[2], ids[3], device.to_host(places))
 
-    def _roots(
-        self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, is_own: Any
-    ) -> tuple[Any, Any, Any]:
+    def _roots(self, device: Host | Cuda, search: Search, parent: Any, is_own: Any) -> tuple[Any, Any, Any]:
         """Return which sorted points are core points, the root of each point's set, and further sets of border points.
 
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
@@ -256,7 +261,7 @@ class DbscanPlan:
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
 
-    def _near_roots(self, device: Host | Cuda, search: BlockSearch | TreeSearch, parent: Any, n: int) -> list[Any]:
+    def _near_roots(self, device: Host | Cuda, search: Search, parent: Any, n: int) -> list[Any]:
         """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
         above = device.full(n, -1, np.int32)
         found: list[Any] = []
@@ -267,7 +272,7 @@ class DbscanPlan:
             above = label  # NONE where there is none: no root is larger
         return found
 
-    def _is_shared(self, device: Host | Cuda, chunk: Chunk, search: BlockSearch | TreeSearch, owned: Any) -> Any:
+    def _is_shared(self, device: Host | Cuda, chunk: Chunk, search: Search, owned: Any) -> Any:
         """Return which sorted points other chunks may have as well."""
         is_shared = device.full(len(chunk.ids), False, np.bool_)
         if chunk.region:

@@ -47,8 +47,8 @@ class BlockSearch:
     def find_core(self, enough: int, weight: Any, exact_zone: Any) -> None:
         """Find the points with `enough` neighbours; the others are no core points.
 
-        `weight` is a column of weights or None; `exact_zone` are the faces and the reach of the block whose points have
-        all their neighbours here, or None where all have.
+        `weight` is None or two columns, the sums of which are the weights, the second empty for zeros; `exact_zone` are
+        the faces and the reach of the block whose points have all their neighbours here, or None where all have.
         """
         device, blocks = self._device, self.blocks
         count = device.empty(self._n + PAD, np.int32)
@@ -62,9 +62,9 @@ class BlockSearch:
             )
         else:
             least = np.int32(1)
-            low, *_ = survey(device, weight.reshape(self._n, 1))
+            low, *_ = survey(device, weight[0].reshape(self._n, 1))
             is_negative = bool(low[0] < 0)
-            args = blocks, self.limits, float(enough), is_negative, weight, count
+            args = blocks, self.limits, float(enough), is_negative, *weight, count
             device.run(core_points.weigh_neighbours, self._n_blocks, *args, grain=512)
         if exact_zone is not None:
             low, high, reach = exact_zone

@@ -56,7 +56,7 @@ class TreeSearch:
                 count[rows] = np.diff(begin)
             else:
                 is_enough = np.empty(len(rows), np.int32)
-                weigh.run(len(rows), begin, neighbours, weight, float(enough), is_enough)
+                weigh.run(len(rows), begin, neighbours, *weight, float(enough), is_enough)
                 count[rows] = is_enough
         if exact_zone is not None:
             low, high, reach = exact_zone

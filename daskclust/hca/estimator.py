@@ -86,10 +86,11 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. Memory is O(n d), and d^2 for
-    each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for each of three or more points). A covariance
-    counts as singular, and distances from that cluster as Euclidean, where it has no more than d points or a channel
-    has no variance of its own beyond rounding.
+    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. The centroid of equal points
+    is the point, whatever rounding makes of their mean, so they are merged first; it takes O(n). Memory is O(n d), and
+    d^2 for each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for each of three or more points). A
+    covariance counts as singular, and distances from that cluster as Euclidean, where it has no more than d points or a
+    channel has no variance of its own beyond rounding.
 
     SciPy's ``dendrogram`` and ``cophenet`` take `linkage_` as it is. ``fcluster`` with ``criterion="distance"`` gives
     the clusters of ``labels(height=...)``; with ``criterion="maxclust"`` it gives fewer clusters than asked for where

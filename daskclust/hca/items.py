@@ -37,6 +37,22 @@ def on_device(device: Host | Cuda, array: Any) -> Any:
     return device.argument(array) if is_cuda(array) else device.from_host(array)
 
 
+def are_rows(ref: NDArray[np.int64], scatter: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which items are equal rows: points, and unions without scatter."""
+    found = ref >= 0
+    found[~found] = ~scatter.any(axis=1)
+    return found
+
+
+def centers(items: Items, is_row: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return the centroids on the host; that of equal rows is the row, whatever rounding makes of their mean."""
+    holder, owner = device_of(items.points), device_of(items.total)
+    found: NDArray[np.float64] = holder.to_host(holder.take(items.points, items.first))
+    others = np.flatnonzero(~is_row)
+    found[others] = owner.to_host(owner.take(items.total, others)) / items.size[others, None]
+    return found
+
+
 def take(items: Items, rows: NDArray[np.int64]) -> Items:
     """Return some items; members stay as they are."""
     ref, size, first, last = (array[rows] for array in (items.ref, items.size, items.first, items.last))
@@ -81,5 +97,5 @@ def without_members(items: Items) -> Items:
     """Return items with one point in place of all members: distances of centroids need no more."""
     place = np.arange(len(items.ref))
     total = device_of(items.total).to_host(items.total)
-    points = total / items.size[:, None]
+    points = centers(items, are_rows(items.ref, items.scatter))
     return items._replace(total=total, first=place, last=place, follower=np.zeros_like(place), points=points)

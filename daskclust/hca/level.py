@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from daskclust.core.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.jit import SIMULATED
 from daskclust.core.threads import in_threads, one_thread, thread_count
-from daskclust.hca.items import Items, on_device
+from daskclust.hca.equal_items import merge_equal_items, with_equal
+from daskclust.hca.items import Items, are_rows, on_device
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.kernels.layout import arrange, principal_axes
@@ -59,6 +60,16 @@ class Tables(NamedTuple):
 
 def link_level(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
     """Merge sets of items, set i being items begin[i] to begin[i + 1], each down to one cluster."""
+    merged = merge_equal_items(items, begin, rule, device)
+    if merged is None:
+        return _link_all(items, begin, rule, device)
+    found = _link_all(merged.items, merged.begin, rule, device)
+    pairs, heights = with_equal(merged, begin, found.pairs, found.heights)
+    return found._replace(pairs=pairs, heights=heights)
+
+
+def _link_all(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    """Merge sets of items, part by part."""
     parts = _parts(np.diff(begin), device)
     levels: list[Any] = [None] * len(parts)
 
@@ -144,13 +155,14 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     m, sets, d = len(size), len(begin) - 1, items.points.shape[1]
     base = np.repeat(begin[:-1], np.diff(begin))
     is_union = items.ref[own] < 0
-    row, rows, free, unused = _matrix_rows(is_union, begin, rule)
+    row, rows, free, unused = _matrix_rows(is_union, size, begin, rule)
     scatter = np.empty((rows[-1], d * (d + 1) // 2))
-    if is_union.any():
-        before = np.count_nonzero(items.ref[: own.start] < 0)
-        scatter[row[is_union]] = items.scatter[before : before + np.count_nonzero(is_union)]
+    before = np.count_nonzero(items.ref[: own.start] < 0)
+    known = items.scatter[before : before + np.count_nonzero(is_union)]
+    scatter[row[is_union]] = known
     clusters = _room_for_clusters(m, items, device)
-    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row)
+    is_row = are_rows(items.ref[own], known)
+    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row, is_row)
     device.run(place, m, *(on_device(device, array) for array in given), clusters)
     shapes = Shapes(
         scatter=device.from_host(scatter),
@@ -187,13 +199,16 @@ def _room_for_clusters(m: int, items: Items, device: Host | Cuda) -> Clusters:
     )
 
 
-def _matrix_rows(has_row: NDArray[np.bool_], begin: NDArray[np.int64], rule: Rule) -> tuple[NDArray[np.int64], ...]:
+def _matrix_rows(
+    has_row: NDArray[np.bool_], size: NDArray[np.int64], begin: NDArray[np.int64], rule: Rule
+) -> tuple[NDArray[np.int64], ...]:
     """Return the row of each item, -1 for none, where the rows of each set begin, the free ones and their number."""
     of_set = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
     given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
     # a cluster that gets its row later takes as many points as that needs
     least = max(rule.smallest, 3 if rule.mixes else int(min(np.ceil(rule.threshold), 2.0**62)))
-    rows = np.concatenate([[0], np.cumsum(given + np.diff(begin) // least + 2)])
+    points = np.add.reduceat(np.where(has_row, 0, size), begin[:-1])
+    rows = np.concatenate([[0], np.cumsum(given + np.minimum(points // least, np.diff(begin) - given) + 2)])
     number = np.cumsum(has_row) - 1 - (np.cumsum(given) - given)[of_set]
     row = np.where(has_row, rows[:-1][of_set] + number, -1)
     # the first rows of each set are given; the list of free ones has the others first, and takes from its end

@@ -47,6 +47,15 @@ def test_ties_and_points_of_one_place():
     assert_as_on_the_host(np.concatenate([lattice, lattice[:5]]), threshold=6)
 
 
+@pytest.mark.parametrize("distance", ["centroid", "full"])
+def test_equal_rows(distance):
+    """Three times x, divided by three, may not be x; some groups are one place, and some roots are equal."""
+    X = np.random.default_rng(5).normal(size=(5, 2))[np.arange(26) % 5]
+    assert_as_on_the_host(X, threshold=3, rule="mahal", distance=distance)
+    apriori = np.stack([np.arange(26) % 10 - 1, np.minimum(np.arange(26) % 10 - 1, 0)], axis=1)
+    assert_as_on_the_host(X, apriori, threshold=6, distance=distance)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few(n):
     X = np.random.default_rng(3).normal(size=(n, 2))

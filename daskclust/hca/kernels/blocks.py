@@ -38,8 +38,11 @@ class Blocks(NamedTuple):
     nodes: Boxes
     near: Any  # (slots, k): distances of the k nearest older clusters when last looked for; lower bounds of those now
     partner: Any  # (slots, k): ids of those clusters
+    bound: Any  # (slots,): the least id that may now be at the distance `near`, as last looked up
     block_near: Any  # (blocks,): smallest of the block's slots
     node_near: Any  # (nodes,)
+    block_first: Any  # (blocks,): of the slots at that distance the one with the least bound and id, -1 if not known
+    node_first: Any  # (nodes,)
     middle: Any  # (d,): of the coordinates
     turn: Any  # (d, d): to principal axes, scaled
     scale: Any  # (1,): what distances are multiplied by

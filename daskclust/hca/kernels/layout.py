@@ -158,7 +158,9 @@ def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Cl
     block_near = _padded(near[:, 0].reshape(-1, SIDE).min(axis=1), np.inf)
     node_near = np.minimum.reduceat(block_near, starts)
     place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
-    return clusters, Blocks(place, boxes, nodes, near, partner, block_near, node_near, *axes)
+    firsts = np.full(len(block_near), -1), np.full(len(node_near), -1)
+    bound = np.empty(slots, np.int64)
+    return clusters, Blocks(place, boxes, nodes, near, partner, bound, block_near, node_near, *firsts, *axes)
 
 
 def _boxes(low: Any, high: Any, stretch: Any, oldest: Any) -> Boxes:

@@ -11,40 +11,79 @@ import numpy as np
 from daskclust.core.jit import body, kernel
 from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
 from daskclust.hca.kernels.clusters import first_alive
-from daskclust.hca.kernels.layout import DOWN
+from daskclust.hca.kernels.layout import DOWN, YOUNG
 from daskclust.hca.kernels.search import NOBODY, find_nearest, forget
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
 
 
 @body
+def is_first(one, other, clusters, blocks):
+    """Whether the turn of a slot comes before that of another, -1 for none, whose distance is the same."""
+    if other < 0 or blocks.bound[one] != blocks.bound[other]:
+        return other < 0 or blocks.bound[one] < blocks.bound[other]
+    return clusters.ident[one] < clusters.ident[other]
+
+
+@body
+def look_up(slot, clusters, blocks):
+    """Return the id of a slot's partner, or if that was merged the first that may have its place."""
+    return first_alive(clusters, max(blocks.partner[slot, 0], np.int64(0)))
+
+
+@body
+def first_of_block(block, clusters, blocks):
+    """Return the slot of a block whose turn comes first."""
+    if blocks.block_first[block] < 0:
+        first = np.int64(-1)
+        for k in range(block * SIDE, block * SIDE + SIDE):
+            if blocks.near[k, 0] == blocks.block_near[block]:
+                blocks.bound[k] = look_up(k, clusters, blocks)
+                if is_first(k, first, clusters, blocks):
+                    first = np.int64(k)
+        blocks.block_first[block] = first
+    return blocks.block_first[block]
+
+
+@body
+def first_of_node(node, clusters, blocks):
+    """Return the slot of a node whose turn comes first."""
+    if blocks.node_first[node] < 0:
+        first = np.int64(-1)
+        for block in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
+            if blocks.block_near[block] == blocks.node_near[node]:
+                k = first_of_block(block, clusters, blocks)
+                if is_first(k, first, clusters, blocks):
+                    first = k
+        blocks.node_first[node] = first
+    return blocks.node_first[node]
+
+
+@body
 def next_pair(clusters, blocks):
-    """Return (slot, slot of its partner) of the closest pair; the second is -1 where the first has to look anew."""
+    """Return (slot, slot of its partner) of the closest pair; the second is -1 where the first has to look anew.
+
+    Bounds that were looked up before are lower ones, as clusters are merged: a pair that is first by them is first.
+    """
     least = np.inf
     for node in range(len(blocks.node_near)):
         least = min(least, blocks.node_near[node])
-    slot, partner = np.int64(-1), np.int64(-1)
+    slot = np.int64(-1)
     for node in range(len(blocks.node_near)):
-        if blocks.node_near[node] != least:
-            continue
-        for block in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
-            if blocks.block_near[block] != least:
-                continue
-            for k in range(block * SIDE, block * SIDE + SIDE):
-                if blocks.near[k, 0] != least:
-                    continue
-                # the partner, or if that was merged the first that may have its place
-                known = first_alive(clusters, max(blocks.partner[k, 0], np.int64(0)))
-                if slot < 0 or known < partner or (known == partner and clusters.ident[k] < clusters.ident[slot]):
-                    slot, partner = k, known
-    if blocks.partner[slot, 0] != partner:
+        if blocks.node_near[node] == least:
+            k = first_of_node(node, clusters, blocks)
+            if is_first(k, slot, clusters, blocks):
+                slot = k
+    known = look_up(slot, clusters, blocks)
+    if blocks.partner[slot, 0] != known:
         return slot, np.int64(-1)
-    return slot, clusters.slot_of[partner]
+    return slot, clusters.slot_of[known]
 
 
 @body
 def keep_least(slot, blocks):
     """Bring the smallest distance of a slot's block and node up to date."""
     block, node = slot // SIDE, slot // (SIDE * SIDE)
+    blocks.block_first[block] = blocks.node_first[node] = -1
     least = np.inf
     for k in range(block * SIDE, block * SIDE + SIDE):
         least = min(least, blocks.near[np.uint64(k), np.uint64(0)])
@@ -53,6 +92,21 @@ def keep_least(slot, blocks):
     for k in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
         least = min(least, blocks.block_near[np.uint64(k)])
     blocks.node_near[node] = least
+
+
+@body
+def keep_oldest(slot, clusters, blocks):
+    """Bring the smallest id of a slot's block and node up to date, so that no search looks where all were merged."""
+    block, node = slot // SIDE, slot // (SIDE * SIDE)
+    oldest = YOUNG
+    for k in range(block * SIDE, block * SIDE + SIDE):
+        ident = clusters.ident[np.uint64(k)]
+        oldest = min(oldest, ident if ident >= 0 else YOUNG)
+    blocks.boxes.oldest[block] = oldest
+    oldest = YOUNG
+    for k in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
+        oldest = min(oldest, blocks.boxes.oldest[np.uint64(k)])
+    blocks.nodes.oldest[node] = oldest
 
 
 @body
@@ -117,6 +171,8 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
             height = blocks.near[slot, 0]
             gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, d)
             clear(blocks, gone, d)
+            keep_oldest(gone, clusters, blocks)
+            keep_oldest(slot, clusters, blocks)
             begin, end = slot, slot + 1
             switches = switches_now(rule, merges)
             if switches:  # from here on sizes count, and all distances are to be found anew

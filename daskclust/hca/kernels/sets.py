@@ -8,8 +8,8 @@ from daskclust.hca.kernels.union import add_members, use_shape
 
 
 @kernel
-def place(slot, base, ident, size, total, first, last, row, clusters):
-    """Put an item into its slot; the set it belongs to begins at base[slot]."""
+def place(slot, base, ident, size, total, first, last, row, is_row, clusters):
+    """Put an item into its slot; the set it belongs to begins at base[slot]. The centroid of equal rows is the row."""
     clusters.ident[slot] = ident[slot]
     clusters.slot_of[2 * base[slot] + ident[slot]] = slot - base[slot]
     clusters.size[slot] = size[slot]
@@ -20,7 +20,7 @@ def place(slot, base, ident, size, total, first, last, row, clusters):
     clusters.stretch[slot] = 1.0
     for f in range(total.shape[1]):
         clusters.total[slot, f] = total[slot, f]
-        clusters.center[slot, f] = total[slot, f] / size[slot]
+        clusters.center[slot, f] = clusters.points[first[slot], f] if is_row[slot] else total[slot, f] / size[slot]
 
 
 @kernel
