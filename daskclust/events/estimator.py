@@ -53,9 +53,10 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Time and memory on the CPU are linear in the number of hits: the last hit of each pixel is kept in a table, and for
-    every variant it stands for all earlier hits of its pixel. A GPU has no such table. For ``"local"`` each hit has a
-    thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between quiet gaps
-    of more than `dt_max` has one thread, which takes its hits one after the other.
+    every variant it stands for all earlier hits of its pixel. Where there are more than 128 pixels for each hit, it is
+    a hash table, however many chips there are and however large a plane is. A GPU has no table. For ``"local"`` each
+    hit has a thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between
+    quiet gaps of more than `dt_max` has one thread, which takes its hits one after the other.
 
     Hits of different chips are never neighbours where the data has a column ``chip``, unless it is a Dataset with
     ``attrs["layout"] == "quad"``: then coordinates are common to all chips, and clusters cross their seams.
