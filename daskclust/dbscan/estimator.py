@@ -55,13 +55,13 @@ class DBSCAN(_DensityClusters):
 
     Points with at least `min_samples` points within `eps`, themselves included, are core points. Core points within
     `eps` of each other are of one cluster; other points within `eps` of a core point are its border, the rest is noise.
-    Labels are those of scikit-learn's DBSCAN, number for number, and depend on neither chunks, workers, threads nor the
-    device.
+    Labels are those of scikit-learn's DBSCAN, number for number, unless points are at a distance of exactly `eps` (see
+    Notes), and depend on neither chunks, workers, threads nor the device.
 
     Parameters
     ----------
     eps : float, default 0.5
-        Largest distance between neighbours, in the unit of the coordinates. Inclusive.
+        Largest distance between neighbours, in the unit of the coordinates. Inclusive, as Notes say.
     min_samples : int, default 5
         Number of points, or sum of weights, within `eps` of a core point, itself included.
     metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
@@ -100,9 +100,13 @@ class DBSCAN(_DensityClusters):
     extent of the points. More dimensions go through scikit-learn's tree, in batches of neighbours so that memory stays
     O(n); that is on the CPU only.
 
-    Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not. The answer
-    is that of squared differences added in float64, as scikit-learn's trees compute them. Its brute force, which it
-    takes for fewer than 12 points and for more than 15 axes, rounds otherwise: distances of exactly `eps` may differ.
+    Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64.
+    (Coordinates in float32 are compared in float32 where that surely gives the same.) This decides at a distance of
+    exactly `eps`: ``np.sqrt(3) ** 2`` rounds to 2.9999999999999996, so with ``eps=np.sqrt(3)`` the points (0, 0, 0) and
+    (1, 1, 1), whose squared distance is 3, are no neighbours. There scikit-learn has two answers. Its trees apply the
+    same rule to single points, but take all points of a node at once where the largest distance to it, a square root,
+    is at most `eps`: what they find depends on ``leaf_size``. Its brute force, which it takes for fewer than 12 points
+    and for more than 15 axes, rounds squared distances otherwise.
 
     A dask array is divided into blocks of space with as many points each, and halos of `eps` or, where `min_samples` is
     above 2 or weights are given, 2 `eps` around them. Workers send up one id for each set of core points, and one for
