@@ -20,7 +20,6 @@ import numpy as np
 import xarray as xr
 from distributed import Worker, WorkerPlugin
 
-import daskclust.accessor  # noqa: F401 (ds.clust)
 from daskclust import datasets
 
 ALONE = ("daskclust.core.graph", "_alone")

@@ -1,21 +1,17 @@
 """``ds.clust``: clustering as a method of `xarray.Dataset`.
 
-It is there for whatever daskclust's readers and generators return. For a Dataset of your own, import this module::
-
-    import daskclust.accessor
-
-``import daskclust`` alone does not import xarray.
+It is there after ``import daskclust``, which does not import xarray, in whatever order the two are imported.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (gives the class its name there)
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT
 
 from . import _clue, _density, _hca
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
 Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 
+@xr.register_dataset_accessor("clust")
 class ClustAccessor:
     """Clustering of the points of a Dataset, as ``ds.clust``.
 
@@ -38,7 +35,7 @@ class ClustAccessor:
 
     Examples
     --------
-    >>> import daskclust.accessor
+    >>> import daskclust
     >>> ds = xr.Dataset({"x": ("hit", [0.0, 0.1, 5.0]), "y": ("hit", [0.0, 0.0, 5.0])})
     >>> ds.clust.clue(1.0, 2.0)["label"].values
     array([ 0,  0, -1])
@@ -46,6 +43,12 @@ class ClustAccessor:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
+
+    def __repr__(self) -> str:
+        """List the methods with their parameters."""
+        methods = {name: method for name, method in vars(type(self)).items() if not name.startswith("_")}
+        listed = [f"  .{name}{_parameters(method)}" for name, method in methods.items()]
+        return "\n".join([f"ds.clust of a Dataset with {dict(self._ds.sizes)}; each returns a new Dataset:", *listed])
 
     def clue(
         self,
@@ -417,3 +420,9 @@ class ClustAccessor:
             )
         used = {"weight": name_of("weight", weight, WEIGHT, points)}
         return _clue.with_results(self._ds, results, estimator, points, used, estimator.rhoc)
+
+
+def _parameters(method: Any) -> str:
+    """Return the names and defaults of a method's parameters."""
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
+    return str(inspect.Signature(parameters[1:])).replace("Ellipsis", "...")

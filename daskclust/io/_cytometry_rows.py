@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.partition import block_sizes
 
 Matrix = npt.NDArray[Any]

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
-
 from ._kinds import conform, target_dtype
 from .fields import CALORIMETER, FIELDS, Field, Variable, conversion
 
