@@ -256,9 +256,9 @@ def test_hits_earlier_than_zero_and_late():
         ({"connectivity": 6}, ValueError, "connectivity must be 8 or 4 pixels, got 6"),
         ({"connectivity": "8"}, ValueError, "connectivity must be 8 or 4 pixels, got '8'"),
         ({"connectivity": True}, ValueError, "connectivity must be 8 or 4 pixels, got True"),
-        ({"min_hits": 0}, ValueError, "min_hits must be a whole number from 1 on, got 0"),
-        ({"min_hits": 2.0}, ValueError, r"min_hits must be a whole number from 1 on, got 2\.0"),
-        ({"min_hits": True}, ValueError, "min_hits must be a whole number from 1 on, got True"),
+        ({"min_hits": 0}, ValueError, "min_hits must be 1 or more, got 0"),
+        ({"min_hits": 2.0}, TypeError, r"min_hits must be a whole number, got 2\.0"),
+        ({"min_hits": True}, TypeError, "min_hits must be a whole number, got True"),
     ],
 )
 def test_parameters(parameters, error, words):

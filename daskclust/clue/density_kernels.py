@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from daskclust.clue import kernels
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_distance
 from daskclust.core.jit import SIMULATED, Body
 
 
@@ -89,10 +89,10 @@ def choose_kernel(kernel: Any, dc: float) -> tuple[Body, float]:
     if kernel is None:
         return kernels.flat, 1.0
     if isinstance(kernel, GaussianKernel):
-        sigma = dc / math.sqrt(2) if kernel.sigma is None else check_positive("sigma", kernel.sigma)
+        sigma = dc / math.sqrt(2) if kernel.sigma is None else check_distance("sigma", kernel.sigma)
         return kernels.gaussian, 1 / sigma
     if isinstance(kernel, ExponentialKernel):
-        length = dc if kernel.length is None else check_positive("length", kernel.length)
+        length = dc if kernel.length is None else check_distance("length", kernel.length)
         return kernels.exponential, 1 / length
     if callable(kernel):
         return user_kernel(getattr(kernel, "py_func", kernel)), 1.0

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
-from daskclust.core.checks import axis_periods, check_points, check_positive
+from daskclust.core.checks import axis_periods, check_distance, check_points, check_positive
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, beside, joined_groups, on_device_of, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
@@ -251,11 +251,18 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _plan(self, axes: tuple[Any, ...]) -> CluePlan:
         """Check the parameters and return the plan."""
-        dc = check_positive("dc", self.dc)
-        delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
-        delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
+        dc = check_distance("dc", self.dc)
+        delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c)
+        delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o)
         is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
         one = np.ndim(self.rhoc) == 0 and not is_column
+        periods = axis_periods(self.wrap, axes)
+        farthest = 2.0**45 * max(dc, delta_c, delta_o)
+        if max(periods) > farthest:
+            raise ValueError(
+                f"periods in wrap must be at most 2**45 times the largest of dc and delta, {farthest:g}, got "
+                f"{max(periods):g}; enlarge these, or leave the axis out of wrap"
+            )
         return CluePlan(
             dc,
             check_positive("rhoc", self.rhoc, zero=True) if one else None,
@@ -263,7 +270,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             delta_o,
             *choose_kernel(self.kernel, dc),
             check_positive("neighbor_weight", self.neighbor_weight, zero=True),
-            axis_periods(self.wrap, axes),
+            periods,
         )
 
     def _thresholds(self, coordinates: Any, points: Points) -> Any:

@@ -10,12 +10,12 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_points, check_positive, check_whole
+from daskclust.core.checks import check_distance, check_points, check_positive, check_whole
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.partition import Division, Partition
-from daskclust.dbscan.plan import FINEST, DbscanPlan
+from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None
 _RESULTS = {"labels": np.int64, "is_core": np.bool_}
@@ -182,8 +182,11 @@ class DBSCAN(_DensityClusters):
             For parameters that are no numbers, and sparse matrices.
         """
         self._check_metric()
-        eps = check_positive("eps", self.eps)
-        min_samples = check_whole("min_samples", self.min_samples, 1)
+        eps = check_distance("eps", self.eps)
+        if sample_weight is None:
+            min_samples = check_whole("min_samples", self.min_samples, 1, MOST_NEIGHBOURS, clamp=True)
+        else:
+            min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
         X = check_points(self, split_points(X, ()).X)
         period = _periods(self.boxsize, X.shape[1], "eps", eps)
         least = 2 if min_samples == 2 and sample_weight is None else 1
@@ -281,8 +284,8 @@ class FriendsOfFriends(_DensityClusters):
         ValueError, TypeError
             As `DBSCAN.fit`.
         """
-        length = check_positive("linking_length", self.linking_length)
-        least = check_whole("min_members", self.min_members, 1)
+        length = check_distance("linking_length", self.linking_length)
+        least = check_whole("min_members", self.min_members, 1, clamp=True)
         X = check_points(self, split_points(X, ()).X)
         period = _periods(self.boxsize, X.shape[1], "linking_length", length)
         self._run(X, DbscanPlan(length, min(least, 2), least, period, name="fof"), None, partition)
@@ -299,7 +302,7 @@ def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ..
         if 0.0 < period < 2 * eps:
             raise ValueError(
                 f"boxsize must be at least 2 {name} = {2 * eps:g}, got {period:g}: in a smaller box a point has "
-                f"several images within {name} of another; give a smaller {name}, or boxsize=None"
+                f"several images within {name} = {eps:g} of another; give a smaller {name}, or boxsize=None"
             )
         if period > FINEST * eps:
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_positive, check_whole
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
 from daskclust.core.lazy import blocks_of_space, map_points, rows_per_task, task_count
@@ -127,15 +127,8 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"variant must be {', '.join(map(repr, RULES))}, got {self.variant!r}")
         if self.connectivity not in (4, 8) or isinstance(self.connectivity, bool):
             raise ValueError(f"connectivity must be 8 or 4 pixels, got {self.connectivity!r}")
-        least = check_from_one("min_hits", self.min_hits)
+        least = check_whole("min_hits", self.min_hits, 1, clamp=True)
         return EventPlan(check_positive("dt_max", self.dt_max), self.variant, int(self.connectivity), least)
-
-
-def check_from_one(name: str, value: Any) -> int:
-    """Return `value` if it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
-    return int(value)
 
 
 def checked_columns(X: Any, chip: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import xarray as xr
 
 from daskclust.core.partition import block_sizes
 
+from ._lazy import MOST_ROWS
+
 Matrix = npt.NDArray[Any]
 
 FIELD = "cytometry"
@@ -111,7 +113,7 @@ def check_chunks(chunks: Any) -> int | None:
         return None
     if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
         raise ValueError(f"chunks must be a positive number of cells or None, got {chunks!r}")
-    return int(chunks)
+    return min(int(chunks), MOST_ROWS)
 
 
 def check_file(path: str) -> str:
