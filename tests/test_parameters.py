@@ -53,12 +53,12 @@ def lazily(values: Any, is_lazy: bool) -> Any:
     return da.from_array(values, chunks=(ROWS, *values.shape[1:])) if is_lazy else values
 
 
-def fit(estimator: Any, name: str, value: Any, is_lazy: bool) -> list[Any]:
+def fit(estimator: Any, name: str, value: Any, is_lazy: bool, dtype: Any = np.float64) -> list[Any]:
     """Return what an estimator finds with one parameter given."""
     hits = {column: lazily(values, is_lazy) for column, values in HITS.items()}
     value = {0: value} if name == "wrap" else value
     fitted = estimator(**{**NEEDED[estimator], name: value})
-    fitted.fit(hits if estimator is EventBuilder else lazily(POINTS, is_lazy))
+    fitted.fit(hits if estimator is EventBuilder else lazily(POINTS.astype(dtype), is_lazy))
     return [fitted.labels_, fitted.linkage_ if estimator is MahalanobisHCA else fitted.n_clusters_]
 
 
@@ -97,6 +97,7 @@ METHODS = {f"ds.clust.{name}": getattr(ClustAccessor, name) for name in NEEDED i
 TABLES = (properties.cluster_table, properties.halo_table, io.linking_length)
 CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     **{estimator.__name__: (partial(fit, estimator), list(numeric(estimator))) for estimator in ESTIMATORS},
+    **{f"{e.__name__} in float32": (partial(fit, e, dtype=np.float32), list(numeric(e))) for e in (CLUE, DBSCAN)},
     **{name: (partial(cluster, method.__name__), list(numeric(method))) for name, method in METHODS.items()},
     **{function.__name__: (partial(describe, function), list(numeric(function))) for function in TABLES},
 }
@@ -162,3 +163,24 @@ def test_any_value_is_taken_or_refused(call: str, name: str) -> None:
 def test_any_value_is_taken_or_refused_by_readers(files: dict[Any, Any], reader: Callable[..., Any], name: str) -> None:
     found = list(faults(partial(read, files, reader), name))
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("estimator", "distance"), [(partial(CLUE, rhoc=2.0), "dc"), (DBSCAN, "eps"), (FriendsOfFriends, "linking_length")]
+)
+def test_scale_changes_nothing_or_is_refused(estimator: Callable[..., Any], distance: str, dtype: Any) -> None:
+    """Coordinates and distances times a power of two: the same answer to the last bit, wherever there is one."""
+    wanted = estimator(**{distance: 0.5}).fit(POINTS.astype(dtype)).labels_
+    lowest, taken = np.finfo(dtype).minexp, []
+    for power in range(lowest + 20, -lowest - 20, 37):
+        X, words = np.ldexp(POINTS.astype(dtype), power), ""
+        try:
+            labels = estimator(**{distance: np.ldexp(0.5, power)}).fit(X).labels_
+        except ValueError as error:
+            labels, words = wanted, str(error)
+        assert words == "" or f"{distance} must lie between" in words
+        np.testing.assert_array_equal(labels, wanted)
+        taken += [] if words else [power]
+    assert min(taken) < lowest / 2 + 40
+    assert max(taken) > -lowest / 2 - 40

@@ -162,7 +162,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight = _named(points, WEIGHT) if sample_weight is None else sample_weight
         coordinates = check_points(self, points.X)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
-        plan = self._plan(self._axes)
+        plan = self._plan(self._axes, coordinates.dtype)
         columns = {"X": coordinates}
         columns |= _groups(coordinates, layer, event)
         if sample_weight is not None:
@@ -202,7 +202,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
-        before, plan = self._plan(self._axes), other._plan(self._axes)
+        before, plan = (one._plan(self._axes, self.density_.dtype) for one in (self, other))
         if plan.dm > before.dm:
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
@@ -240,7 +240,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "density_")
         if self._lazy is not None:
-            plan = self._plan(self._axes)
+            plan = self._plan(self._axes, self.density_.dtype)
             self._lazy.persist(plan)
             self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
         return self
@@ -249,14 +249,14 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         for name, values in results.items():
             setattr(self, f"{name}_", values)
 
-    def _plan(self, axes: tuple[Any, ...]) -> CluePlan:
+    def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64) -> CluePlan:
         """Check the parameters and return the plan."""
-        dc = check_distance("dc", self.dc)
-        delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c)
-        delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o)
+        dc = check_distance("dc", self.dc, dtype)
+        delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c, dtype)
+        delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o, dtype)
         is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
         one = np.ndim(self.rhoc) == 0 and not is_column
-        periods = axis_periods(self.wrap, axes)
+        periods = axis_periods(self.wrap, axes, dtype)
         farthest = 2.0**45 * max(dc, delta_c, delta_o)
         if max(periods) > farthest:
             raise ValueError(
@@ -265,11 +265,11 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         return CluePlan(
             dc,
-            check_positive("rhoc", self.rhoc, zero=True) if one else None,
+            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if one else None,
             delta_c,
             delta_o,
-            *choose_kernel(self.kernel, dc),
-            check_positive("neighbor_weight", self.neighbor_weight, zero=True),
+            *choose_kernel(self.kernel, dc, dtype),
+            check_positive("neighbor_weight", self.neighbor_weight, zero=True, dtype=dtype),
             periods,
         )
 

@@ -14,7 +14,6 @@ from daskclust.core.arrays import is_cuda, is_dask
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
 _FARTHEST_CELL = 2**52
-_SHORTEST, _LONGEST = 1.5e-154, 1.3e154  # whose squares are neither subnormal nor infinite
 
 
 def check_number(name: str, value: Any) -> float:
@@ -30,21 +29,28 @@ def check_number(name: str, value: Any) -> float:
     return number
 
 
-def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`)."""
+def check_positive(name: str, value: Any, *, zero: bool = False, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`) that `dtype` holds."""
     number = math.nan if isinstance(value, float | np.floating) and np.isnan(value) else check_number(name, value)
     if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
         raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {shown(value)}")
+    least, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    if dtype != np.float64 and number and not least <= number <= most:
+        raise ValueError(
+            f"{name} must lie between {least:g} and {most:g} for {np.dtype(dtype)} coordinates, got {shown(value)}; "
+            "give them in float64"
+        )
     return number
 
 
-def check_distance(name: str, value: Any) -> float:
-    """Return `value` as a float if it is a distance that can be squared: points are compared by squared distances."""
+def check_distance(name: str, value: Any, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if `dtype` holds its square: points are compared by squared distances."""
     number = check_positive(name, value)
-    if not _SHORTEST <= number <= _LONGEST:
+    least, most = math.sqrt(np.finfo(dtype).tiny), math.sqrt(np.finfo(dtype).max) / 2
+    if not least <= number <= most:
         raise ValueError(
-            f"{name} must lie between {_SHORTEST:g} and {_LONGEST:g}, so that its square has all digits, got "
-            f"{shown(value)}; give the coordinates, and {name}, in another unit"
+            f"{name} must lie between {least:g} and {most:g}, whose squares {np.dtype(dtype)} coordinates hold, got "
+            f"{shown(value)}; give the coordinates and {name} in another unit"
         )
     return number
 
@@ -136,7 +142,7 @@ def raise_not_finite_value(name: str, value: Any, row: int) -> None:
     raise ValueError(f"{name} must be finite, got {name}[{row}] = {value}; remove such points first")
 
 
-def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...]:
+def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any], dtype: Any = np.float64) -> tuple[float, ...]:
     """Return the period of each axis, 0 where it is open.
 
     Parameters
@@ -145,6 +151,8 @@ def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tupl
         Period by axis: its number, or its name in `names`.
     names : sequence
         Names of the axes; plain numbers for arrays.
+    dtype : dtype
+        Of the coordinates.
     """
     periods = [0.0] * len(names)
     if wrap is not None and not isinstance(wrap, Mapping):
@@ -156,5 +164,5 @@ def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tupl
             k = int(axis)
         else:
             raise ValueError(f"wrap names the axis {axis!r}; the axes are {list(names)!r}")
-        periods[k] = check_distance(f"wrap[{axis!r}]", period)
+        periods[k] = check_distance(f"wrap[{axis!r}]", period, dtype)
     return tuple(periods)
