@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, datasets, io, properties
+from daskclust import (
+    CLUE,
+    DBSCAN,
+    EventBuilder,
+    EventStream,
+    FriendsOfFriends,
+    MahalanobisHCA,
+    datasets,
+    io,
+    properties,
+)
 from daskclust.accessor import ClustAccessor
 
 VALUES = [
@@ -91,6 +101,15 @@ def read(files: dict[Any, Any], function: Callable[..., Any], name: str, value: 
     return [next(iter(ds.variables.values())).data]
 
 
+def stream(name: str, value: Any, is_lazy: bool) -> list[Any]:
+    """Return the number of hits in clusters of a stream, of one item or of several."""
+    ds = xr.Dataset({column: ("hit", values) for column, values in HITS.items()}).assign(tot=("hit", np.ones(N)))
+    rows = ROWS if is_lazy else N
+    items = [ds.isel(hit=slice(k, k + rows)) for k in range(0, N, rows)]
+    tables = EventStream(items, EventBuilder(100.0), **{"disorder": 0.0, name: value})
+    return [sum(int(table["size"].sum()) for table in tables)]
+
+
 READERS = (io.read_hits, io.open_particles, io.open_tpx3, io.open_t3pa, io.read_cells, io.read_gmhc)
 ESTIMATORS = [one for one in NEEDED if not isinstance(one, str)]
 METHODS = {f"ds.clust.{name}": getattr(ClustAccessor, name) for name in NEEDED if isinstance(name, str)}
@@ -99,6 +118,7 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     **{estimator.__name__: (partial(fit, estimator), list(numeric(estimator))) for estimator in ESTIMATORS},
     **{f"{e.__name__} in float32": (partial(fit, e, dtype=np.float32), list(numeric(e))) for e in (CLUE, DBSCAN)},
     **{name: (partial(cluster, method.__name__), list(numeric(method))) for name, method in METHODS.items()},
+    "EventStream": (stream, list(numeric(EventStream))),
     **{function.__name__: (partial(describe, function), list(numeric(function))) for function in TABLES},
 }
 CASES = [(call, name) for call, (_, names) in CALLS.items() for name in names]

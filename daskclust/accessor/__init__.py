@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.partition import Partition
 
+LARGEST = 2**63 - 1  # whole number that a file's attribute holds
 Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 
@@ -239,7 +240,7 @@ class ClustAccessor:
         column = name_of("weight", weight, (), points)
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
         results = _density.results_of(estimator, points, column, partition)
-        attrs = {"eps": float(eps), "min_samples": int(min_samples)}
+        attrs = {"eps": float(eps), "min_samples": min(int(min_samples), LARGEST)}
         ds = _density.with_results(self._ds, results, points, attrs)
         words = f"eps={eps:g}, min_samples={min_samples}, {_density.words(box, points.axes)}, weight={column!r}"
         return ds.assign_attrs(dbscan=words)
@@ -301,7 +302,7 @@ class ClustAccessor:
         length = _density.length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
         results = _density.results_of(estimator, points, None, partition)
-        attrs = {"linking_length": float(length), "min_members": int(min_members)}
+        attrs = {"linking_length": float(length), "min_members": min(int(min_members), LARGEST)}
         ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
         told = f"linking_length={length:g}" + ("" if b is None else f", b={b:g}")
         return ds.assign_attrs(fof=f"{told}, min_members={min_members}, {_density.words(box, points.axes)}")
