@@ -12,10 +12,13 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import dask
 import pytest
 from hypothesis import HealthCheck, settings
+
+from daskclust.core import jit
 
 sys.path.insert(0, str(Path(__file__).parent))  # for oracles.py and clue_cases.py: importlib mode adds nothing
 
@@ -23,6 +26,14 @@ _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("quick", deadline=None, max_examples=20, suppress_health_check=_QUIET, print_blob=True)
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
 settings.load_profile(os.environ.get("DASKCLUST_HYPOTHESIS", "quick"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let no kernel be compiled or loaded while tests are collected: each process would do it for all tests."""
+    words = "a kernel runs while tests are collected; fit in a test or in a fixture"
+    with mock.patch.object(jit, "_njit", side_effect=RuntimeError(words)):
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -87,7 +98,9 @@ def command(monkeypatch, capsys):
 
 @pytest.fixture
 def elsewhere(tmp_path):
-    """Return a scheduler with a worker, in processes of their own with a folder of their own: address, process."""
+    """Return a scheduler and its worker, in processes of their own with a folder of their own: address, process."""
+    from distributed import Client
+
     file, folder = tmp_path / "scheduler.json", tmp_path / "elsewhere"
     folder.mkdir()
     program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
@@ -98,6 +111,8 @@ def elsewhere(tmp_path):
         address = json.loads(file.read_text())["address"]
         program = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
         with subprocess.Popen([*program, "--no-dashboard"], **options) as worker:
+            with Client(address, timeout=300) as client:
+                client.wait_for_workers(1)  # for as long as a busy machine takes
             yield address, scheduler
             worker.kill()
             scheduler.kill()

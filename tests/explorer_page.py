@@ -103,7 +103,8 @@ class Page:
         """Return what `holds` gives once it is true."""
         end = time.monotonic() + _SECONDS
         while not (value := holds()):
-            assert time.monotonic() < end, f"still not so; the page tells {self.words}"
+            if time.monotonic() > end:
+                raise TimeoutError(f"still not so; the page tells {self.words}")
             self.page.wait_for_timeout(20)
         return value
 

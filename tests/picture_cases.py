@@ -8,7 +8,6 @@ from typing import Any
 
 import xarray as xr
 
-import daskclust.accessor  # noqa: F401
 from daskclust import MahalanobisHCA, datasets, plot, properties
 
 

@@ -20,7 +20,6 @@ import numpy as np
 import xarray as xr
 from distributed import Worker, WorkerPlugin
 
-import daskclust.accessor  # noqa: F401 (ds.clust)
 from daskclust import datasets
 
 ALONE = ("daskclust.core.graph", "_alone")
@@ -200,7 +199,7 @@ class Gorge(Kill):
     """The worker that has done a step takes more and more memory, until its nanny kills it."""
 
     def fail(self) -> None:
-        end, taken = time.monotonic() + 60, []
+        end, taken = time.monotonic() + 600, []
         while time.monotonic() < end:
             taken.append(np.ones(1 << 22))  # 32 MiB
             time.sleep(0.02)

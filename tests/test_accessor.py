@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +14,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import daskclust.accessor  # noqa: F401
 from daskclust import CLUE, datasets
 
 RESULTS = ["label", "density", "delta", "nearest_higher", "is_seed"]
@@ -32,6 +34,61 @@ def assert_same(a: xr.Dataset, b: xr.Dataset) -> None:
     for name in RESULTS:
         np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=name)
         assert a[name].dtype == b[name].dtype, name
+
+
+ORDERS = {
+    "daskclust first": "import daskclust; import xarray",
+    "xarray first": "import xarray; import daskclust",
+    "a part of xarray first": "from xarray.core import dataset; import daskclust",
+    "a part of xarray later": "import daskclust; from xarray.core import dataset",
+    "io first": "from daskclust import io; import xarray",
+    "accessor first": "import daskclust.accessor; import xarray",
+    "kernels first": "import daskclust.core.jit; import xarray",
+    "a Dataset before": "import xarray; ds = xarray.Dataset({'x': ('hit', [0.0])}); import daskclust",
+    "looked for before": "import daskclust, importlib.util; importlib.util.find_spec('xarray'); import xarray",
+    "loaded when used": """
+import importlib.util
+import daskclust
+spec = importlib.util.find_spec("xarray")
+loader = spec.loader = importlib.util.LazyLoader(spec.loader)
+xarray = sys.modules["xarray"] = importlib.util.module_from_spec(spec)
+loader.exec_module(xarray)
+xarray.Dataset
+""",
+    "in threads": """
+import importlib, threading
+import daskclust
+names = ["xarray", "daskclust.accessor", "daskclust.io"]
+threads = [threading.Thread(target=importlib.import_module, args=(name,)) for name in names]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+import xarray
+""",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_is_there_in_whatever_order_xarray_was_imported(order: str) -> None:
+    code = f"""
+import sys
+ds = None
+{order}
+if ds is None:
+    ds = xarray.Dataset({{"x": ("hit", [0.0])}}) if "xarray" in globals() else dataset.Dataset({{"x": ("hit", [0.0])}})
+assert type(ds.clust).__name__ == "ClustAccessor"
+assert not [finder for finder in sys.meta_path if "daskclust" in type(finder).__module__]
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, check=True)
+
+
+def test_lists_its_methods_with_their_parameters(toy: xr.Dataset) -> None:
+    text = repr(toy.clust)
+    for name in ("clue", "events", "dbscan", "fof", "hca", "assign"):
+        parameters = list(inspect.signature(getattr(toy.clust, name)).parameters)
+        line = next(line for line in text.splitlines() if line.startswith(f"  .{name}("))
+        assert all(re.search(rf"\b{parameter}\b", line) for parameter in parameters)
+    assert "'hit': 600" in text
 
 
 def test_is_the_estimator(toy: xr.Dataset) -> None:
@@ -178,11 +235,15 @@ def test_rethreshold_is_the_same_as_clustering_again(toy: xr.Dataset) -> None:
     assert result.attrs["clue"] == toy.clust.clue(10.0, 7.0).attrs["clue"].replace("layer='layer', event=None, ", "")
 
 
-def test_import_is_light() -> None:
-    code = (
-        "import sys, daskclust.accessor; print([name for name in ('numba', 'sklearn', 'dask') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.strip()
-    assert "numba" not in loaded
-    assert "sklearn" not in loaded
+@pytest.mark.parametrize(
+    ("imported", "absent"),
+    [
+        ("daskclust", {"numpy", "xarray", "numba", "sklearn", "dask"}),
+        ("xarray, daskclust", {"numba", "sklearn"}),
+        ("daskclust.accessor", {"numba", "sklearn"}),
+    ],
+)
+def test_import_is_light(imported: str, absent: set[str]) -> None:
+    code = f"import sys, {imported}; sys.exit(str({absent} & set(sys.modules) or 0))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == "0\n"

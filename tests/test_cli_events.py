@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from event_cases import Clock
 
 from daskclust import EventBuilder
 from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
-from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
+from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, readout, time_of_flight, write_hits, write_tpx3
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -314,9 +315,10 @@ def test_the_summary_is_a_table(run, raw):
 
 
 # ------------------------------------------------------------------------------------------------------ running readout
-def test_following_a_file_that_grows(run, tmp_path, raw):
+def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw):
     growing, target, hits = tmp_path / "growing.tpx3", tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
-    data = raw.read_bytes()
+    data, written = raw.read_bytes(), threading.Event()
+    monkeypatch.setattr(readout, "time", Clock(written))
 
     def grow():
         time.sleep(0.1)
@@ -325,6 +327,7 @@ def test_following_a_file_that_grows(run, tmp_path, raw):
                 stream.write(data[k : k + 6001])
                 stream.flush()
                 time.sleep(0.01)
+        written.set()
 
     writer = threading.Thread(target=grow)
     writer.start()
@@ -346,7 +349,7 @@ def test_a_readout_that_connects(run, tmp_path, raw):
         port = server.getsockname()[1]
 
     def send():
-        for _ in range(400):
+        while True:
             try:
                 with socket.create_connection(("127.0.0.1", port)) as connection:
                     connection.sendall(raw.read_bytes())
@@ -354,11 +357,11 @@ def test_a_readout_that_connects(run, tmp_path, raw):
             except ConnectionRefusedError:
                 time.sleep(0.05)
 
-    sender = threading.Thread(target=send)
+    sender = threading.Thread(target=send, daemon=True)
     sender.start()
     address = f"tcp://listen@127.0.0.1:{port}"
     options = ("--layout", "quad", "--disorder", 20, "--where", "size > 2")
-    code, out, err = run(address, "--dt-max", 200, *options, "--follow", "--idle", 20, "-o", target, "--json")
+    code, out, err = run(address, "--dt-max", 200, *options, "--follow", "--idle", 600, "-o", target, "--json")
     sender.join()
     assert code == 0, err
     table = offline(open_tpx3(raw, layout="quad"))[0]
@@ -432,7 +435,7 @@ DT = ("--dt-max", 200)
         (("run.tpx3", "--dt-max", "nan"), "--dt-max must be finite and positive, got nan"),
         (("run.tpx3", "--dt-max", 0, "--workers", 2), "--dt-max must be finite and positive, got 0.0"),
         (("run.tpx3", *DT, "--connectivity", 6), "--connectivity must be 8 or 4 pixels, got 6"),
-        (("run.tpx3", *DT, "--min-hits", 0), "--min-hits must be a whole number from 1 on, got 0"),
+        (("run.tpx3", *DT, "--min-hits", 0), "--min-hits must be 1 or more, got 0"),
         (("run.tpx3", *DT, "--disorder", -1), "disorder must be"),
         (("run.tpx3", *DT, "--calibration", "small"), "shape (4, 256), expected (256, 256)"),
         (("run.tpx3", *DT, "--calibration", "none"), "no such folder: none"),

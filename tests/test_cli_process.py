@@ -15,6 +15,7 @@ import pytest
 
 from daskclust import datasets, io
 
+HANGS = 600  # s; nothing that ends takes as long, on whatever machine
 MAIN = "from daskclust.cli import main; main()"
 SLOW_DISK = """
 import os, sys, time
@@ -22,7 +23,7 @@ real = os.fsync
 def fsync(descriptor):  # what is written waits for the disk, before it gets its name
     real(descriptor)
     print("waiting", file=sys.stderr, flush=True)
-    time.sleep(120)
+    time.sleep(3600)
 os.fsync = fsync
 """
 
@@ -56,7 +57,7 @@ def start(folder, *arguments, before="", **options):
 
 
 def finish(process):
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=HANGS)
     return process.returncode, out, err
 
 
@@ -119,7 +120,7 @@ def test_a_signal_leaves_no_output_and_no_process(folder, tmp_path, number, work
     assert out == ""
     assert in_two_lines(err) in ("error: interrupted (SIGINT)", "error: stopped (SIGTERM)")
     assert list(tmp_path.iterdir()) == []
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=HANGS)
     assert not alive
 
 
@@ -140,9 +141,8 @@ def test_a_readout_ends_at_an_interrupt_with_its_tables_and_at_sigterm_without(f
         place.mkdir()
         more = ("--dt-max", 200, "--follow", "-o", place / "clusters.parquet", "--json")
         process = start(folder, "events", "run.tpx3", *more)
-        deadline = time.monotonic() + 120
         while not list(place.iterdir()):  # what is to be the table
-            assert time.monotonic() < deadline
+            assert process.poll() is None
             time.sleep(0.1)
         process.send_signal(number)
         code, out, _ = finish(process)
@@ -167,7 +167,9 @@ BaseAsyncIOLoop.start = start
 """
 
 
-@pytest.mark.parametrize(("number", "code", "seconds"), [(signal.SIGINT, 0, 2), (signal.SIGTERM, -signal.SIGTERM, 60)])
+@pytest.mark.parametrize(
+    ("number", "code", "seconds"), [(signal.SIGINT, 0, 2), (signal.SIGTERM, -signal.SIGTERM, 3600)]
+)
 def test_the_explorer_ends_while_it_is_at_work(folder, number, code, seconds):
     """After what it is doing at Ctrl-C, at once at SIGTERM."""
     before = BUSY_LOOP.replace("SECONDS", str(seconds))
@@ -176,7 +178,7 @@ def test_the_explorer_ends_while_it_is_at_work(folder, number, code, seconds):
     while "at work" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(number)
-    assert process.wait(30) == code
+    assert process.wait(HANGS) == code
     finish(process)
 
 
@@ -193,13 +195,13 @@ def work():
 
 def test_the_explorer_ends_where_python_drops_exceptions(folder):
     """What is raised within a finalizer goes no further, and a server has many: SIGTERM must end it nevertheless."""
-    before = (BUSY_LOOP.replace("SECONDS", "1") + FINALIZER).replace("SECONDS", "60")
+    before = (BUSY_LOOP.replace("SECONDS", "1") + FINALIZER).replace("SECONDS", "3600")
     process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
     assert "http://localhost" in process.stdout.readline()
     while "at work" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    assert process.wait(30) == -signal.SIGTERM
+    assert process.wait(HANGS) == -signal.SIGTERM
     finish(process)
 
 

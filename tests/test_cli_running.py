@@ -8,10 +8,9 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from distributed import LocalCluster, Nanny
+from distributed import LocalCluster, Nanny, default_client
 
 from daskclust import datasets, io, properties, workers
-from daskclust.workers import _start
 
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 --chunks 500 -o out.parquet --table table.csv",
@@ -124,7 +123,6 @@ def test_a_limit_of_memory(command, files, tmp_path, monkeypatch):
 
 def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewhere, monkeypatch):
     """Its results are lost, too: an error in two lines, and no half of a file."""
-    monkeypatch.setattr(_start, "_PATIENCE", 5)  # s until it gives up to find the scheduler again
     monkeypatch.chdir(files)
     address, scheduler = elsewhere
     before, table_of = set(files.iterdir()), properties.cluster_table
@@ -132,6 +130,7 @@ def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewher
     def table_after_its_end(*args, **options):
         scheduler.kill()
         scheduler.wait()
+        default_client()._timeout = 1  # s until it gives up to find the scheduler again
         return table_of(*args, **options)
 
     monkeypatch.setattr(properties, "cluster_table", table_after_its_end)

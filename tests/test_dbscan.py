@@ -137,6 +137,23 @@ def test_random_sets(kind, d):
     assert found > 5
 
 
+@pytest.mark.parametrize("axes", [3, 4])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_answer_at_exactly_eps_where_scikit_learn_has_two(axes, dtype):
+    """Squares decide, ``np.sqrt(3) ** 2 < 3``; their trees take nodes by square roots, and single points by squares."""
+    eps = np.sqrt(3.0)
+    assert eps**2 < 3 < np.nextafter(eps, 2) ** 2
+    X = np.zeros((3, axes), dtype)
+    X[1, :3], X[2, 2] = 1, 9
+    by_node = Theirs(eps=eps, min_samples=2, algorithm="kd_tree", leaf_size=1).fit(X).labels_
+    by_point = Theirs(eps=eps, min_samples=2, algorithm="kd_tree", leaf_size=30).fit(X).labels_
+    np.testing.assert_array_equal(by_node, [0, 0, -1])
+    np.testing.assert_array_equal(by_point, [-1, -1, -1])
+    for points in (X, da.from_array(X, chunks=(1, axes))):
+        np.testing.assert_array_equal(DBSCAN(eps, min_samples=2).fit(points).labels_, by_point)
+        np.testing.assert_array_equal(DBSCAN(np.nextafter(eps, 2), min_samples=2).fit(points).labels_, by_node)
+
+
 @pytest.mark.parametrize("min_samples", [1, 2, 3, 7, 20])
 def test_twenty_axes(min_samples):
     rng = np.random.default_rng(20)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import numba
 import numpy as np
 import pytest
-from event_cases import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, row_chunks, tiny_pieces
+from event_cases import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, in_time, row_chunks, tiny_pieces
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daskclust.core.labels import same_partition
 from daskclust.core.partition import Partition
 from daskclust.core.unionfind import flatten, start
-from daskclust.events import kernels
-from daskclust.events.kernels import Hits
-from daskclust.events.matrix import extent_of, make_matrix
+from daskclust.events import kernels, matrix
+from daskclust.events.matrix import MOST_CELLS
+from daskclust.events.pixels import Hits
 from daskclust.events.plan import RULES, EventPlan
 
 PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))
@@ -151,15 +152,14 @@ def test_threads_do_not_matter(variant, is_quiet, monkeypatch):
 
 
 # -------------------------------------------------------------------------------------------- fast kernels and the rule
-def forest(plan, hits, variant="local"):
-    """Return the roots that the plain rule gives."""
-    n = len(hits.toa)
-    hits, matrix, cells = make_matrix(hits, extent_of(hits), plan._touching)
-    parent, latest = np.empty((2, n), np.int32)
-    rule = kernels.join_in_order.bind(may_join=RULES[variant])
-    rule.run(1, np.array([0, n]), hits, plan.dt_max, matrix, cells, np.empty(cells, np.int32), latest, parent)
-    flatten.run(n, parent)
-    return parent, matrix, cells, hits
+def forest(plan, hits, cells_per_hit=64):
+    """Return the roots that the plain rule gives, and the table that it was given."""
+    parent = np.empty(len(hits.toa), np.int32)
+    with mock.patch.multiple(matrix, _FEW_CELLS=0, _CELLS_PER_HIT=cells_per_hit):
+        table, cells = matrix.make_matrix(matrix.extent_of(hits), plan._touching, len(parent))
+    plan._join_in_order(np.array([0, len(parent)]), hits, table, cells, parent)
+    flatten.run(len(parent), parent)
+    return parent, table, cells
 
 
 def as_hits(case):
@@ -172,10 +172,11 @@ def test_fast_local_kernels_equal_the_plain_one(case, pieces):
     if n == 0:
         return
     plan = EventPlan(case.dt_max, "local", case.others["connectivity"], 1)
-    wanted, matrix, cells, hits = forest(plan, as_hits(case))
+    hits = as_hits(case)
+    wanted, table, cells = forest(plan, hits, MOST_CELLS)
     begin = np.arange(pieces + 1) * n // pieces  # wherever borders are, empty pieces too
     fast = np.empty(n, np.int32)
-    roots = plan._join_on_host(begin, hits, matrix, cells, fast)
+    roots = plan._join_on_host(begin, hits, table, cells, fast)
     flatten.run(n, fast)
     np.testing.assert_array_equal(fast, wanted)
     own = (wanted == np.arange(n)).astype(int)
@@ -192,7 +193,8 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     if n == 0:
         return
     plan = EventPlan(case.dt_max, variant, case.others["connectivity"], 1)
-    wanted, _, _, hits = forest(plan, as_hits(case), variant)
+    hits = as_hits(case)
+    wanted = forest(plan, hits)[0]
     parent, latest = np.empty((2, n), np.int32)
     if variant == "local":
         start.run(n, parent)
@@ -202,6 +204,36 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
     flatten.run(n, parent)
     np.testing.assert_array_equal(parent, wanted)
+
+
+@given(cases(most=250, is_sorted=True))
+def test_a_hash_table_gives_what_a_table_of_all_pixels_gives(case):
+    if len(case) == 0:
+        return
+    plan = EventPlan(case.dt_max, case.others["variant"], case.others["connectivity"], 1)
+    wanted, _, cells = forest(plan, as_hits(case), MOST_CELLS)
+    got, _, none = forest(plan, as_hits(case), 0)
+    assert cells > 0
+    assert none == 0
+    np.testing.assert_array_equal(got, wanted)
+
+
+@given(cases(), st.data())
+def test_few_hits_of_very_many_pixels(case, data):
+    """Columns, rows and chips with any gaps between them, in memory, by pieces and in chunks."""
+    n, hits = len(case), case.hits
+    for name in ("x", "y", "chip") if not case.quad else ("x", "y"):
+        if name in hits:
+            gap = data.draw(st.sampled_from([1, 2, 1000, 10**9]))
+            hits[name] = hits[name].astype(np.int64) // 3 * gap + hits[name] % 3 - data.draw(st.integers(0, 10**9))
+    rows, size = data.draw(row_chunks(n)), data.draw(st.integers(1, 30))
+    wanted = case.answer()
+    with mock.patch.multiple(matrix, _FEW_CELLS=0, _CELLS_PER_HIT=data.draw(st.sampled_from([0, 64]))):
+        assert_labels(case.fit(), wanted)
+        with tiny_pieces(size, 4):
+            assert_labels(case.fit(), wanted)
+        order = in_time(hits)
+        assert_labels(case.reordered(order).chunked(rows), case.reordered(order).answer())
 
 
 # --------------------------------------------------------------------------------------------------- order and position

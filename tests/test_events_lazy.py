@@ -10,7 +10,6 @@ import xarray as xr
 from clue_cases import counted_computes, raise_if_dask_computes
 from event_cases import VARIANTS, Case, assert_labels, dense
 
-import daskclust.accessor  # noqa: F401 (ds.clust)
 from daskclust.core.arrays import HOST
 from daskclust.core.partition import Partition
 

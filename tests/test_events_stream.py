@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 import xarray as xr
+from event_cases import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from daskclust.io import (
     follow,
     open_tpx3,
     open_tpx3_triggers,
+    readout,
     receive,
     time_of_flight,
     write_tpx3,
@@ -246,7 +248,7 @@ def test_through_a_socket(tmp_path, listens):
             connection.sendall(path.read_bytes())
 
     def connect():
-        for _ in range(200):
+        while True:
             try:
                 with socket.create_connection(("127.0.0.1", port)) as connection:
                     connection.sendall(path.read_bytes())
@@ -256,19 +258,20 @@ def test_through_a_socket(tmp_path, listens):
 
     if listens:
         server.close()
-    sender = threading.Thread(target=connect if listens else serve)
+    sender = threading.Thread(target=connect if listens else serve, daemon=True)
     sender.start()
     address = f"tcp://{'listen@' if listens else ''}127.0.0.1:{port}"
-    stream = EventStream(receive(address, timeout=20), EventBuilder(200.0), disorder=0.0, buffer=1000)
+    stream = EventStream(receive(address, timeout=600), EventBuilder(200.0), disorder=0.0, buffer=1000)
     assert_same_tables(list(stream), offline(open_tpx3(path), EventBuilder(200.0)))
     sender.join()
 
 
-def test_following_a_file_that_grows(tmp_path):
+def test_following_a_file_that_grows(tmp_path, monkeypatch):
     made = timepix(3000, rng=4)
     whole, growing = tmp_path / "whole.tpx3", tmp_path / "growing.tpx3"
     write_tpx3(made, whole)
-    data = whole.read_bytes()
+    data, written = whole.read_bytes(), threading.Event()
+    monkeypatch.setattr(readout, "time", Clock(written))
 
     def grow():
         time.sleep(0.1)
@@ -277,6 +280,7 @@ def test_following_a_file_that_grows(tmp_path):
                 stream.write(data[k : k + 5000])
                 stream.flush()
                 time.sleep(0.02)
+        written.set()
 
     writer = threading.Thread(target=grow)
     writer.start()

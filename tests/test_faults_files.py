@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 from distributed import Client
 from system_cases import SYSTEMS, content
-from test_cli_process import finish, in_two_lines, start
+from test_cli_process import HANGS, finish, in_two_lines, start
 
 from daskclust import io
 
@@ -208,7 +208,8 @@ SLOW = """
 import os, sys, time
 def replace(*names):  # what is written, or its first part, is about to get its name
     print("waiting", file=sys.stderr, flush=True)
-    time.sleep(10)  # where another thread writes, a signal does not end it
+    while not os.path.exists(GO_ON):  # where another thread writes, a signal does not end it
+        time.sleep(0.01)
 os.replace = replace
 """
 
@@ -227,14 +228,17 @@ def test_a_stopped_command_can_be_repeated(command: list[Any], name: str, inputs
         path.parent.mkdir()
     assert finish(start(inputs, *command, "-o", undisturbed))[0] == 0
     for number, workers in ((signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, 1)):
-        process = start(inputs, *command, "-o", target, "--workers", workers, before=SLOW)
+        go_on = tmp_path / number.name
+        before = SLOW.replace("GO_ON", repr(str(go_on)))
+        process = start(inputs, *command, "-o", target, "--workers", workers, before=before)
         assert process.stderr.readline() == "waiting\n"
         children = psutil.Process(process.pid).children(recursive=True)
         assert bool(children) == bool(workers)
         process.send_signal(number)
+        go_on.touch()
         assert finish(process)[0] == -number
         assert not target.exists()
-        _, alive = psutil.wait_procs(children, timeout=30)
+        _, alive = psutil.wait_procs(children, timeout=HANGS)
         assert not alive  # workers end with their client, even if it was killed
     assert [path.name.startswith(f".{name}.") for path in target.parent.iterdir()] == [True]
     assert finish(start(inputs, *command, "-o", target))[0] == 0

@@ -742,7 +742,7 @@ def test_linking_length() -> None:
         with pytest.raises(ValueError, match=message):
             linking_length(bad)
     for b in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="b must be positive and finite"):
+        with pytest.raises(ValueError, match="b must be finite and positive"):
             linking_length(ds, b)
 
 

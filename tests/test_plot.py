@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import daskclust.accessor  # noqa: F401
 from daskclust import datasets, plot, properties
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from dask.system import CPU_COUNT
-from distributed import CancelledError, Future, LocalCluster
+from distributed import CancelledError, Client, Future, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
@@ -100,10 +100,11 @@ def test_no_scheduler(monkeypatch):
 
 
 def test_too_few_workers(monkeypatch):
-    monkeypatch.setattr(_start, "_PATIENCE", 0.5)
+    wait = Client.wait_for_workers
+    monkeypatch.setattr(Client, "wait_for_workers", lambda client, count, timeout: wait(client, count, timeout=0.1))
     with (
         LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        pytest.raises(ConnectionError, match=r"has 1 workers after 0.5 s, and not 3"),
+        pytest.raises(ConnectionError, match=r"has 1 workers after 60 s, and not 3"),
     ):
         workers.start(3, scheduler=cluster)
 
@@ -143,7 +144,13 @@ def test_a_scheduler_that_is_lost(elsewhere):
 
 def test_what_somebody_cancels_is_no_lost_scheduler():
     with workers.start(1, processes=False) as client:
-        stop = threading.Timer(0.5, lambda: client.cancel([Future(key, client) for key in list(client.futures)]))
+
+        def cancel():
+            while not client.futures:
+                time.sleep(0.01)
+            client.cancel([Future(key, client) for key in list(client.futures)])
+
+        stop = threading.Thread(target=cancel)
         stop.start()
         with pytest.raises(CancelledError):
             workers.persist(points(), lambda *_: None)

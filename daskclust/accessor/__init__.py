@@ -1,21 +1,17 @@
 """``ds.clust``: clustering as a method of `xarray.Dataset`.
 
-It is there for whatever daskclust's readers and generators return. For a Dataset of your own, import this module::
-
-    import daskclust.accessor
-
-``import daskclust`` alone does not import xarray.
+It is there after ``import daskclust``, which does not import xarray, in whatever order the two are imported.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (gives the class its name there)
 from daskclust.core.inputs import EVENT, LAYER, WEIGHT
 
 from . import _clue, _density, _hca
@@ -25,9 +21,11 @@ if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.partition import Partition
 
+LARGEST = 2**63 - 1  # whole number that a file's attribute holds
 Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 
+@xr.register_dataset_accessor("clust")
 class ClustAccessor:
     """Clustering of the points of a Dataset, as ``ds.clust``.
 
@@ -38,7 +36,7 @@ class ClustAccessor:
 
     Examples
     --------
-    >>> import daskclust.accessor
+    >>> import daskclust
     >>> ds = xr.Dataset({"x": ("hit", [0.0, 0.1, 5.0]), "y": ("hit", [0.0, 0.0, 5.0])})
     >>> ds.clust.clue(1.0, 2.0)["label"].values
     array([ 0,  0, -1])
@@ -46,6 +44,12 @@ class ClustAccessor:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self._ds = ds
+
+    def __repr__(self) -> str:
+        """List the methods with their parameters."""
+        methods = {name: method for name, method in vars(type(self)).items() if not name.startswith("_")}
+        listed = [f"  .{name}{_parameters(method)}" for name, method in methods.items()]
+        return "\n".join([f"ds.clust of a Dataset with {dict(self._ds.sizes)}; each returns a new Dataset:", *listed])
 
     def clue(
         self,
@@ -240,7 +244,7 @@ class ClustAccessor:
         column = name_of("weight", weight, (), points)
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
         results = _density.results_of(estimator, points, column, partition)
-        attrs = {**_density.length_attrs("eps", eps, points), "min_samples": int(min_samples)}
+        attrs = {**_density.length_attrs("eps", eps, points), "min_samples": min(int(min_samples), LARGEST)}
         ds = _density.with_results(self._ds, results, points, attrs)
         words = _density.described("eps", eps, f"min_samples={min_samples}", box, points)
         return ds.assign_attrs(dbscan=f"{words}, weight={column!r}")
@@ -303,7 +307,8 @@ class ClustAccessor:
         length = _density.length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
         results = _density.results_of(estimator, points, None, partition)
-        attrs = {**_density.length_attrs("linking_length", length, points), "min_members": int(min_members)}
+        attrs = _density.length_attrs("linking_length", length, points)
+        attrs["min_members"] = min(int(min_members), LARGEST)
         ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
         more = ("" if b is None else f"b={b:g}, ") + f"min_members={min_members}"
         return ds.assign_attrs(fof=_density.described("linking_length", length, more, box, points))
@@ -422,3 +427,9 @@ class ClustAccessor:
             )
         used = {"weight": name_of("weight", weight, WEIGHT, points)}
         return _clue.with_results(self._ds, results, estimator, points, used, estimator.rhoc)
+
+
+def _parameters(method: Any) -> str:
+    """Return the names and defaults of a method's parameters."""
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
+    return str(inspect.Signature(parameters[1:])).replace("Ellipsis", "...")

@@ -81,8 +81,8 @@ def _deltas(estimator: CLUE) -> tuple[float, float]:
 
 def by_number(wrap: Mapping[Any, float] | None, axes: Sequence[Hashable]) -> dict[int, float] | None:
     """Return periods by the number of the axis."""
-    if wrap is None:
-        return None
+    if not isinstance(wrap, Mapping):  # none, or what the estimator refuses
+        return wrap
     unknown = [axis for axis in wrap if axis not in axes and not isinstance(axis, int | np.integer)]
     if unknown:
         raise ValueError(f"wrap names the axis {unknown[0]!r}; the coordinates are {list(axes)}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_distance, check_positive
 from daskclust.core.inputs import Points
 from daskclust.core.units import box_in, words
 
@@ -61,7 +61,13 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     if n == 0:  # no separation, and nothing to link
         return check_positive("b", b)
     columns = {axis: ("point", np.broadcast_to(0.0, n)) for axis in _AXES[:d]}
-    return times_separation(xr.Dataset(columns, attrs={"boxsize": sides}), b)
+    length = times_separation(xr.Dataset(columns, attrs={"boxsize": sides}), b)
+    if not 0 < 2 * length <= min(sides):
+        raise ValueError(
+            f"b must be positive, and make a linking length of at most half of the box, got b={b!r}: {length:g} in a "
+            f"box of {min(sides):g}"
+        )
+    return check_distance(f"the linking length of b={b!r}", length)
 
 
 def results_of(

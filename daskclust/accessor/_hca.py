@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core import tree
-from daskclust.core.checks import check_whole
+from daskclust.core.checks import check_number, check_whole
 
 from ._points import LABEL, dim_of, like_columns, points_of
 
@@ -67,7 +67,7 @@ def cut_of(n_clusters: int | None, height: float | None, min_size: int | float, 
     if height is None:
         n_clusters = min(2, max(1, n)) if n_clusters is None else check_whole("n_clusters", n_clusters, 1)
         return {"n_clusters": n_clusters, "min_size": _plain(min_size)}
-    return {"height": float(height), "min_size": _plain(min_size)}
+    return {"height": check_number("height", height), "min_size": _plain(min_size)}
 
 
 def results_of(estimator: MahalanobisHCA, X: Any, apriori: Any, cut: dict[str, Any], partition: str) -> dict[str, Any]:

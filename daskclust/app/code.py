@@ -62,7 +62,5 @@ def _imports(body: list[str], source: tuple[str, ...]) -> list[str]:
     lines += ["import xarray as xr"] if "xr." in text else []
     if lines:
         lines.append("")
-    if ".clust." in text:
-        lines.append("import daskclust.accessor")
     names = [name for name in ("MahalanobisHCA", "io", "properties") if f"{name}." in text or f"{name}(" in text]
     return [*lines, f"from daskclust import {', '.join(names)}"]

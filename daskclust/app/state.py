@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.app.parameters import complete
 from daskclust.app.selection import Clusters, Range, Selection
 from daskclust.app.slices import slices_of

@@ -206,7 +206,6 @@ def _raw_file(points: int, folder: Path) -> Path:
 
 def _clustered(system: str, path: Path) -> Any:
     """Return the lazy labels of a file."""
-    import daskclust.accessor  # noqa: F401 (ds.clust)
     from daskclust import io
 
     if system == "events":

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from daskclust.clue import kernels
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_distance
 from daskclust.core.jit import SIMULATED, Body
 
 
@@ -73,7 +75,7 @@ def user_kernel(function: Callable[..., Any]) -> UserKernel:
     return UserKernel(function)
 
 
-def choose_kernel(kernel: Any, dc: float) -> tuple[Body, float]:
+def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body, float]:
     """Return the kernel's body and its parameter, one over its length.
 
     Raises
@@ -89,10 +91,10 @@ def choose_kernel(kernel: Any, dc: float) -> tuple[Body, float]:
     if kernel is None:
         return kernels.flat, 1.0
     if isinstance(kernel, GaussianKernel):
-        sigma = dc / math.sqrt(2) if kernel.sigma is None else check_positive("sigma", kernel.sigma)
+        sigma = dc / math.sqrt(2) if kernel.sigma is None else check_distance("sigma", kernel.sigma, dtype)
         return kernels.gaussian, 1 / sigma
     if isinstance(kernel, ExponentialKernel):
-        length = dc if kernel.length is None else check_positive("length", kernel.length)
+        length = dc if kernel.length is None else check_distance("length", kernel.length, dtype)
         return kernels.exponential, 1 / length
     if callable(kernel):
         return user_kernel(getattr(kernel, "py_func", kernel)), 1.0

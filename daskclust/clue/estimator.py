@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskclust.clue.density_kernels import choose_kernel
 from daskclust.clue.plan import CluePlan, Measures
 from daskclust.core.arrays import device_of, is_dask, library
-from daskclust.core.checks import axis_periods, check_points, check_positive
+from daskclust.core.checks import axis_periods, check_distance, check_points, check_positive
 from daskclust.core.columns import groups, plain, reals
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
 from daskclust.core.inputs import (
@@ -180,7 +180,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._nesting = points.nesting
         coordinates = check_points(self, points)
         self._axes = points.axes if len(points.axes) else tuple(range(coordinates.shape[1]))
-        plan = self._plan(self._axes)
+        plan = self._plan(self._axes, coordinates.dtype)
         columns = {"X": coordinates}
         columns |= _groups(coordinates, flat(layer, "layer", self._nesting), flat(event, "event", self._nesting))
         if sample_weight is not None:
@@ -221,7 +221,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
-        before, plan = self._plan(self._axes), other._plan(self._axes)
+        before, plan = (one._plan(self._axes, self.density_.dtype) for one in (self, other))
         if plan.dm > before.dm:
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
@@ -261,7 +261,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "density_")
         if self._lazy is not None:
-            plan = self._plan(self._axes)
+            plan = self._plan(self._axes, self.density_.dtype)
             self._lazy.persist(plan)
             self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
         return self
@@ -270,21 +270,28 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         for name, values in results.items():
             setattr(self, f"{name}_", values if name == "n_clusters" else nest(values, self._nesting))
 
-    def _plan(self, axes: tuple[Any, ...]) -> CluePlan:
+    def _plan(self, axes: tuple[Any, ...], dtype: Any = np.float64) -> CluePlan:
         """Check the parameters and return the plan."""
-        dc = check_positive("dc", self.dc)
-        delta_c = dc if self.delta_c is None else check_positive("delta_c", self.delta_c)
-        delta_o = delta_c if self.delta_o is None else check_positive("delta_o", self.delta_o)
+        dc = check_distance("dc", self.dc, dtype)
+        delta_c = dc if self.delta_c is None else check_distance("delta_c", self.delta_c, dtype)
+        delta_o = delta_c if self.delta_o is None else check_distance("delta_o", self.delta_o, dtype)
         is_column = isinstance(self.rhoc, str) or (hasattr(self.rhoc, "ndim") and not isinstance(self.rhoc, np.generic))
         one = not is_column and np.ndim(self.rhoc) == 0
+        periods = axis_periods(self.wrap, axes, dtype)
+        farthest = 2.0**45 * max(dc, delta_c, delta_o)
+        if max(periods) > farthest:
+            raise ValueError(
+                f"periods in wrap must be at most 2**45 times the largest of dc and delta, {farthest:g}, got "
+                f"{max(periods):g}; enlarge these, or leave the axis out of wrap"
+            )
         return CluePlan(
             dc,
-            check_positive("rhoc", self.rhoc, zero=True) if one else None,
+            check_positive("rhoc", self.rhoc, zero=True, dtype=dtype) if one else None,
             delta_c,
             delta_o,
-            *choose_kernel(self.kernel, dc),
-            check_positive("neighbor_weight", self.neighbor_weight, zero=True),
-            axis_periods(self.wrap, axes),
+            *choose_kernel(self.kernel, dc, dtype),
+            check_positive("neighbor_weight", self.neighbor_weight, zero=True, dtype=dtype),
+            periods,
         )
 
     def _thresholds(self, coordinates: Any, points: Points, weight: Any) -> Any:

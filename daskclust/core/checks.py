@@ -16,22 +16,64 @@ MOST_CELLS = 2**62
 _FARTHEST_CELL = 2**52
 
 
-def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
-    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`)."""
+def check_number(name: str, value: Any) -> float:
+    """Return `value` as a float, infinite where a float cannot be as large, if it is a number and not NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number, got {value!r}")
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {value!r}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return number
 
 
-def check_whole(name: str, value: Any, least: int) -> int:
-    """Return `value` as an int if it is a whole number from `least` on."""
+def check_positive(name: str, value: Any, *, zero: bool = False, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`) that `dtype` holds."""
+    number = math.nan if isinstance(value, float | np.floating) and np.isnan(value) else check_number(name, value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
+        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {shown(value)}")
+    least, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    if dtype != np.float64 and number and not least <= number <= most:
+        raise ValueError(
+            f"{name} must lie between {least:g} and {most:g} for {np.dtype(dtype)} coordinates, got {shown(value)}; "
+            "give them in float64"
+        )
+    return number
+
+
+def check_distance(name: str, value: Any, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if `dtype` holds its square: points are compared by squared distances."""
+    number = check_positive(name, value)
+    least, most = math.sqrt(np.finfo(dtype).tiny), math.sqrt(np.finfo(dtype).max) / 2
+    if not least <= number <= most:
+        raise ValueError(
+            f"{name} must lie between {least:g} and {most:g}, whose squares {np.dtype(dtype)} coordinates hold, got "
+            f"{shown(value)}; give the coordinates and {name} in another unit"
+        )
+    return number
+
+
+def check_whole(name: str, value: Any, least: int, most: int = 2**63 - 1, *, clamp: bool = False) -> int:
+    """Return `value` as an int if it is a whole number from `least` to `most`; with `clamp` more than `most` is `most`.
+
+    Clamp where `most` is beyond all that the number is compared with: then all larger ones mean the same.
+    """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < least:
-        raise ValueError(f"{name} must be {least} or more, got {value!r}")
-    return int(value)
+        raise ValueError(f"{name} must be {least} or more, got {shown(value)}")
+    if value > most and not clamp:
+        raise ValueError(f"{name} must be at most {shown(most)}, got {shown(value)}")
+    return min(int(value), most)
+
+
+def shown(value: Any) -> str:
+    """Return a number as text; one with very many digits only about."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return f"about {'-' if value < 0 else ''}1e{math.log10(abs(value)):.0f}"
+    return repr(value)
 
 
 def check_points(estimator: Any, points: Any) -> Any:
@@ -103,7 +145,7 @@ def raise_not_finite_value(name: str, value: Any, row: int) -> None:
     raise ValueError(f"{name} must be finite, got {name}[{row}] = {value}; remove such points first")
 
 
-def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tuple[float, ...]:
+def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any], dtype: Any = np.float64) -> tuple[float, ...]:
     """Return the period of each axis, 0 where it is open.
 
     Parameters
@@ -112,8 +154,12 @@ def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tupl
         Period by axis: its number, or its name in `names`.
     names : sequence
         Names of the axes; plain numbers for arrays.
+    dtype : dtype
+        Of the coordinates.
     """
     periods = [0.0] * len(names)
+    if wrap is not None and not isinstance(wrap, Mapping):
+        raise TypeError(f"wrap must be a mapping from axes to periods, such as {{'phi': 6.28}}, or None, got {wrap!r}")
     for axis, period in (wrap or {}).items():
         if axis in names:
             k = list(names).index(axis)
@@ -121,5 +167,5 @@ def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any]) -> tupl
             k = int(axis)
         else:
             raise ValueError(f"wrap names the axis {axis!r}; the axes are {list(names)!r}")
-        periods[k] = check_positive(f"wrap[{axis!r}]", period)
+        periods[k] = check_distance(f"wrap[{axis!r}]", period, dtype)
     return tuple(periods)

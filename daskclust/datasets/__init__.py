@@ -6,8 +6,6 @@ Every generator gives the same data for the same ``rng`` and a variable ``truth`
 
 from __future__ import annotations
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
-
 from ._calorimeter import calorimeter, hgcal_event
 from ._cosmology import cosmology_box
 from ._cytometry import apriori_gaussians, cytometry

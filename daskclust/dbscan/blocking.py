@@ -119,8 +119,9 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[A
     """Return the number of each point's row, of those that hold points, and which rows these are."""
     if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
         raise ValueError(
-            f"the periodic box is {' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, which "
-            "cannot be numbered; a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
+            f"boxsize {' x '.join(f'{period:g}' for period in grid.period)} is "
+            f"{' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, which cannot be numbered; "
+            "a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
         )
     keys = device.empty(len(X), np.int64)
     one_column = grid._replace(blocks=(*grid.blocks[:2], 1))

@@ -10,14 +10,14 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_points, check_positive, check_whole, raise_not_finite
+from daskclust.core.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
 from daskclust.core.columns import plain, reals
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import Points, beside, split_points
 from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
 from daskclust.core.nested import flat, nest
 from daskclust.core.partition import Division, Partition
-from daskclust.dbscan.plan import FINEST, DbscanPlan
+from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None
 _RESULTS = {"labels": np.int64, "is_core": np.bool_}
@@ -60,13 +60,13 @@ class DBSCAN(_DensityClusters):
 
     Points with at least `min_samples` points within `eps`, themselves included, are core points. Core points within
     `eps` of each other are of one cluster; other points within `eps` of a core point are its border, the rest is noise.
-    Labels are those of scikit-learn's DBSCAN, number for number, and depend on neither chunks, workers, threads nor the
-    device.
+    Labels are those of scikit-learn's DBSCAN, number for number, unless points are at a distance of exactly `eps` (see
+    Notes), and depend on neither chunks, workers, threads nor the device.
 
     Parameters
     ----------
     eps : float, default 0.5
-        Largest distance between neighbours, in the unit of the coordinates. Inclusive.
+        Largest distance between neighbours, in the unit of the coordinates. Inclusive, as Notes say.
     min_samples : int, default 5
         Number of points, or sum of weights, within `eps` of a core point, itself included.
     metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
@@ -106,9 +106,13 @@ class DBSCAN(_DensityClusters):
     O(n); time grows with the number of neighbours at other places, as equal points are looked up once. That is on the
     CPU only.
 
-    Coordinates in float32 are compared in float32 where that is surely right and in float64 where it is not. The answer
-    is that of squared differences added in float64, as scikit-learn's trees compute them. Its brute force, which it
-    takes for fewer than 12 points and for more than 15 axes, rounds otherwise: distances of exactly `eps` may differ.
+    Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64.
+    (Coordinates in float32 are compared in float32 where that surely gives the same.) This decides at a distance of
+    exactly `eps`: ``np.sqrt(3) ** 2`` rounds to 2.9999999999999996, so with ``eps=np.sqrt(3)`` the points (0, 0, 0) and
+    (1, 1, 1), whose squared distance is 3, are no neighbours. There scikit-learn has two answers. Its trees apply the
+    same rule to single points, but take all points of a node at once where the largest distance to it, a square root,
+    is at most `eps`: what they find depends on ``leaf_size``. Its brute force, which it takes for fewer than 12 points
+    and for more than 15 axes, rounds squared distances otherwise.
 
     A dask array is divided into blocks of space with as many points each, and halos of `eps` or, where `min_samples` is
     above 2 or weights are given, 2 `eps` around them. Workers send up one id for each set of core points, and one for
@@ -188,8 +192,11 @@ class DBSCAN(_DensityClusters):
             For parameters that are no numbers, and sparse matrices.
         """
         self._check_metric()
-        eps = check_positive("eps", self.eps)
-        min_samples = check_whole("min_samples", self.min_samples, 1)
+        eps = check_distance("eps", self.eps)
+        if sample_weight is None:
+            min_samples = check_whole("min_samples", self.min_samples, 1, MOST_NEIGHBOURS, clamp=True)
+        else:
+            min_samples = check_whole("min_samples", self.min_samples, 1, 10**308)
         points = split_points(X, ())
         X = check_points(self, points)
         period = _periods(self.boxsize, X.shape[1], "eps", eps)
@@ -288,8 +295,8 @@ class FriendsOfFriends(_DensityClusters):
         ValueError, TypeError
             As `DBSCAN.fit`.
         """
-        length = check_positive("linking_length", self.linking_length)
-        least = check_whole("min_members", self.min_members, 1)
+        length = check_distance("linking_length", self.linking_length)
+        least = check_whole("min_members", self.min_members, 1, clamp=True)
         points = split_points(X, ())
         X = check_points(self, points)
         period = _periods(self.boxsize, X.shape[1], "linking_length", length)
@@ -324,7 +331,7 @@ def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ..
         if 0.0 < period < 2 * eps:
             raise ValueError(
                 f"boxsize must be at least 2 {name} = {2 * eps:g}, got {period:g}: in a smaller box a point has "
-                f"several images within {name} of another; give a smaller {name}, or boxsize=None"
+                f"several images within {name} = {eps:g} of another; give a smaller {name}, or boxsize=None"
             )
         if period > FINEST * eps:
             raise ValueError(

@@ -29,6 +29,7 @@ from daskclust.dbscan.tree import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
 Search = BlockSearch | TreeSearch | PlaceSearch
+MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
 
 
@@ -194,7 +195,7 @@ class DbscanPlan:
         n, cells = len(X), search.n_cells
         first, size = self._count(device, search, parent, device.empty(0, np.bool_))
         is_first = device.full(n, False, np.bool_)
-        least = np.int32(self.least)
+        least = np.int32(min(self.least, MOST_NEIGHBOURS))
         device.run(kernels.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
         up_to, number = device.empty(n, np.int32), device.empty(cells, np.int32)
         device.running_sum(is_first, up_to)

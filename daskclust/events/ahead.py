@@ -56,7 +56,7 @@ class ReadAhead:
         size, until = 0, time.monotonic() + latency
         while size < wanted:
             try:
-                item = self._items.get(timeout=max(until - time.monotonic(), 0.001))
+                item = self._items.get(timeout=min(max(until - time.monotonic(), 0.001), threading.TIMEOUT_MAX))
             except queue.Empty:
                 break
             if isinstance(item, _End):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskclust.core.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.partition import Chunk
 from daskclust.events import kernels
-from daskclust.events.kernels import Hits
+from daskclust.events.pixels import Hits
 
 Ids = NDArray[np.int64]
 

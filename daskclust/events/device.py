@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import current_stream, is_cuda, is_dask, own_stream
+from daskclust.core.checks import check_whole
 from daskclust.core.engine import run_in_memory
 from daskclust.core.jit import SIMULATED
-from daskclust.events.estimator import EventBuilder, check_from_one, checked_columns
+from daskclust.events.estimator import EventBuilder, checked_columns
 
 _buffers = threading.local()
 
@@ -59,7 +60,7 @@ def cluster_on_gpu(
     Threads, pinned memory and scratch memory on the device are kept for the next call with as many lanes.
     """
     plan = builder._plan()
-    window, lanes = check_from_one("window", window), check_from_one("lanes", lanes)
+    window, lanes = check_whole("window", window, 1, clamp=True), check_whole("lanes", lanes, 1)
     columns = checked_columns(hits, ...)
     toa = columns["toa"]
     if is_dask(toa) or is_cuda(toa):

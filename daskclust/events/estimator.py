@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.arrays import device_of, is_cuda, is_dask
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_positive, check_whole
 from daskclust.core.columns import column, groups, integers, times
 from daskclust.core.engine import Lazy, run_in_memory
 from daskclust.core.inputs import beside, columns_of
@@ -55,9 +55,10 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Time and memory on the CPU are linear in the number of hits: the last hit of each pixel is kept in a table, and for
-    every variant it stands for all earlier hits of its pixel. A GPU has no such table. For ``"local"`` each hit has a
-    thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between quiet gaps
-    of more than `dt_max` has one thread, which takes its hits one after the other.
+    every variant it stands for all earlier hits of its pixel. Where there are more than 128 pixels for each hit, it is
+    a hash table, however many chips there are and however large a plane is. A GPU has no table. For ``"local"`` each
+    hit has a thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between
+    quiet gaps of more than `dt_max` has one thread, which takes its hits one after the other.
 
     Hits of different chips are never neighbours where the data has a column ``chip``, unless it is a Dataset with
     ``attrs["layout"] == "quad"``: then coordinates are common to all chips, and clusters cross their seams.
@@ -132,15 +133,8 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"variant must be {', '.join(map(repr, RULES))}, got {self.variant!r}")
         if self.connectivity not in (4, 8) or isinstance(self.connectivity, bool):
             raise ValueError(f"connectivity must be 8 or 4 pixels, got {self.connectivity!r}")
-        least = check_from_one("min_hits", self.min_hits)
+        least = check_whole("min_hits", self.min_hits, 1, clamp=True)
         return EventPlan(check_positive("dt_max", self.dt_max), self.variant, int(self.connectivity), least)
-
-
-def check_from_one(name: str, value: Any) -> int:
-    """Return `value` if it is a whole number from 1 on."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
-    return int(value)
 
 
 def checked_columns(X: Any, chip: Any) -> dict[str, Any]:

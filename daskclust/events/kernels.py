@@ -7,63 +7,15 @@ cluster. `join_in_order` is the definition, for any rule; for the local rule the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from daskclust.core.jit import body, kernel
 from daskclust.core.ops import atomic_add, atomic_max, atomic_min, copy_four, lowest_bit
 from daskclust.core.unionfind import root_of, unite
+from daskclust.events.pixels import CLOSED, FREE, OWN, ROW, beside, bit_of, pixel, place_beside, table_of
 
 BLOCK = 64  # hits that `join_recent` looks up before it joins any
-ROW = 12  # pixels kept for each: three rows of four
 ROWS, MASKS = BLOCK * ROW + 32, BLOCK + 32  # room of a piece: no two threads write to one cache line
-EIGHT, FOUR = 0x777, 0x272  # a bit for each of the pixels that touch one, three rows of four
-
-
-class Matrix(NamedTuple):
-    """Where pixels stand in a table that has one free column and row around each chip."""
-
-    x0: int  # smallest coordinates
-    y0: int
-    chip0: int
-    stride: int  # from one row to the next
-    plane: int  # from one chip to the next
-    touching: int  # EIGHT or FOUR
-
-
-class Hits(NamedTuple):
-    """Hits in the order of time, as arrays (n,); `chip` is empty where there is one chip only."""
-
-    x: Any
-    y: Any
-    chip: Any
-    toa: Any
-
-
-# ------------------------------------------------------------------------------------------------------ one hit, a pair
-@body
-def pixel(hits, i, matrix):
-    """Place of hit i's pixel in the table."""
-    place = (np.int64(hits.y[i]) - matrix.y0 + 1) * matrix.stride + np.int64(hits.x[i]) - matrix.x0 + 1
-    if len(hits.chip):
-        place += (np.int64(hits.chip[i]) - matrix.chip0) * matrix.plane
-    return place
-
-
-@body
-def beside(place, bit, stride):
-    """Place of the pixel that a bit stands for, beside one."""
-    return place + ((bit >> 2) - 1) * stride + (bit & 3) - 1
-
-
-@body
-def bit_of(hits, i, j):
-    """Return the bit that stands for hit j's pixel beside hit i's, 0 where it does not touch."""
-    dx, dy = np.int64(hits.x[j]) - np.int64(hits.x[i]), np.int64(hits.y[j]) - np.int64(hits.y[i])
-    if dx < -1 or dx > 1 or dy < -1 or dy > 1 or (len(hits.chip) and hits.chip[i] != hits.chip[j]):
-        return 0
-    return 1 << ((dy + 1) * 4 + dx + 1)
 
 
 # ------------------------------------------------ whether hit i may join the cluster of an earlier hit j: condition iii
@@ -111,19 +63,19 @@ def join_in_order(piece, begin, hits, dt_max, matrix, cells, last, latest, paren
     The last hit of each pixel stands for all before it: an earlier one's cluster, if it was still open then, is the
     last one's, and if it was not, no later hit may join it.
     """
-    first = piece * cells
-    for q in range(first, first + cells):
-        last[q] = -1
+    first, size = table_of(piece, begin, cells)
+    for q in range(first, first + size):
+        last[q] = FREE
     for i in range(begin[piece], begin[piece + 1]):
         parent[i] = i
         latest[i] = i
-        place = first + pixel(hits, i, matrix)
+        place = pixel(hits, i, matrix)
         for bit in range(ROW - 1):
             if (matrix.touching >> bit) & 1:
-                q = beside(place, bit, matrix.stride)
+                q = place_beside(place, hits, i, bit, matrix, last, first, size)
                 if last[q] >= 0 and not join(hits, i, last[q], parent, latest, dt_max):
-                    last[q] = -1  # closed: no later hit may join it either
-        last[place] = i
+                    last[q] = CLOSED - last[q]  # no later hit may join it either
+        last[place_beside(place, hits, i, OWN, matrix, last, first, size)] = i
 
 
 # --------------------------------------------------------------------------------------------- the local rule, for CPUs

@@ -1,17 +1,17 @@
-"""The table of pixels that event building looks neighbours up in, and where pixels stand in it."""
+"""Extent of the pixels that are hit, and the table that event building looks neighbours up in."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import Cuda, Host
-from daskclust.events.kernels import HIGH, LOW, Hits, Matrix
+from daskclust.events.kernels import HIGH, LOW
+from daskclust.events.pixels import Hits, Matrix
 
 _FARTHEST = 1 << 62
 MOST_CELLS = 1 << 26  # 256 MiB of last hits, of all threads
+_FEW_CELLS, _CELLS_PER_HIT = 1 << 20, 128  # a table of fewer is quicker than a hash table
 
 
 def check_extent(device: Host | Cuda, hits: Hits, facts: NDArray[np.int64]) -> None:
@@ -33,40 +33,15 @@ def extent_of(hits: Hits) -> NDArray[np.int64]:
     return np.array([column.min() for column in columns] + [column.max() for column in columns], np.int64)
 
 
-def make_matrix(hits: Hits, facts: NDArray[np.int64], touching: int) -> tuple[Hits, Matrix, int]:
-    """Return hits on the host, the matrix of their pixels, and the length of a table for it.
-
-    Where few of very many pixels are hit, x, y and chip are numbered anew without the gaps.
-    """
-    matrix, cells = _layout(facts, touching)
-    if cells > MOST_CELLS:
-        hits = compact_pixels(hits)
-        matrix, cells = _layout(extent_of(hits), touching)
-        if cells > MOST_CELLS:
-            raise ValueError(
-                f"the hits are on {cells} pixels after gaps between them are left out, more than the {MOST_CELLS} "
-                "that fit a table; are x and y pixel numbers? Cluster parts of the detector one by one otherwise"
-            )
-    return hits, matrix, cells
-
-
-def _layout(facts: NDArray[np.int64], touching: int) -> tuple[Matrix, int]:
+def make_matrix(facts: NDArray[np.int64], touching: int, n: int) -> tuple[Matrix, int]:
+    """Return the matrix of pixels and the length of a table of them, 0 where a hash table of `n` hits is to be used."""
     x, y, chip = (int(number) for number in facts[LOW : LOW + 3])
     width, height, chips = (
         int(most) - least + 1 for most, least in zip(facts[HIGH : HIGH + 3], (x, y, chip), strict=True)
     )
     stride = width + 2
     plane = stride * (height + 2)
-    return Matrix(x, y, chip, stride, plane, touching), plane * chips + 4  # rows are read four pixels at a time
-
-
-def compact_pixels(hits: Hits) -> Hits:
-    """Return hits whose x, y and chip are counted over those that occur; what touched still does, and nothing else."""
-    chip = np.unique(hits.chip, return_inverse=True)[1] if len(hits.chip) else hits.chip
-    return Hits(_compact(hits.x), _compact(hits.y), chip, hits.toa)
-
-
-def _compact(values: Any) -> NDArray[np.int64]:
-    distinct, place = np.unique(values, return_inverse=True)
-    steps = np.minimum(np.diff(distinct.astype(np.int64)), 2)
-    return np.asarray(np.concatenate([[0], np.cumsum(steps)])[place])
+    cells = plane * chips + 4  # rows are read four pixels at a time
+    if cells > min(max(_FEW_CELLS, _CELLS_PER_HIT * n), MOST_CELLS):
+        return Matrix(0, 0, 0, 0, 0, touching), 0
+    return Matrix(x, y, chip, stride, plane, touching), cells

@@ -37,9 +37,9 @@ from daskclust.events.borders import (
     place_of,
     time_of,
 )
-from daskclust.events.kernels import Hits, Matrix
 from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
 from daskclust.events.passages import Passage, PassageSlice, merge_passages
+from daskclust.events.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
 
 RULES: dict[str, Body] = {
     "local": kernels.near_hit,
@@ -219,8 +219,8 @@ class EventPlan:
             return 0
         parent = device.scratch("parent", n, np.int32)
         if device is HOST:
-            hits, matrix, cells = make_matrix(hits, facts, self._touching)
-            begin = self._windows(hits.toa, MOST_CELLS // cells)
+            matrix, cells = make_matrix(facts, self._touching, n)
+            begin = self._windows(hits.toa, cells)
             roots = self._join_on_host(begin, hits, matrix, cells, parent)
             return numbering.number_on_host(begin, roots, parent, labels)
         self._join_on_cuda(device, hits, parent)
@@ -228,36 +228,43 @@ class EventPlan:
 
     @property
     def _touching(self) -> int:
-        return kernels.EIGHT if self.connectivity == 8 else kernels.FOUR
+        return EIGHT if self.connectivity == 8 else FOUR
 
-    def _windows(self, toa: Any, most: int) -> Any:
-        """Return where each thread's hits begin, of `most` at most, at quiet gaps where there are any near."""
-        begin = numbering.pieces_of(len(toa), most)
+    def _windows(self, toa: Any, cells: int) -> Any:
+        """Return where each thread's hits begin, at quiet gaps where any are near; each has a table of `cells`."""
+        begin = numbering.pieces_of(len(toa), MOST_CELLS // max(cells, 1))
         for k in range(1, len(begin) - 1):
             low, high = begin[k], min(begin[k + 1], begin[k] + numbering.PIECE // 2)
             gaps = np.flatnonzero(np.diff(toa[low - 1 : high]) > self.dt_max)
             if len(gaps):
                 begin[k] = low + gaps[0]
-            elif self.variant != "local":
-                begin[k] = begin[k - 1]  # one window: a rule that needs a chain
+            elif self.variant != "local" or cells == 0:
+                begin[k] = begin[k - 1]  # one window: in order throughout
         return begin
 
     def _join_on_host(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> NDArray[np.int64]:
         """Join hits; return the number of clusters that begin in each piece, -1 first where they are not counted."""
         pieces = len(begin) - 1
         roots = np.full(pieces, -1, np.int64)
-        last = HOST.scratch("last hit", pieces * cells, np.int32)
-        if self.variant != "local":
-            latest = HOST.scratch("latest", len(parent), np.int32)
-            rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
-            rule.run(pieces, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
+        if self.variant != "local" or cells == 0:
+            self._join_in_order(begin, hits, matrix, cells, parent)
             return roots
+        last = HOST.scratch("last hit", pieces * cells, np.int32)
         rows = HOST.scratch("rows", pieces * kernels.ROWS, np.int32)
         masks = HOST.scratch("masks", pieces * kernels.MASKS, np.int32)
         work = (begin, hits, self.dt_max, matrix, cells, last)
         kernels.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
         kernels.join_borders.run(1, *work, parent, roots)
         return roots
+
+    def _join_in_order(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> None:
+        """Join hits by the plain rule."""
+        rule, places = kernels.join_in_order.bind(may_join=RULES[self.variant]), cells * (len(begin) - 1)
+        if cells == 0:
+            rule, places = rule.bind(**HASHED), PLACES * len(parent)
+        last = HOST.scratch("last hit", places, np.int32)
+        latest = HOST.scratch("latest", len(parent), np.int32)
+        rule.run(len(begin) - 1, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
 
     def _join_on_cuda(self, device: Host | Cuda, hits: Hits, parent: Any) -> None:
         n = len(parent)
@@ -295,11 +302,9 @@ class EventPlan:
     def _in_order(self, hits: Hits) -> NDArray[np.int32]:
         """Return the first hit of each one's cluster, by the plain rule; for hits on the host."""
         n = len(hits.toa)
-        parent, latest = np.empty(n, np.int32), np.empty(n, np.int32)
-        hits, matrix, cells = make_matrix(hits, extent_of(hits), self._touching)
-        rule = kernels.join_in_order.bind(may_join=RULES[self.variant])
-        last = np.empty(cells, np.int32)
-        rule.run(1, np.array([0, n]), hits, self.dt_max, matrix, cells, last, latest, parent)
+        parent = np.empty(n, np.int32)
+        matrix, cells = make_matrix(extent_of(hits), self._touching, n)
+        self._join_in_order(np.array([0, n]), hits, matrix, cells, parent)
         flatten.run(n, parent)
         return parent
 

@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from daskclust.core.checks import check_positive
+from daskclust.core.checks import check_positive, check_whole
 from daskclust.core.columns import column, for_kernels, groups, integers, native, times
 from daskclust.core.engine import run_in_memory
 from daskclust.core.inputs import columns_of
@@ -156,14 +156,14 @@ class EventStream:
         reader: WordReader | None = None,
         prepare: Callable[[xr.Dataset], xr.Dataset] | None = None,
     ) -> None:
-        if buffer < 1:
-            raise ValueError(f"buffer must be a number of hits from 1 on, got {buffer!r}")
         self._source = source
         self._min_hits = builder.min_hits
         self._plan = replace(builder._plan(), min_hits=1)
         self._disorder = check_positive("disorder", disorder, zero=True)
-        self._buffer, self._latency = buffer, latency
-        self._max_open = max(16 * buffer, 1 << 22) if max_open is None else max_open
+        self._buffer = check_whole("buffer", buffer, 1, clamp=True)
+        self._latency = check_positive("latency", latency, zero=True)
+        least = max(16 * self._buffer, 1 << 22)
+        self._max_open = least if max_open is None else check_whole("max_open", max_open, 0, clamp=True)
         self._chip = chip
         self.reader, self._prepare = reader or WordReader(), prepare
         self.counters = Counters()

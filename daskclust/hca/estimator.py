@@ -299,7 +299,7 @@ def _members(threshold: Any, n: int) -> float:
                 f"threshold must be a fraction of the points in (0, 1], got {threshold!r}; a number of points is an int"
             )
         return float(threshold) * n
-    return float(check_whole("threshold", threshold, 1))
+    return float(check_whole("threshold", threshold, 1, 10**308))
 
 
 def _labels_beside(X: Any, labels: Any) -> Any:

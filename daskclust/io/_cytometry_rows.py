@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.partition import block_sizes
 from daskclust.core.quote import listed, meant, quoted
+
+from ._lazy import MOST_ROWS
 
 Matrix = npt.NDArray[Any]
 
@@ -113,7 +114,7 @@ def check_chunks(chunks: Any) -> int | None:
         return None
     if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
         raise ValueError(f"chunks must be a positive number of cells or None, got {chunks!r}")
-    return int(chunks)
+    return min(int(chunks), MOST_ROWS)
 
 
 def matrix_of(file: Rows, chunks: int | None) -> Any:

@@ -14,6 +14,8 @@ from daskclust.core.partition import block_sizes
 from ._kinds import target_dtype
 from .fields import Variable
 
+MOST_ROWS = 2**62  # of a chunk: more are all rows, too
+
 ReadRows = Callable[[str, Any, Any, int, int], npt.NDArray[Any]]
 """Reads rows start to stop of one column: (path, column, variable, start, stop)."""
 
@@ -22,7 +24,7 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "") -> in
     """Return `value` if it is a number of hits for a chunk; `also` says for the message what else would do."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be a positive number of hits{also}, got {value!r}")
-    return int(value)
+    return min(int(value), MOST_ROWS)
 
 
 def lazy_column(

@@ -139,7 +139,8 @@ def read_hits(
     (array([1, 1], dtype=int32), 'GeV')
     >>> folder.cleanup()
     """
-    _check_options(field, layout, chunks)
+    _check_options(field, layout)
+    chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name, part = _split_part(os.fspath(path))
     suffix = _check_readable(name)
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
@@ -160,13 +161,11 @@ def read_hits(
         _check_layout(ds)
     if chunks is None or suffix in _LAZY:
         return ds
-    return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
+    return ds.chunk({known.dim: chunks}, name_prefix="daskclust-io-")
 
 
-def _check_options(field: str | None, layout: str | None, chunks: int | None) -> None:
+def _check_options(field: str | None, layout: str | None) -> None:
     """Refuse what is no option."""
-    if chunks is not None:
-        check_hits_per_chunk(chunks)
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     if layout not in (None, *LAYOUTS):

@@ -79,7 +79,7 @@ def open_katherine(
     >>> folder.cleanup()
     """
     if chunks is not None:
-        check_hits_per_chunk(chunks)
+        chunks = check_hits_per_chunk(chunks)
     name = os.fspath(path)
     low, high, rest = _words(name)
     kind = (high >> np.uint16(12)).astype(np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from daskclust.core.checks import check_positive
 from daskclust.core.files import check_file, replacing, replacing_folder
 from daskclust.core.quote import listed, quoted
 from daskclust.core.units import BOX, box_in
@@ -18,6 +20,7 @@ from daskclust.core.units import BOX, box_in
 from ._attrs import stored_attrs, stored_units
 from ._blocks import blocks_of, column_dtypes, only_dim
 from ._kinds import conform, target_dtype
+from ._lazy import MOST_ROWS
 from ._parquet import RowGroups
 from ._parquet_read import read_parquet
 from ._particles_gadget import write_gadget
@@ -165,7 +168,7 @@ def _check_chunks(chunks: Any) -> int | None:
         return _AUTO_ROWS
     if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
         raise ValueError(f"chunks must be a positive number of particles, 'auto' or None, got {chunks!r}")
-    return int(chunks)
+    return min(int(chunks), MOST_ROWS)
 
 
 def _check_type(particle_type: Any) -> int:
@@ -231,7 +234,7 @@ def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) 
     sides = np.asarray(told).ravel().tolist() if not isinstance(told, str) else [told]
     sides = sides * n_axes if len(sides) == 1 else sides
     source = f"the box of {path}" if given is None else "boxsize"
-    is_number = all(isinstance(side, int | float) and math.isfinite(side) for side in sides)
+    is_number = all(isinstance(side, int | float) and abs(side) <= sys.float_info.max for side in sides)
     if given is None and is_number and not any(sides):
         return others  # as codes write an open box
     if len(sides) != n_axes or not is_number or min(sides, default=0) <= 0:
@@ -345,8 +348,7 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
     >>> round(linking_length(ds, 0.2), 12)
     1.0
     """
-    if not 0 < b < math.inf:
-        raise ValueError(f"b must be positive and finite, got {b!r}")
+    b = check_positive("b", b)
     axes = [axis for axis in COMPONENTS if axis in ds.variables]
     n = ds["x"].size if axes else 0
     if not n:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.nested import flatten, is_awkward
 from daskclust.core.quote import listed, meant, quoted, repeated, short
 from daskclust.core.units import BOX, ONE, check, converted, ratio

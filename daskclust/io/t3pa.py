@@ -82,7 +82,7 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     >>> folder.cleanup()
     """
     if chunks is not None:
-        check_hits_per_chunk(chunks)
+        chunks = check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     _check_range(name, rows)

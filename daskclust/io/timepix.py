@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import xarray as xr
 
-import daskclust.core.registration  # noqa: F401 (``ds.clust``)
 from daskclust.core.arrays import device_of, is_cuda
 
 from ._tpx3_device import CELL_WORDS as DEVICE_CELL_WORDS

@@ -63,7 +63,6 @@ def clusters(
 
     Examples
     --------
-    >>> import daskclust.accessor
     >>> from daskclust.datasets import calorimeter
     >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
     >>> {element.label: len(element) for element in clusters(result).values()}
@@ -113,7 +112,6 @@ def layers(
 
     Examples
     --------
-    >>> import daskclust.accessor
     >>> from daskclust.datasets import calorimeter
     >>> result = calorimeter(3, 100, rng=0).clust.clue(20.0, 8.0)
     >>> layers(result, [0, 2]).keys()

@@ -72,7 +72,6 @@ def decision(
 
     Examples
     --------
-    >>> import daskclust.accessor
     >>> from daskclust.datasets import calorimeter
     >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
     >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]

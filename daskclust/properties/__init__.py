@@ -142,8 +142,8 @@ def cluster_table(
     >>> float(table["x"][0]), float(table["length"][0]), float(table["toa_last"][0]), int(table["seed"][0])
     (8.0, 3.0, 50.0, 1)
     """
-    check_n_clusters(n_clusters)
     ds = dataset_of(ds)
+    check_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     if _pixels.are_pixels(ds):
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.checks import shown
 from daskclust.core.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
 
 Array = npt.NDArray[Any]
 
 # More rows than this for each hit means that the labels are no cluster numbers, but some other ids.
 _MOST_ROWS_PER_HIT = 100
+_MOST_EMPTY_ROWS = 1 << 24  # 128 MiB a column
 
 
 def variable(ds: xr.Dataset, name: str, argument: str) -> xr.DataArray:
@@ -87,23 +89,31 @@ def checked(arrays: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
     return found
 
 
-def check_n_clusters(n_clusters: int | None) -> None:
+def check_n_clusters(n_clusters: int | None, n_points: int) -> None:
     """Raise for what is no number of rows.
 
     Parameters
     ----------
     n_clusters : int or None
         As the user gives it.
+    n_points : int
+        Number of points.
 
     Raises
     ------
     ValueError
-        For negative numbers, and what is no integer.
+        For negative numbers, what is no integer, and far more rows than there are points.
     """
     if n_clusters is None:
         return
     if isinstance(n_clusters, bool) or not isinstance(n_clusters, int | np.integer) or n_clusters < 0:
         raise ValueError(f"n_clusters must be a number of clusters or None, got {n_clusters!r}")
+    most = max(_MOST_EMPTY_ROWS, _MOST_ROWS_PER_HIT * n_points)
+    if n_clusters > most:
+        raise ValueError(
+            f"n_clusters must be at most {most} for {n_points} points, got {shown(n_clusters)}: each is a row of the "
+            "table; number clusters from 0 first, with np.unique(labels, return_inverse=True)"
+        )
 
 
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:

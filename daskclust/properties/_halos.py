@@ -132,8 +132,8 @@ def halo_table(
     >>> [float(table[name][0]) for name in ("mass", "x", "vx", "sigma_v", "r_max")]
     [2.0, 0.5, 2.0, 0.7071067811865476, 1.0]
     """
-    check_n_clusters(n_clusters)
     ds = dataset_of(ds)
+    check_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     axes = tuple(name for name in _AXES if name in ds)
     if not axes or axes != _AXES[: len(axes)]:
         raise ValueError(

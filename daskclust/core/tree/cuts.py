@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.checks import check_whole
+from daskclust.core.checks import check_number, check_whole, shown
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import kernels
 from daskclust.core.tree.kernels import UNSEEN
@@ -102,14 +102,15 @@ def cut(
         forks, undone = _last_forks(Z, n_clusters, least)
         most = len(forks) + 1 if least <= len(Z) + 1 else 0
         if most < n_clusters:
-            of_size = f" of at least {least} points" if least > 1 else ""
+            of_size, size = (
+                (f" of at least {least} points", f" and min_size = {shown(min_size)}") if least > 1 else ("", "")
+            )
             raise ValueError(
-                f"the {len(Z) + 1} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}"
+                f"the {len(Z) + 1} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}{size}"
             )
         kept = ~undone
     else:
-        if math.isnan(height):
-            raise ValueError(f"height must be a number, got {height!r}")
+        height = check_number("height", height)
         highest = Z[:, 2].copy()
         kernels.carry_highest.run(1, children_of(Z), highest)
         kept = highest <= height
@@ -153,9 +154,9 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     """
     Z = check_linkage(Z)
     n, children, sizes = len(Z) + 1, children_of(Z), sizes_of(Z)
-    least, p = least_size(min_size, n), check_whole("p", p, 1)
+    least, p = least_size(min_size, n), check_whole("p", p, 1, clamp=True)
     if least > n:
-        raise ValueError(f"min_size must be at most the number of points, {n}, got {min_size!r}")
+        raise ValueError(f"min_size must be at most the number of points, {n}, got {shown(min_size)}")
     merges, is_undone = _last_forks(Z, p, least)
     number = _labelled(Z, ~is_undone, least)[1]
     leaves = np.flatnonzero(number >= 0)
@@ -202,7 +203,7 @@ def least_size(min_size: int | float, n: int) -> int:
         if not 0 < min_size < 1:
             raise ValueError(f"min_size must be a whole number, or a fraction between 0 and 1, got {min_size!r}")
         return max(1, math.ceil(round(float(min_size) * n, 6)))  # 0.07 * 100 is a little more than 7
-    return check_whole("min_size", min_size, 1)
+    return check_whole("min_size", min_size, 1, clamp=True)
 
 
 def _last_forks(Z: Float, most: int, least: int) -> tuple[Ids, npt.NDArray[np.bool_]]:
