@@ -221,7 +221,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
         other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
-        before, plan = (one._plan(self._axes, self.density_.dtype) for one in (self, other))
+        before, plan = (one._plan(self._axes, plain("density", self.density_).dtype) for one in (self, other))
         if plan.dm > before.dm:
             raise ValueError(
                 f"max(delta_c, delta_o) = {plan.dm:g} is larger than the {before.dm:g} of the fit; fit again with it"
