@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.density_kernels import choose_kernel
-from daskclust.clue.plan import CluePlan, Measures
+from daskclust.clue.measures import Measures
+from daskclust.clue.plan import CluePlan
 from daskclust.core.arrays import device_of, is_cuda, is_dask, library
 from daskclust.core.checks import axis_periods, check_points, check_positive
 from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory

@@ -19,11 +19,12 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import plan
+    from daskclust.clue import measures, plan
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
+    for module in (measures, plan):
+        monkeypatch.setattr(module, "device_of", lambda array: recorder)
     got = CLUE(**parameters).fit(X, layer=layer)
     for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
