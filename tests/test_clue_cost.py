@@ -128,7 +128,7 @@ def half_in_one_place(g, n):
 
 
 def in_places_of_a_hundred(g, n):
-    return g.uniform(0, 4, (n // 100, 2))[g.integers(0, n // 100, n)]
+    return g.uniform(0, 0.03, (n // 100, 2))[g.integers(0, n // 100, n)]
 
 
 @pytest.mark.parametrize("where", [in_one_place, half_in_one_place, in_places_of_a_hundred])

@@ -58,6 +58,26 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
     assert len(names) > 10
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
+def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
+    """Searches far beyond dc, and points that are equal."""
+    from daskclust.clue import places
+    from daskclust.core import binning
+
+    monkeypatch.setattr(places, "MANY", 4)
+    monkeypatch.setattr(binning, "_CROWD", 4)
+    X, layer = points(dimensions, dtype)
+    X, layer = np.concatenate([X, *3 * [X[::7]]]), np.concatenate([layer, *3 * [layer[::7]]])
+    if dimensions > 2:
+        X[0] = 1e6
+    wrap = {0: 10.0} if dimensions == 2 else None
+    launched = run(monkeypatch, X, layer, dc=0.25, rhoc=2.0, delta_c=5.0, kernel="gaussian", wrap=wrap)
+    names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
+    for kernel in ("search_tree", "_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"):
+        assert any(name.startswith(kernel) for name in names), (kernel, names)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential", "user"])
 def test_density_kernels_assemble(monkeypatch, tmp_path, kernel):
     X, layer = points(2, np.float32)
