@@ -72,8 +72,13 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Time and memory are linear in the number of points where their density is bounded. Coordinates of up to four axes
-    are cut into cells; further axes count in distances only.
+    Time and memory are near linear in the number of points where few distinct points lie within `dc` of each; `delta_c`
+    and `delta_o` may be far larger. Coordinates of up to four axes are cut into cells; further axes count in distances
+    only.
+
+    Densities are summed cell by cell, in a cell in the order of the points. 64 or more equal points count as one, in
+    the place of the first of them: their weights are summed in their order before, in double precision, and where the
+    kernel or `neighbor_weight` tells a point from its neighbours, what they add to each other comes last.
 
     Of two points with equal density the one that comes later is the higher, of two equally near the one that comes
     first is taken.
