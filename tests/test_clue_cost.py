@@ -127,11 +127,11 @@ def half_in_one_place(g, n):
     return np.where(g.random((n, 1)) < 0.5, 0, g.normal(size=(n, 2)))
 
 
-def in_places_of_a_hundred(g, n):
-    return g.uniform(0, 0.03, (n // 100, 2))[g.integers(0, n // 100, n)]
+def in_places_of_two_hundred(g, n):
+    return g.uniform(0, 0.03, (n // 200, 2))[g.integers(0, n // 200, n)]
 
 
-@pytest.mark.parametrize("where", [in_one_place, half_in_one_place, in_places_of_a_hundred])
+@pytest.mark.parametrize("where", [in_one_place, half_in_one_place, in_places_of_two_hundred])
 @pytest.mark.parametrize(
     "others", [{}, {"neighbor_weight": 0.5}, {"kernel": "gaussian"}], ids=["flat", "half", "gaussian"]
 )
