@@ -22,7 +22,8 @@ from scipy.sparse.csgraph import connected_components
 
 from daskclust.clue import kernels
 from daskclust.clue.density_kernels import user_kernel
-from daskclust.clue.plan import CluePlan, square_below
+from daskclust.clue.measures import square_below
+from daskclust.clue.plan import CluePlan
 from daskclust.core import checks
 from daskclust.core.arrays import HOST
 from daskclust.core.binning import sort_into_cells

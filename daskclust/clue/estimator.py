@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.density_kernels import choose_kernel
-from daskclust.clue.plan import CluePlan, Measures
+from daskclust.clue.measures import Measures
+from daskclust.clue.plan import CluePlan
 from daskclust.core.arrays import device_of, is_dask, library
 from daskclust.core.checks import axis_periods, check_distance, check_points, check_positive
 from daskclust.core.columns import groups, plain, reals
@@ -83,8 +84,13 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Time and memory are linear in the number of points where their density is bounded. Coordinates of up to four axes
-    are cut into cells; further axes count in distances only.
+    Time and memory are near linear in the number of points where few distinct points lie within `dc` of each; `delta_c`
+    and `delta_o` may be far larger. Coordinates of up to four axes are cut into cells; further axes count in distances
+    only.
+
+    Densities are summed cell by cell, in a cell in the order of the points. 64 or more equal points count as one, in
+    the place of the first of them: their weights are summed in their order before, in double precision, and where the
+    kernel or `neighbor_weight` tells a point from its neighbours, what they add to each other comes last.
 
     Of two points with equal density the one that comes later is the higher, of two equally near the one that comes
     first is taken.

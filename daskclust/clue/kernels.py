@@ -10,6 +10,7 @@ from daskclust.core.jit import body, kernel, lane_kernel
 from daskclust.core.ops import highest, like, load, places, select, square_root, store, times
 
 FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
+HOPS = 16  # most chains are shorter
 
 
 @body
@@ -47,45 +48,78 @@ def chi(distance, per_scale):
 @body
 def add_weight(state, own, positions, j, context):
     """Every point within dc counts with its full weight: chi = 1."""
-    period, reach2, weight, _, _, _ = context
+    period, reach2, weight, _, _, _, _ = context
     near = distance2(own, positions, j, period) <= reach2
     return (state[0] + select(near, weight[j], like(state[0], 0)),)
 
 
 @body
 def add_weighted(state, own, positions, j, context):
-    """Count a point itself with chi = 1, others within dc with neighbor_weight * chi(d)."""
-    period, reach2, weight, neighbor_weight, per_scale, self = context
+    """Count a point itself with `own_part`, others within dc with neighbor_weight * chi(d)."""
+    period, reach2, weight, neighbor_weight, per_scale, self, own_part = context
     d2 = distance2(own, positions, j, period)
-    part = select(self == j, like(d2, 1), times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
+    part = select(self == j, own_part, times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
     return (state[0] + select(d2 <= reach2, times(part, like(d2, weight[j])), like(d2, 0)),)
 
 
 @lane_kernel
-def density(i, m, row, cells, reach, reach2, weight, neighbor_weight, per_scale, rho):
-    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc."""
+def density(i, m, row, cells, reach, reach2, weight, alone, neighbor_weight, per_scale, rho):
+    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc.
+
+    `alone` is what the point's own weight counts with: 1, or 0 for several points at one place, which are summed
+    elsewhere; it is empty where all are points.
+    """
     zero = like(load(weight, i, m), 0)
-    context = (cells.grid.period, reach2, weight, neighbor_weight, per_scale, places(i, zero))
+    own_part = load(alone, i, m) if len(alone) > 0 else like(zero, 1)
+    context = (cells.grid.period, reach2, weight, neighbor_weight, per_scale, places(i, zero), own_part)
     (total,) = fold_neighbours(i, m, cells, reach, (zero,), context)
     store(rho, i, m, total)
 
 
+@lane_kernel
+def chi_at_zero(i, m, row, neighbor_weight, per_scale, values):
+    """Write what the weight of another point at the same place counts with."""
+    zero = like(load(values, i, m), 0)
+    store(values, i, m, times(chi(zero, per_scale), like(zero, neighbor_weight)))
+
+
 # ----------------------------------------------------------------------------------------- nearest higher, equation 2.4
+@body
+def is_higher(rho, order, other_rho, other_order):
+    """Return whether the other point is higher: of points equally dense the later one in the input is."""
+    return (rho < other_rho) | ((rho == other_rho) & (order < other_order))
+
+
 @body
 def take_nearer(state, own, positions, j, context):
     """Keep the closest denser point.
 
-    Of points equally dense the later one in the input counts as denser, of points equally far the earlier as closer.
+    Of points equally far the earlier one in the input counts as closer.
     """
-    period, rho, order, own_rho, own_order = context
+    period, rho, order, _, own_rho, own_order = context
     nearest2, nearest_order, nearest_place = state
     d2 = distance2(own, positions, j, period)
-    higher = (own_rho < rho[j]) | ((own_rho == rho[j]) & (own_order < order[j]))
+    higher = is_higher(own_rho, own_order, rho[j], order[j])
     nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_order > order[j]))
     taken = higher & nearer
     return (
         select(taken, d2, nearest2),
         select(taken, order[j], nearest_order),
+        select(taken, j, nearest_place),
+    )
+
+
+@body
+def take_nearer_place(state, own, positions, j, context):
+    """As `take_nearer` where several points may be at a place: `tie` is its point, or -1, which wins a tie."""
+    period, rho, order, tie, own_rho, own_order = context
+    nearest2, nearest_tie, nearest_place = state
+    d2 = distance2(own, positions, j, period)
+    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_tie > tie[j]))
+    taken = is_higher(own_rho, own_order, rho[j], order[j]) & nearer
+    return (
+        select(taken, d2, nearest2),
+        select(taken, tie[j], nearest_tie),
         select(taken, j, nearest_place),
     )
 
@@ -98,17 +132,20 @@ def largest_nearest2(state, context):
 
 @body
 def walk(i, m, cells, reach, state, context):
-    """Visit the neighbours; bound to `search_neighbours` where dm is so large that most of them need no visit."""
+    """Visit the neighbours; bound to `search_neighbours` where the reach is so large that most need no visit."""
     return fold_neighbours(i, m, cells, reach, state, context)
 
 
 @lane_kernel
-def nearest_higher(i, m, row, cells, reach, beyond2, rho, delta, nearest):
-    """Place of the closest denser point within dm among the sorted points and its distance; -1 and inf for none."""
+def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest):
+    """Place of the closest denser point within the reach among the sorted points and its distance; -1 and inf for none.
+
+    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer_place` says.
+    """
     own_rho = load(rho, i, m)
-    own_order = load(cells.order, i, m)
+    own_order = load(order, i, m)
     nowhere = like(own_order, -1)
-    context = (cells.grid.period, rho, cells.order, own_rho, own_order)
+    context = (cells.grid.period, rho, order, tie, own_rho, own_order)
     state = (like(own_rho, beyond2), nowhere, nowhere)
     nearest2, _, place = walk(i, m, cells, reach, state, context)
     store(delta, i, m, select(place < 0, like(own_rho, np.inf), square_root(nearest2)))
@@ -143,15 +180,22 @@ def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm,
 
 
 @kernel
-def find_root(i, parent):
-    """Follow the chain of nearest highers up to its end.
+def find_root(i, parent, unfinished):
+    """Follow the chain of nearest highers towards its end, `HOPS` links at most; say where that is farther on.
 
-    Other threads may shorten the chain meanwhile: at any time ``parent[i]`` is an ancestor of i.
+    To be run until none is unfinished. A link then spans what was followed before, so each time chains are `HOPS` times
+    shorter. Other threads shorten them meanwhile: at any time ``parent[i]`` is an ancestor of i.
     """
     root = parent[i]
-    while parent[root] != root:
-        root = parent[root]
+    above = parent[root]
+    hops = 1
+    while above != root and hops < HOPS:
+        root = above
+        above = parent[root]
+        hops += 1
     parent[i] = root
+    if above != root:
+        unfinished[0] = 1
 
 
 @kernel

@@ -7,7 +7,6 @@ that chain leaves the block the merge goes on with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,27 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue import kernels
-from daskclust.core.arrays import Cuda, Host, device_of, fill, gather
-from daskclust.core.binning import sort_into_cells
-from daskclust.core.cells import PAD, WIDER, Cells, make_grid, periodic_distance2, search_neighbours
-from daskclust.core.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
-from daskclust.core.groups import without_gaps
-from daskclust.core.jit import Body
+from daskclust.clue.measures import Measures, Measuring, maker
+from daskclust.core.arrays import Cuda, Host, device_of, fill
+from daskclust.core.cells import WIDER
 from daskclust.core.merge import NONE, NOTHING, Fragments, Slice, merge_fragments
 from daskclust.core.own_ids import OwnIds
 from daskclust.core.partition import Chunk
-from daskclust.core.survey import survey
 from daskclust.core.workload import Cost
-
-
-class Measures(NamedTuple):
-    """Densities and nearest highers of sorted points, and what is needed to go on from them."""
-
-    chunk: Chunk
-    order: Any
-    rho: Any
-    delta: Any
-    nearest: Any
 
 
 class Trees(NamedTuple):
@@ -56,72 +41,15 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CluePlan:
-    """Parameters of CLUE, lengths in the unit of the coordinates.
-
-    Parameters
-    ----------
-    dc : float
-        Radius of the density.
-    rhoc : float or None
-        Density threshold of seeds; None where the chunk's column ``rhoc`` holds one for each point.
-    delta_c, delta_o : float
-        Separation that makes a dense point a seed, and a sparse one an outlier.
-    chi : Body
-        Kernel ``chi(distance, per_scale)``.
-    per_scale : float
-        Second argument of the kernel, one over its length.
-    neighbor_weight : float
-        Factor for all points but the point itself.
-    period : tuple of float
-        Period of every axis, 0 where it is open.
-    """
-
-    dc: float
-    rhoc: float | None
-    delta_c: float
-    delta_o: float
-    chi: Body
-    per_scale: float
-    neighbor_weight: float
-    period: tuple[float, ...]
+class CluePlan(Measuring):
+    """CLUE's parameters, and all that is done with them."""
 
     name = "clue"
     carry = None  # chunks do not follow each other
     least = 1  # a seed
     cost = Cost(seconds=180e-9, size=75)
 
-    @property
-    def dm(self) -> float:
-        """Largest distance at which a nearest higher is looked for."""
-        return max(self.delta_c, self.delta_o)
-
-    @property
-    def halo(self) -> float:
-        """How far around a block its chunk must reach."""
-        return (self.dm + self.dc) * WIDER
-
     # ------------------------------------------------------------------------------------------------- on a worker
-    def measure(self, chunk: Chunk) -> Measures:
-        """Compute density, nearest higher and separation: all that does not depend on thresholds."""
-        device = device_of(chunk.columns["X"])
-        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
-        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, _maker(device, chunk)
-        order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
-        rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
-        if n == 0:
-            return Measures(chunk, order, rho, delta, nearest)
-        cells = self._sort(device, columns, chunk.ids, order)
-        weight = self._sorted_weight(device, columns, cells)
-        metric = {"distance2": periodic_distance2} if any(self.period) else {}
-        density = kernels.density.bind(**metric, **self._density_step())
-        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
-        device.run(density, n, cells.row, cells, self.dc * WIDER, square_below(self.dc, dtype), weight, *factors, rho)
-        nearest_higher = kernels.nearest_higher.bind(**metric, **self._search_step())
-        beyond2 = just_above(square_below(self.dm, dtype))
-        device.run(nearest_higher, n, cells.row, cells, self.dm * WIDER, beyond2, rho, delta, nearest)
-        return Measures(chunk, order, rho, delta, nearest)
-
     def early(self, measures: Measures) -> tuple[Any, dict[str, Any]]:
         """Return densities, separations and nearest highers of the chunk's own points, in the order of the data set."""
         chunk, order, rho, delta, nearest = measures
@@ -140,14 +68,17 @@ class CluePlan:
         """
         chunk, order, rho, delta, nearest = measures
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
-        new = _maker(device, chunk)
+        new = maker(device, chunk)
         kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
         rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.argument(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
-        device.run(kernels.find_root, n, parent)
+        unfinished = device.full(1, 1, np.int32)
+        while device.to_host(unfinished)[0]:
+            device.run(fill, 1, unfinished, np.int32(0))
+            device.run(kernels.find_root, n, parent, unfinished)
         trees = Trees(measures, kind, parent, is_seed)
         if chunk.ids is None:
             return trees, None
@@ -249,86 +180,10 @@ class CluePlan:
         n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
         return {"labels": device.give(labels), "is_seed": device.give(trees.is_seed), "n_clusters": n_clusters}
 
-    # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> Cells:
-        """Check the points and sort them into cells a little wider than dc.
-
-        Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
-        """
-        X = columns["X"]
-        check_count(len(X))
-        low, high, bad = survey(device, X)
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
-        for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
-            if column in columns:
-                self._check_finite(device, columns[column], name, ids)
-        tile = self.dc * WIDER
-        check_extent(low, high, tile)
-        group, first_group, groups = without_gaps(device, columns.get("layer", device.empty(0, np.int32)))
-        grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
-        return sort_into_cells(device, X, group, groups, grid, order)
-
-    def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
-        *_, bad = survey(device, values.reshape(len(values), 1))
-        if bad < len(values):
-            value = device.to_host(values[bad : bad + 1])[0]
-            raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
-
-    def _sorted_weight(self, device: Host | Cuda, columns: dict[str, Any], cells: Cells) -> Any:
-        X = columns["X"]
-        weight = device.scratch("weight", len(X) + PAD, X.dtype)
-        if "weight" in columns:
-            device.run(gather, len(X), columns["weight"], cells.order, weight)
-        else:
-            device.run(fill, len(X), weight, X.dtype.type(1))
-        return weight
-
-    def _search_step(self) -> dict[str, Body]:
-        step: dict[str, Body] = {"visit": kernels.take_nearer}
-        if self.dm >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
-            step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
-        return step
-
-    def _density_step(self) -> dict[str, Body]:
-        if self.chi is kernels.flat and self.neighbor_weight == 1.0:
-            return {"visit": kernels.add_weight}
-        return {"visit": kernels.add_weighted, "chi": self.chi}
-
 
 def _own(chunk: Chunk, values: Any) -> Any:
     """Return values of the points that the chunk owns, from those of all of its points."""
     return values if chunk.owned is None else values[chunk.owned]
-
-
-def _maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
-    """Return what makes arrays for results of a step: scratch in memory, where the next step follows at once."""
-    if chunk.ids is None:
-        return device.scratch
-    return lambda _name, shape, dtype: device.empty(shape, dtype)
-
-
-def square_below(distance: float, dtype: Any) -> Any:
-    """Return the largest number of type `dtype` whose square root is at most `distance` in that precision.
-
-    Comparing squares with it is comparing distances with `distance`, to the last bit.
-    """
-    with np.errstate(over="ignore"):
-        limit, up = dtype(distance), dtype(np.inf)
-        if limit == up:
-            raise ValueError(f"a distance of {distance:g} is too large for {np.dtype(dtype)} coordinates; use float64")
-        square = limit * limit
-        while np.sqrt(square) > limit:
-            square = np.nextafter(square, -up)
-        while np.sqrt(np.nextafter(square, up)) <= limit:
-            square = np.nextafter(square, up)
-    return square
-
-
-def just_above(number: Any) -> Any:
-    """Return the next larger number of the same type."""
-    with np.errstate(over="ignore"):
-        return np.nextafter(number, type(number)(np.inf))
 
 
 def _largest(low: tuple[float, ...], high: tuple[float, ...]) -> float:

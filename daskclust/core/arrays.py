@@ -118,6 +118,10 @@ class Host:
             from daskclust.core.timesort import order_of_times
 
             return order_of_times(values)
+        if values.dtype == np.int64:
+            from daskclust.core.timesort import order_of_ticks
+
+            return order_of_ticks(values)
         return np.argsort(values, kind="stable")
 
     def give(self, array: Any) -> Any:

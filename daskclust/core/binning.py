@@ -2,7 +2,8 @@
 
 CPU: points go first to buckets of neighbouring cells, then each bucket is sorted within the cache (a counting sort in
 two levels, parallel in both). CUDA: counts and slots by atomics, in any order; then each point finds its rank among
-those of its cell. Grids with far more cells than points are sorted by key instead of by table.
+those of its cell, or, where a cell has very many, all are sorted by cell. Grids with far more cells than points are
+sorted by key instead of by table.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from daskclust.core.threads import thread_count
 # cells; measured: a table of up to 64 cells a point costs less than sorting by key (not in the simulator: a sum over it
 # goes through a Python thread for each cell)
 _TINY_TABLE, _SMALL_TABLE = (1 << 10, 1 << 10) if SIMULATED else (1 << 16, 1 << 22)
+_CROWD = 256  # points in a cell, from which on sorting costs less than each of them looking at all others
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
 
@@ -185,19 +187,36 @@ def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> Non
     cell = device.scratch("cell", n, np.int32)
     slots = device.scratch("slots", n, np.int32)
     cursor = device.scratch("cursor", number + 1, np.int32)
+    is_crowded = device.full(1, 0, np.int32)
     device.run(fill, number + 1, cells.first, np.int32(0))
-    device.run(_count_cell, n, X, group, cells.grid, cell, cells.first)
+    device.run(_count_cell, n, X, group, cells.grid, _CROWD, cell, cells.first, is_crowded)
     device.running_sum(cells.first, cells.first)
+    if device.to_host(is_crowded)[0]:
+        device.run(_place_in_table, n, device.argument(device.order_of(cell)), cell, X, cells)
+        return
     device.run(copy, number + 1, cells.first, cursor)
     device.run(_take_slot, n, cell, cursor, slots)
     device.run(_rank, n, slots, cell, X, cells)
 
 
 @kernel
-def _count_cell(i, X, group, grid, cell, first):
+def _count_cell(i, X, group, grid, crowd, cell, first, is_crowded):
     c = cell_of(i, X, group, grid)
     cell[i] = c
-    atomic_add(first, c + 1, 1)
+    if atomic_add(first, c + 1, 1) >= crowd:
+        is_crowded[0] = 1
+
+
+@body
+def _put_in_table(place, i, cell, X, cells):
+    _put(place, i, X, cells)
+    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.shape[0])  # CUDA divides 32 bits faster
+
+
+@kernel
+def _place_in_table(place, order, cell, X, cells):
+    """Put the point that is at `place` of all that are sorted by cell."""
+    _put_in_table(place, order[place], cell, X, cells)
 
 
 @kernel
@@ -215,8 +234,7 @@ def _rank(slot, slots, cell, X, cells):
     for other in range(begin, end):
         if slots[other] < i:
             place += 1
-    _put(place, i, X, cells)
-    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.shape[0])  # CUDA divides 32 bits faster
+    _put_in_table(place, i, cell, X, cells)
 
 
 # --------------------------------------------------------------------------------------------- few points in many cells

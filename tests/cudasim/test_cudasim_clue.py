@@ -83,6 +83,8 @@ CASES = {
     "layers far apart": Case(points(), columns={"layer": LAYER * 10**8}),
     "events and layers": Case(points(size=2.0), columns={"layer": LAYER, "event": EVENT}),
     "wide search": Case(points(size=8.0), others={"delta_o": 3.0, "delta_c": 1.5}),
+    "wider search": Case(points(size=8.0), 0.1, columns={"layer": LAYER}, others={"delta_c": 4.0}),
+    "chain": Case(np.c_[np.arange(60.0), np.zeros(60)], others={"delta_c": 2.0}),
     "period": Case(points(), others={"wrap": {0: 3.5}, "kernel": "gaussian"}),
     "short periods": Case(points(), others={"wrap": {0: 0.75, 1: 1.5}, "delta_o": 2.5}),
     "rhoc of points": Case(points(), rhoc=(WEIGHT * 3)),

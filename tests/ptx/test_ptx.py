@@ -19,11 +19,12 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import plan
+    from daskclust.clue import measures, plan
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
+    for module in (measures, plan):
+        monkeypatch.setattr(module, "device_of", lambda array: recorder)
     got = CLUE(**parameters).fit(X, layer=layer)
     for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
         np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
@@ -55,6 +56,26 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, delta_o=1.5, blocks=True)
     names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
     assert len(names) > 10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
+def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
+    """Searches far beyond dc, and points that are equal."""
+    from daskclust.clue import places
+    from daskclust.core import binning
+
+    monkeypatch.setattr(places, "MANY", 4)
+    monkeypatch.setattr(binning, "_CROWD", 4)
+    X, layer = points(dimensions, dtype)
+    X, layer = np.concatenate([X, *3 * [X[::7]]]), np.concatenate([layer, *3 * [layer[::7]]])
+    if dimensions > 2:
+        X[0] = 1e6
+    wrap = {0: 10.0} if dimensions == 2 else None
+    launched = run(monkeypatch, X, layer, dc=0.25, rhoc=2.0, delta_c=5.0, kernel="gaussian", wrap=wrap)
+    names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
+    for kernel in ("search_tree", "_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"):
+        assert any(name.startswith(kernel) for name in names), (kernel, names)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential", "user"])
