@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import awkward as ak
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -194,6 +195,7 @@ CONTAINERS: dict[str, Callable[[Columns], Any]] = {
     "pandas nullable": lambda columns: nullable(columns, on_arrow=False),
     "pandas on Arrow": lambda columns: nullable(columns, on_arrow=True),
     "xarray": dataset,
+    "awkward": lambda columns: ak.zip({name: np.ascontiguousarray(values) for name, values in columns.items()}),
     "mapping of dask arrays": lambda columns: {name: lazy_array(values) for name, values in columns.items()},
     "structured dask array": lambda columns: lazy_array(structured(columns)),
     "dask DataFrame": lambda columns: dd.from_pandas(pd.DataFrame(columns), npartitions=3, sort=False),
@@ -221,6 +223,8 @@ def suits(container: str, columns: dict[str, Column]) -> bool:
     """Return whether a container can hold the columns as they are."""
     odd = {column.type for column in columns.values()} & {"longdouble", "float16", "complex64", "complex128", "object"}
     odd |= {column.type for column in columns.values()} & {"bytes", "str", "datetime64", "timedelta64"}
+    if container == "awkward" and (odd or any(column.value == "None" for column in columns.values())):
+        return False  # awkward has no such types, or another way to miss values, of which test_nested.py has the cases
     swapped = any(getattr(column.given, "dtype", None) and column.layout == "swapped" for column in columns.values())
     for column in columns.values():
         if column.value == "a masked element" and container not in MASKED:
@@ -233,8 +237,8 @@ def suits(container: str, columns: dict[str, Column]) -> bool:
             return False
         if column.value == "None" and ("nullable" in container or "Arrow" in container or "DataFrame" in container):
             return False  # pandas makes a missing value of it
-    if ("nullable" in container or "Arrow" in container) and (odd or swapped):
-        return False  # pandas does not convert them
+    if ("nullable" in container or "Arrow" in container or container == "awkward") and (odd or swapped):
+        return False  # these do not convert them
     return not ("DataFrame" in container and odd & {"bytes", "object"})  # dask's frames make text of them
 
 
@@ -256,6 +260,11 @@ def of_clue(clue: CLUE) -> dict[str, Any]:
 
 def of_columns(data: Any) -> dict[str, Any]:
     return of_clue(CLUE(1.5, 3.0, delta_c=2.0).fit(data))
+
+
+def clustered(data: Any) -> xr.Dataset:
+    data = data if isinstance(data, xr.Dataset) else dataset(data)
+    return data.clust.clue(1.5, 3.0)[["label", "density", "delta", "nearest_higher", "is_seed"]]
 
 
 def tabulated(table: xr.Dataset) -> dict[str, Any]:
@@ -281,6 +290,11 @@ TARGETS = {
         {"X": ("table", 9), "weight": ("real", 4)},
         lambda data: attributes(DBSCAN(1.5, min_samples=6).fit(data["X"], sample_weight=data["weight"]), "labels_"),
         BESIDE,
+    ),
+    "ds.clust": Target(
+        {**PLANE, "layer": ("group", 3), "energy": ("real", 4)},
+        lambda data: {name: found.values for name, found in clustered(data).items()},
+        ("xarray", "xarray on dask"),
     ),
     "DBSCAN": Target(SPACE, lambda data: attributes(DBSCAN(2.0, min_samples=3).fit(data), "labels_", "is_core_")),
     "FriendsOfFriends": Target(PLANE, lambda data: attributes(FriendsOfFriends(1.5).fit(data), "labels_")),

@@ -121,8 +121,8 @@ def _check_size(name: str, values: Any, first: int, most: int, beyond: str) -> N
     """Refuse whole numbers of 64 bits whose size is above `most`."""
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
         return
-    if values.max() > most or values.min() < -most:
-        host = device_of(values).to_host(values)
+    host = device_of(values).to_host(values)
+    if host.max() > most or host.min() < -most:
         place = np.unravel_index(int(host.argmax() if host.max() > most else host.argmin()), host.shape)
         raise ValueError(f"{_at(name, place, first)} = {host[place]} is beyond {beyond}")
 
