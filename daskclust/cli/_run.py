@@ -158,14 +158,25 @@ def _terminating() -> Iterator[None]:
         yield
         return
 
-    def end(*_: Any) -> NoReturn:
+    main, in_hook = threading.main_thread().ident or 0, False
+
+    def end(*_: Any) -> None:
+        if in_hook:  # what is raised there goes no further either
+            again()
+            return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # once more, and it ends at once
         raise Terminated
 
+    def again() -> None:  # to the main thread, which may sleep in a system call
+        threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGTERM]).start()
+
     def drop(dropped: Any) -> None:
+        nonlocal in_hook
         if dropped.exc_type is Terminated:  # within a finalizer, where it goes no further: so again, a moment later
+            in_hook = True
             signal.signal(signal.SIGTERM, end)
-            threading.Timer(0.05, signal.raise_signal, [signal.SIGTERM]).start()
+            again()
+            in_hook = False
         else:
             unraisable(dropped)
 
