@@ -108,9 +108,9 @@ def with_value(rng: np.random.Generator, name: str, value: str | None, numbers: 
         given[place:] += 0.5
         return "float64", given
     if value == "a masked element":
-        given = np.ma.masked_array(numbers.astype(np.float64))
+        given = np.ma.masked_array(numbers)
         given[place] = np.ma.masked
-        return "float64", given
+        return "int64", given
     if value == "a missing value of pandas, NA":
         return "float64", pd.array(np.where(np.arange(ROWS) == place, None, numbers), dtype="Int64")
     if value == "None":

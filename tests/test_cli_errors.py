@@ -66,7 +66,12 @@ def made(tmp_path_factory):
             "--dc: Radius",
         ),
         (("clue", "hits.csv", "--dc", "nan", "--rhoc", 1), 1, "got nan", "--dc: Radius"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", "cut"), 1, "--rhoc names the variable 'cut'", "energy"),
+        (
+            ("clue", "hits.csv", "--dc", 1, "--rhoc", "cut"),
+            1,
+            "--rhoc names 'cut', which hits.csv does not have",
+            "energy",
+        ),
         (("clue", "hits.csv", *CLUE, "--workers", -1), 1, "--workers must be 0 or more, got -1", "0 clusters in this"),
         (("clue", "hits.csv", *CLUE, "--columns", "x=, y=b"), 1, "--columns must be pairs", "--columns: Which column"),
         (("clue", "hits.csv", *CLUE, "--columns", "x=a,x=b"), 1, "--columns names 'x' twice", "--columns:"),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.arrays import is_cuda, is_dask
+from daskclust.core.quote import quoted
 
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
@@ -33,11 +34,11 @@ def check_positive(name: str, value: Any, *, zero: bool = False, dtype: Any = np
     """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`) that `dtype` holds."""
     number = math.nan if isinstance(value, float | np.floating) and np.isnan(value) else check_number(name, value)
     if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {shown(value)}")
+        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {quoted(value)}")
     least, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
     if dtype != np.float64 and number and not least <= number <= most:
         raise ValueError(
-            f"{name} must lie between {least:g} and {most:g} for {np.dtype(dtype)} coordinates, got {shown(value)}; "
+            f"{name} must lie between {least:g} and {most:g} for {np.dtype(dtype)} coordinates, got {quoted(value)}; "
             "give them in float64"
         )
     return number
@@ -50,7 +51,7 @@ def check_distance(name: str, value: Any, dtype: Any = np.float64) -> float:
     if not least <= number <= most:
         raise ValueError(
             f"{name} must lie between {least:g} and {most:g}, whose squares {np.dtype(dtype)} coordinates hold, got "
-            f"{shown(value)}; give the coordinates and {name} in another unit"
+            f"{quoted(value)}; give the coordinates and {name} in another unit"
         )
     return number
 
@@ -63,17 +64,10 @@ def check_whole(name: str, value: Any, least: int, most: int = 2**63 - 1, *, cla
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be a whole number, got {value!r}")
     if value < least:
-        raise ValueError(f"{name} must be {least} or more, got {shown(value)}")
+        raise ValueError(f"{name} must be {least} or more, got {quoted(value)}")
     if value > most and not clamp:
-        raise ValueError(f"{name} must be at most {shown(most)}, got {shown(value)}")
+        raise ValueError(f"{name} must be at most {quoted(most)}, got {quoted(value)}")
     return min(int(value), most)
-
-
-def shown(value: Any) -> str:
-    """Return a number as text; one with very many digits only about."""
-    if isinstance(value, int) and abs(value) >= 10**40:
-        return f"about {'-' if value < 0 else ''}1e{math.log10(abs(value)):.0f}"
-    return repr(value)
 
 
 def check_points(estimator: Any, points: Any) -> Any:

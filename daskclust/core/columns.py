@@ -119,7 +119,7 @@ def _of_objects(name: str, values: Any, first: int) -> Any:
 
 def _check_size(name: str, values: Any, first: int, most: int, beyond: str) -> None:
     """Refuse whole numbers of 64 bits whose size is above `most`."""
-    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or not values.size:
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or 0 in values.shape:
         return
     host = device_of(values).to_host(values)
     if host.max() > most or host.min() < -most:

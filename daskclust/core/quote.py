@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,6 +11,7 @@ from typing import Any
 
 _ONE, _ALL, _NAMES = 100, 400, 20  # characters of one quotation, and of a list of names; names in a list
 _LOOKED_AT = 2000
+_DIGITS = 40
 
 
 def short(text: object, most: int = _ALL) -> str:
@@ -22,6 +24,8 @@ def quoted(value: Any) -> str:
     """Return what `repr` gives for a value, cut where it is long."""
     if isinstance(value, str | bytes) and len(value) > _ONE:
         return f"{value[:_ONE]!r}... ({len(value) - _ONE} more characters)"
+    if isinstance(value, int) and abs(value) >= 10**_DIGITS:
+        return f"about {'-' if value < 0 else ''}1e{math.log10(abs(value)):.0f}"
     return short(repr(value))
 
 

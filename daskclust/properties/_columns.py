@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.checks import shown
 from daskclust.core.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
+from daskclust.core.quote import quoted
 
 Array = npt.NDArray[Any]
 
@@ -111,7 +111,7 @@ def check_n_clusters(n_clusters: int | None, n_points: int) -> None:
     most = max(_MOST_EMPTY_ROWS, _MOST_ROWS_PER_HIT * n_points)
     if n_clusters > most:
         raise ValueError(
-            f"n_clusters must be at most {most} for {n_points} points, got {shown(n_clusters)}: each is a row of the "
+            f"n_clusters must be at most {most} for {n_points} points, got {quoted(n_clusters)}: each is a row of the "
             "table; number clusters from 0 first, with np.unique(labels, return_inverse=True)"
         )
 

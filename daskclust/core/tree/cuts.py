@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.checks import check_number, check_whole, shown
+from daskclust.core.checks import check_number, check_whole
 from daskclust.core.labels import NOISE
+from daskclust.core.quote import quoted
 from daskclust.core.tree import kernels
 from daskclust.core.tree.kernels import UNSEEN
 from daskclust.core.tree.linkage import Float, Ids, check_linkage, children_of, sizes_of
@@ -103,7 +104,7 @@ def cut(
         most = len(forks) + 1 if least <= len(Z) + 1 else 0
         if most < n_clusters:
             of_size, size = (
-                (f" of at least {least} points", f" and min_size = {shown(min_size)}") if least > 1 else ("", "")
+                (f" of at least {least} points", f" and min_size = {quoted(min_size)}") if least > 1 else ("", "")
             )
             raise ValueError(
                 f"the {len(Z) + 1} points have at most {most} clusters{of_size}, got n_clusters = {n_clusters}{size}"
@@ -156,7 +157,7 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     n, children, sizes = len(Z) + 1, children_of(Z), sizes_of(Z)
     least, p = least_size(min_size, n), check_whole("p", p, 1, clamp=True)
     if least > n:
-        raise ValueError(f"min_size must be at most the number of points, {n}, got {shown(min_size)}")
+        raise ValueError(f"min_size must be at most the number of points, {n}, got {quoted(min_size)}")
     merges, is_undone = _last_forks(Z, p, least)
     number = _labelled(Z, ~is_undone, least)[1]
     leaves = np.flatnonzero(number >= 0)
