@@ -207,17 +207,18 @@ def work():
 """
 
 
-SLOW_TIMER = """
-import threading, time
-start_timer = threading.Timer.start
-def slowly(timer):
-    start_timer(timer)
-    time.sleep(0.2)
-threading.Timer.start = slowly
+SLOW_TIMERS = """
+import signal, threading, time
+def slowly(function):
+    def slow(*arguments):
+        function(*arguments)
+        time.sleep(0.2)
+    return slow
+threading.Timer.start, signal.setitimer = slowly(threading.Timer.start), slowly(signal.setitimer)
 """
 
 
-@pytest.mark.parametrize("slow", ["", SLOW_TIMER], ids=["", "busy machine"])
+@pytest.mark.parametrize("slow", ["", SLOW_TIMERS], ids=["", "busy machine"])
 def test_the_explorer_ends_where_python_drops_exceptions(folder, slow):
     """What is raised within a finalizer goes no further, and a server has many: SIGTERM must end it nevertheless.
 

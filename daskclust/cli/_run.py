@@ -158,32 +158,29 @@ def _terminating() -> Iterator[None]:
         yield
         return
 
-    main, in_hook = threading.main_thread().ident or 0, False
+    is_dropping = False
 
     def end(*_: Any) -> None:
-        if in_hook:  # what is raised there goes no further either
-            again()
+        if is_dropping:  # what is raised there goes no further either; the alarm comes again
             return
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # once more, and it ends at once
         raise Terminated
 
-    def again() -> None:  # to the main thread, which may sleep in a system call
-        threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGTERM]).start()
-
     def drop(dropped: Any) -> None:
-        nonlocal in_hook
+        nonlocal is_dropping
         if dropped.exc_type is Terminated:  # within a finalizer, where it goes no further: so again, a moment later
-            in_hook = True
-            signal.signal(signal.SIGTERM, end)
-            again()
-            in_hook = False
+            is_dropping = True
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+            is_dropping = False
         else:
             unraisable(dropped)
 
-    before, unraisable = signal.signal(signal.SIGTERM, end), sys.unraisablehook
-    sys.unraisablehook = drop
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGALRM)}
+    unraisable, sys.unraisablehook = sys.unraisablehook, drop
     try:
         yield
     finally:
         sys.unraisablehook = unraisable
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
