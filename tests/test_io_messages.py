@@ -135,7 +135,7 @@ def test_names_of_a_file_are_cut(tmp_path: Path, write: Any, name: str, names: l
     path = tmp_path / name
     write(path, names)
     read = io.open_particles if name.endswith("zarr") else io.read_hits
-    for options in ({}, {"columns": {"colum": "x"}}):
+    for options in ({}, {"columns": {"clmn": "x"}}):
         with pytest.raises(ValueError, match="has no column") as told:
             read(path, **options)
         assert len(str(told.value)) < 1000 + len(str(path))
