@@ -170,7 +170,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         dtype = kind(name, np.zeros(1, values.dtype), 0).dtype
     if dtype == values.dtype and not isinstance(like, np.ma.MaskedArray):
         return values
-    like = np.empty((0,) * values.ndim, dtype) if isinstance(like, np.ndarray) else like.astype(dtype)
+    like = like.astype(dtype) if is_cuda(like) else np.empty((0,) * values.ndim, dtype)
     return values.map_blocks(_block, name, kind, dtype, dtype=dtype, meta=like, token=f"daskclust-{kind.__name__}")
 
 
@@ -240,7 +240,7 @@ def for_kernels(name: str, array: Any) -> Any:
 
     numba tells arrays apart by less than that. Kernels write to no column, so one that is read-only is not copied.
     """
-    if not isinstance(array, np.ndarray):
+    if is_cuda(array) or not isinstance(array, np.ndarray):
         return array
     array = np.asarray(native(name, array))
     array = np.require(array, requirements=("C", "A"))
