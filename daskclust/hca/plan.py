@@ -85,8 +85,6 @@ class HcaPlan:
         ids = np.arange(len(X)) if measures.ids is None else device.to_host(measures.ids)
         _check_coordinates(device, device.argument(X), ids)
         points = device.cast(X, np.float64)
-        if isinstance(points, np.ndarray):  # all kernels would be compiled a second time for what is read-only
-            points = np.require(points, requirements="W")
         items, history = items_of_points(ids, device.argument(points), device), NOTHING
         if apriori is None:
             return None, Frontier(items, history)
