@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import Kind, column, label_numbers, times
+from daskclust.core.columns import Kind, column, label_numbers, plain, times
 from daskclust.core.labels import NOISE
 from daskclust.core.tree import point_heights
 
@@ -304,9 +304,9 @@ def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
 
 def _in_memory(name: str, values: Any, kind: Kind) -> npt.NDArray[Any]:
     """Return a column of any container on the host, computed where it is lazy."""
-    array = column(name, values, kind)
-    array = array.compute() if is_dask(array) else array
-    array = device_of(array).to_host(array)
+    values = plain(name, values)
+    values = values.compute() if is_dask(values) else values
+    array = column(name, device_of(values).to_host(values), kind)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     return np.asarray(array)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column, coordinate, label_numbers, native
+from daskclust.core.columns import column, coordinate, label_numbers, native, plain
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
@@ -36,9 +36,10 @@ def shown(name: str, values: Any, first: int = 0) -> Any:
 
 def on_host(values: Any, name: str = "values") -> npt.NDArray[Any]:
     """Return numbers of any class as a numpy array, computed if they are lazy."""
-    values = column(name, values, {"label": label_numbers, "is_seed": native}.get(name, shown))
+    values = plain(name, values)
     values = values.compute() if is_dask(values) else values
-    return np.asarray(device_of(values).to_host(values))
+    kind = {"label": label_numbers, "is_seed": native}.get(name, shown)
+    return np.asarray(column(name, device_of(values).to_host(values), kind))
 
 
 def finite(array: xr.DataArray, name: str) -> tuple[npt.NDArray[np.float64], str]:
