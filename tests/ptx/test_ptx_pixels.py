@@ -18,7 +18,7 @@ def test_decoding_words(tmp_path, monkeypatch, layout):
     path = tmp_path / "run.tpx3"
     write_tpx3(timepix(2000, chips=4, rng=0), path)
     options = {"layout": layout, "gap": 2, "disorder": 600e3} if layout == "quad" else {"layout": layout, "gap": 0}
-    options = {"disorder": 600e3, **options}
+    options = {"disorder": 600e3, "on_reset": "continue", **options}
     recorder = make_recorder()
     found = open_hits(str(path), chunks=None, phase_correction=True, cell_words=CELL_WORDS, **options)
     got, wanted = read_on_device(found, recorder), open_tpx3(path, phase_correction=True, **options)
