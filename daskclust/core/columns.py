@@ -112,8 +112,10 @@ def _of_objects(name: str, values: Any, first: int) -> Any:
     """Return numbers that are Python's objects as an array of numbers."""
     for place, value in np.ndenumerate(values):
         if not isinstance(value, bool | int | float | np.number | np.bool_):
-            got = f"{_at(name, place, first)} = {reprlib.repr(value)}"
-            raise TypeError(f"{name} must be numbers, got {got}; an argument must be free of strings, turn each into a number")
+            raise TypeError(
+                f"{name} must be numbers, got {_at(name, place, first)} = {reprlib.repr(value)}; an argument must be "
+                "free of strings and other objects: turn each into a number"
+            )
     return np.array(values.tolist()).reshape(values.shape) if values.size else values.astype(np.float64)
 
 
