@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 
 import psutil
 import pytest
+from rich.console import Console
 
 from daskclust import datasets, io
+from daskclust.cli._work import bar
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
 MAIN = "from daskclust.cli import main; main()"
@@ -318,6 +321,17 @@ def test_progress_is_for_terminals(folder):
     assert "starting 1 worker" in shown
     assert re.search(r"\d+/\d+ tasks +[\d,.]+M? hits/s +\d+:\d\d", shown)
     assert re.search(r"\d:\d\d left", shown)
+
+
+@pytest.mark.parametrize("width", [50, 60, 80, 120])
+def test_a_narrow_terminal_cuts_no_figure(width):
+    console = Console(file=StringIO(), force_terminal=True, width=width)
+    with bar("clustering hits.parquet", console) as work:
+        work.begin("clustering hits.parquet: density of chunks, as some call it", 117, "tasks", (123_456, "hits"))
+        work.at(3)
+        time.sleep(0.05)  # a rate needs some time
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+    assert re.search(r"3/117 tasks +[\d,.]+M? hits/s +\d:\d\d, \d+:\d\d left", shown)
 
 
 def test_quiet_shows_no_progress(folder):

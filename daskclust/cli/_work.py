@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 _LONG = 24 * 3600  # s; more is no forecast
@@ -134,7 +135,8 @@ class Work:
 @contextmanager
 def bar(name: str, console: Console, *, quiet: bool = False) -> Iterator[Work]:
     """Show a bar, and remove it at the end; nothing where the console is no terminal."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(20), _Amount(), _Rate(), _Times())
+    figures = [kind(table_column=Column(no_wrap=True)) for kind in (_Amount, _Rate, _Times)]  # the name wraps, they do not
+    columns = (SpinnerColumn(), TextColumn("{task.description}", table_column=Column()), BarColumn(20), *figures)
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         yield Work(shown, name)
 
