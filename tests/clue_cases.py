@@ -14,7 +14,7 @@ import oracles
 from hypothesis import strategies as st
 
 from daskclust import CLUE
-from daskclust.core.arrays import is_cuda
+from daskclust.core.device.arrays import is_cuda
 
 RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed")
 

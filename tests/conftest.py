@@ -18,7 +18,7 @@ import dask
 import pytest
 from hypothesis import HealthCheck, settings
 
-from daskclust.core import jit
+from daskclust.core.device import kernels as jit
 
 sys.path.insert(0, str(Path(__file__).parent))  # for oracles.py and clue_cases.py: importlib mode adds nothing
 

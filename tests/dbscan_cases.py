@@ -13,8 +13,8 @@ import oracles
 from hypothesis import strategies as st
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.arrays import is_cuda
-from daskclust.core.partition import Partition
+from daskclust.core.device.arrays import is_cuda
+from daskclust.core.space.partition import Partition
 
 
 @dataclass

@@ -8,7 +8,7 @@ import dask.array as da
 import numpy as np
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
-from daskclust.core import arrays
+from daskclust.core.device import arrays
 from daskclust.datasets import timepix
 
 CELLS = 45

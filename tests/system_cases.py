@@ -22,7 +22,7 @@ from distributed import Worker, WorkerPlugin
 
 from daskclust import datasets
 
-ALONE = ("daskclust.core.graph", "_alone")
+ALONE = ("daskclust.core.run.graph", "_alone")
 """What calls each step of a plan on a worker, with the step's function as its first argument."""
 
 

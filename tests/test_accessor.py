@@ -43,7 +43,7 @@ ORDERS = {
     "a part of xarray later": "import daskclust; from xarray.core import dataset",
     "io first": "from daskclust import io; import xarray",
     "accessor first": "import daskclust.accessor; import xarray",
-    "kernels first": "import daskclust.core.jit; import xarray",
+    "kernels first": "import daskclust.core.device.kernels; import xarray",
     "a Dataset before": "import xarray; ds = xarray.Dataset({'x': ('hit', [0.0])}); import daskclust",
     "looked for before": "import daskclust, importlib.util; importlib.util.find_spec('xarray'); import xarray",
     "loaded when used": """

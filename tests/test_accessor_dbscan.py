@@ -11,7 +11,7 @@ import xarray as xr
 from sklearn import cluster
 
 from daskclust import DBSCAN, FriendsOfFriends, datasets
-from daskclust.core.partition import Partition
+from daskclust.core.space.partition import Partition
 from daskclust.io import linking_length
 
 

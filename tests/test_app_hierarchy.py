@@ -18,8 +18,8 @@ from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.picture import Picture
-from daskclust.core import tree
-from daskclust.core.labels import same_partition
+from daskclust.core import hierarchy as tree
+from daskclust.core.merge.labels import same_partition
 from daskclust.plot._look import COLORS, NOISE_COLOR
 
 

@@ -82,7 +82,7 @@ def test_lanes_of_a_gpu(monkeypatch):
     monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
     ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
     monkeypatch.setattr("daskclust.bench.events.ceilings_of", {"cuda": ceilings}.__getitem__)
-    monkeypatch.setattr("daskclust.events.device.cluster_on_gpu", cluster_on_gpu)
+    monkeypatch.setattr("daskclust.readout.gpu.cluster_on_gpu", cluster_on_gpu)
     (run,) = bench_events(2000, device="cuda", kinds=("gamma",), repeats=1)["runs"]
     assert set(calls) == {(2, run["window"])}
     assert run["lanes"] == 2

@@ -20,7 +20,7 @@ from daskclust.bench import (
     roofline,
 )
 from daskclust.bench.clue import points_of
-from daskclust.core.arrays import HOST
+from daskclust.core.device.arrays import HOST
 
 
 def brute_force(X, radius):

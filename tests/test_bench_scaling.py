@@ -20,8 +20,8 @@ from daskclust.bench.model import UNITS, frontier_bytes, tree_steps
 from daskclust.bench.scaling import facts_of, received_bytes
 from daskclust.cli import app
 from daskclust.cli._run import run as run_command
-from daskclust.core.exchange import bundled_steps
-from daskclust.core.partition import Partition
+from daskclust.core.run.exchange import bundled_steps
+from daskclust.core.space.partition import Partition
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 KNOWN = Parameters(

@@ -17,7 +17,8 @@ from event_cases import Clock
 from daskclust import EventBuilder
 from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
-from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, readout, time_of_flight, write_hits, write_tpx3
+from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
+from daskclust.io.timepix.tpx3.files import readout
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -376,7 +377,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, tmp_path, monk
         while not stop():
             time.sleep(0.01)
 
-    monkeypatch.setattr("daskclust.io.readout.follow", interrupted)
+    monkeypatch.setattr("daskclust.io.timepix.readout.follow", interrupted)
     before = signal.getsignal(signal.SIGINT)
     target = tmp_path / "clusters.parquet"
     code, out, err = run(raw, *DT, "--disorder", 20, "--follow", "-o", target, "--json")

@@ -10,8 +10,8 @@ from clue_cases import SHAPES, Case, assert_right, assert_same_results, cases, r
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.arrays import HOST, Host
-from daskclust.core.partition import Partition
+from daskclust.core.device.arrays import HOST, Host
+from daskclust.core.space.partition import Partition
 
 
 class Counted:

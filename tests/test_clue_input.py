@@ -9,7 +9,7 @@ import xarray as xr
 from clue_cases import Case, assert_right, assert_same_results
 
 from daskclust import CLUE, ExponentialKernel, GaussianKernel
-from daskclust.core.partition import Partition
+from daskclust.core.space.partition import Partition
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 10, (80, 2))

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from daskclust import CLUE
 from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
-from daskclust.core.labels import same_partition
-from daskclust.core.partition import Partition
+from daskclust.core.merge.labels import same_partition
+from daskclust.core.space.partition import Partition
 
 
 # --------------------------------------------------------------------------------------------------------- brute force

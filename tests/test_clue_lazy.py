@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import CLUE
-from daskclust.core.jit import Kernel
+from daskclust.core.device.kernels import Kernel
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(0, 12, (300, 2))

@@ -8,7 +8,7 @@ import pytest
 from clue_cases import RESULTS, assert_same_results, results
 
 from daskclust import CLUE
-from daskclust.core.partition import Partition
+from daskclust.core.space.partition import Partition
 
 # clusters and noise points of each file, as counted from the program's output
 COUNTS = {

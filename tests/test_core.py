@@ -24,10 +24,28 @@ from daskclust.clue import kernels
 from daskclust.clue.density_kernels import user_kernel
 from daskclust.clue.measures import square_below
 from daskclust.clue.plan import CluePlan
-from daskclust.core import checks
-from daskclust.core.arrays import HOST
-from daskclust.core.binning import sort_into_cells
-from daskclust.core.cells import (
+from daskclust.core.data import checks
+from daskclust.core.device.arrays import HOST
+from daskclust.core.device.exp import exp_of_negative
+from daskclust.core.device.kernels import body, kernel, lane_kernel
+from daskclust.core.device.operations import (
+    atomic_add,
+    atomic_cas,
+    atomic_load,
+    atomic_max,
+    atomic_min,
+    like,
+    load,
+    select,
+    store,
+)
+from daskclust.core.device.threads import in_threads, one_thread, thread_count
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.merge.labels import count_clusters, same_partition
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.merge.sets import NONE, Fragments, components, group_name, group_number, merge_fragments
+from daskclust.core.space.extent import group_range, survey
+from daskclust.core.space.grid import (
     PAD,
     WIDER,
     fold_neighbours,
@@ -37,18 +55,10 @@ from daskclust.core.cells import (
     search_neighbours,
     wrap_positions,
 )
-from daskclust.core.cuts import balanced_cuts
-from daskclust.core.exp import exp_of_negative
-from daskclust.core.groups import without_gaps
-from daskclust.core.jit import body, kernel, lane_kernel
-from daskclust.core.labels import count_clusters, same_partition
-from daskclust.core.merge import NONE, Fragments, components, group_name, group_number, merge_fragments
-from daskclust.core.ops import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, like, load, select, store
-from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Partition
-from daskclust.core.survey import group_range, survey
-from daskclust.core.threads import in_threads, one_thread, thread_count
-from daskclust.core.unionfind import flatten, start, unite_edges
+from daskclust.core.space.groups import without_gaps
+from daskclust.core.space.partition import Partition
+from daskclust.core.space.planes import balanced_cuts
+from daskclust.core.space.sorting import sort_into_cells
 
 NO_GROUPS = np.empty(0, np.int64)
 

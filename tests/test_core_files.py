@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from daskclust.core import files
+from daskclust.core.data import files
 
 
 def write(folder, error=None):
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_removed_does_not_hide_the_failure(tmp_path, mon
 # ------------------------------------------------------------------------------------------------ what the killed leave
 KILLED = """
 import os, pathlib, signal
-from daskclust.core import files
+from daskclust.core.data import files
 with files.{function}(pathlib.Path({target!r})) as temporary:
     {write}
     os.kill(os.getpid(), signal.SIGKILL)

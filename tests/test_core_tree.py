@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster import hierarchy
 
-from daskclust.core import tree
-from daskclust.core.labels import same_partition
+from daskclust.core import hierarchy as tree
+from daskclust.core.merge.labels import same_partition
 
 Array = np.ndarray[Any, Any]
 

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from daskclust import datasets
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 from daskclust.datasets._pixel_shapes import KINDS, make_shapes
 
 # Mean and standard deviation of cluster sizes, figure 3 of the paper.

@@ -12,7 +12,7 @@ from dbscan_cases import Case, assert_answer
 from scipy import sparse
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.partition import Partition
+from daskclust.core.space.partition import Partition
 
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 10, (80, 2))

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.arrays import HOST
-from daskclust.core.jit import body, kernel
-from daskclust.core.merge import Fragments, merge_fragments
-from daskclust.core.ops import atomic_add
+from daskclust.core.device.arrays import HOST
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import atomic_add
+from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.dbscan import blocking
 from daskclust.dbscan.blocking import sort_into_blocks
 from daskclust.dbscan.blocks import fold_around, fold_behind, make_grid, reach_table, sweep_row

@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 
 RNG = np.random.default_rng(11)
 

@@ -15,7 +15,7 @@ from distributed import Client
 from system_cases import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
 
 from daskclust import io
-from daskclust.core import graph
+from daskclust.core.run import graph
 
 RUNS = 20
 IN_PROCESSES = (0, 10)  # of the runs: starting these takes most of the time

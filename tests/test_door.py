@@ -11,7 +11,7 @@ import xarray as xr
 from door_cases import TYPES, VALUES, check, draw
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, plot, properties
-from daskclust.core.columns import for_kernels
+from daskclust.core.data.columns import for_kernels
 
 CASES = int(os.environ.get("DASKCLUST_DOOR", "2000"))
 PARTS = 20

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core import equal_rows as module
-from daskclust.core.equal_rows import equal_rows
-from daskclust.core.jit import body
+from daskclust.core.device.kernels import body
+from daskclust.core.space import equal_rows as module
+from daskclust.core.space.equal_rows import equal_rows
 
 
 def assert_right(X, group, found):

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
 from daskclust import EventBuilder
-from daskclust.core.arrays import HOST
-from daskclust.core.partition import Partition
+from daskclust.core.device.arrays import HOST
+from daskclust.core.space.partition import Partition
 from daskclust.io import open_tpx3
 
 HITS = dense(90, 1)

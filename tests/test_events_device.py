@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from daskclust import EventBuilder
-from daskclust.core.engine import run_in_memory
+from daskclust.core.run.engine import run_in_memory
 from daskclust.datasets import timepix
-from daskclust.events import device
-from daskclust.events.device import cluster_on_gpu
+from daskclust.readout import gpu as device
+from daskclust.readout.gpu import cluster_on_gpu
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from event_cases import TICK, VARIANTS, Case, assert_labels, brute_force, cases,
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daskclust.core.labels import same_partition
-from daskclust.core.partition import Partition
-from daskclust.core.unionfind import flatten, start
+from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.merge.labels import same_partition
+from daskclust.core.space.partition import Partition
 from daskclust.events import kernels, matrix
 from daskclust.events.matrix import MOST_CELLS
 from daskclust.events.pixels import Hits

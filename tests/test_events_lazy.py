@@ -10,8 +10,8 @@ import xarray as xr
 from clue_cases import counted_computes, raise_if_dask_computes
 from event_cases import VARIANTS, Case, assert_labels, dense
 
-from daskclust.core.arrays import HOST
-from daskclust.core.partition import Partition
+from daskclust.core.device.arrays import HOST
+from daskclust.core.space.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
 WANTED = CASE.answer()

@@ -23,7 +23,7 @@ from daskclust.io import (
     time_of_flight,
     write_tpx3,
 )
-from daskclust.io.readout import parse_address
+from daskclust.io.timepix.readout import parse_address
 from daskclust.properties import cluster_table
 
 DISORDER = 3000.0

@@ -11,7 +11,7 @@ import pytest
 from scipy import ndimage
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples"))
 from grid_density.estimator import GridDensity

@@ -26,7 +26,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import app
-from daskclust.io import _attrs, _binary, _parquet, open_particles, read_cells, read_gmhc, read_hits
+from daskclust.io import attrs as _attrs
+from daskclust.io import open_particles, read_cells, read_gmhc, read_hits
+from daskclust.io.tables import binary as _binary
+from daskclust.io.tables import parquet as _parquet
 
 _SCRIPT = Path(__file__).with_name("fuzz_readers.py")
 _SEED = 20

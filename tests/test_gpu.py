@@ -22,9 +22,9 @@ from test_clue_reference import COUNTS, assert_equals_reference, inputs, load
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
 from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
-from daskclust.core.arrays import device_of
-from daskclust.core.survey import group_range, survey
-from daskclust.core.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import device_of
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.space.extent import group_range, survey
 
 pytestmark = [
     pytest.mark.gpu,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
-from daskclust.core.partition import Chunk
+from daskclust.core.space.partition import Chunk
 from daskclust.datasets import cytometry
 from daskclust.hca.plan import HcaPlan, pack_groups, rule_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskclust import MahalanobisHCA
-from daskclust.core.arrays import HOST, Cuda
+from daskclust.core.device.arrays import HOST, Cuda
 from daskclust.hca import level
 
 

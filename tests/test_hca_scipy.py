@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust import MahalanobisHCA
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 from daskclust.datasets import cytometry
 
 COMBINATIONS = list(product(RULES, DISTANCES))

@@ -23,7 +23,7 @@ from daskclust import io
 from daskclust.app.opening import open_file
 from daskclust.cli import app
 from daskclust.cli._run import run
-from daskclust.core.quote import listed, meant, quoted, short
+from daskclust.core.data.quote import listed, meant, quoted, short
 from daskclust.io.fields import PARTICLES
 from daskclust.io.schema import Naming
 

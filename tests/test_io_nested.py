@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust import CLUE
-from daskclust.io import _root, open_particles, read_hits, to_dataset, write_hits
+from daskclust.io import open_particles, read_hits, to_dataset, write_hits
+from daskclust.io.tables import root as _root
 
 LISTS = (pa.list_, pa.large_list)
 SYNCHRONOUS = {"scheduler": "synchronous"}

@@ -435,7 +435,7 @@ def test_sink(tmp_path_factory: Any, sizes: list[int]) -> None:
 def test_row_groups_of_a_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow.parquet as pq
 
-    from daskclust.io import _parquet
+    from daskclust.io.tables import parquet as _parquet
 
     monkeypatch.setattr(_parquet, "_GROUP_ROWS", 10)
     array = np.zeros(4)

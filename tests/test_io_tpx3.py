@@ -17,11 +17,11 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskclust.core.timesort import order_of_ticks
+from daskclust.core.device.timesort import order_of_ticks
 from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
-from daskclust.io._tpx3_read import open_hits
-from daskclust.io._tpx3_stream import WordDecoder
-from daskclust.io._tpx3_xarray import Tpx3Entrypoint
+from daskclust.io.timepix.tpx3.read import open_hits
+from daskclust.io.timepix.tpx3.stream import WordDecoder
+from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
 
 SECOND = 640_000_000  # ticks
 PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, "on_reset": "continue"}
@@ -193,7 +193,7 @@ def test_long_chunks_take_the_way_of_whole_groups(write):
 
 def test_threads_do_not_matter(write, monkeypatch):
     """Two threads are held up until both have a piece, so they do work at once, on whatever machine."""
-    from daskclust.io import _tpx3_decode
+    from daskclust.io.timepix.tpx3.files.tpx3 import decode as _tpx3_decode
 
     loop, both, scratches = _tpx3_decode.read_window.loop, threading.Barrier(2), []
 
@@ -454,13 +454,13 @@ def test_lazy_reading_decodes_nothing_before_it_is_computed(run, monkeypatch):
     assert len(lazy.chunks["hit"]) > 4
     xr.testing.assert_identical(lazy.compute(), whole)
     xr.testing.assert_identical(open_tpx3(run, chunks="auto").compute(), whole)
-    monkeypatch.setattr("daskclust.io._tpx3_read.read_columns", None)
+    monkeypatch.setattr("daskclust.io.timepix.tpx3.read.read_columns", None)
     open_tpx3(run, chunks=500)
     xr.open_dataset(run, engine=Tpx3Entrypoint, chunks={})
 
 
 def test_one_task_reads_all_columns_of_a_chunk(run, monkeypatch):
-    from daskclust.io import _tpx3_read
+    from daskclust.io.timepix.tpx3.files.tpx3 import read as _tpx3_read
 
     read, calls = _tpx3_read.read_columns, []
     monkeypatch.setattr(_tpx3_read, "read_columns", lambda *args: (calls.append(1), read(*args))[1])

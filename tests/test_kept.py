@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskclust.core.kept import kept
+from daskclust.core.device.kernel_cache import kept
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
-from daskclust.core.cuts import balanced_cuts
-from daskclust.core.exchange import exchange, sort_out, take_from, unbundled
-from daskclust.core.graph import Tasks
-from daskclust.core.merge import NONE, Fragments, merge_fragments
-from daskclust.core.merge_tree import borders_of, join_borders, report
-from daskclust.core.partition import Partition
+from daskclust.core.merge.sets import NONE, Fragments, merge_fragments
+from daskclust.core.merge.tree import borders_of, join_borders, report
+from daskclust.core.run.exchange import exchange, sort_out, take_from, unbundled
+from daskclust.core.run.graph import Tasks
+from daskclust.core.space.partition import Partition
+from daskclust.core.space.planes import balanced_cuts
 
 RNG = np.random.default_rng(8)
 CENTERS = RNG.uniform(0, 20, (30, 3))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, io, metrics, plot
-from daskclust.core.nested import Nesting, flat, flatten, nest
+from daskclust.core.data.nested import Nesting, flat, flatten, nest
 from daskclust.properties import cluster_table
 
 ak = pytest.importorskip("awkward")
@@ -247,7 +247,7 @@ def test_rows_of_bad_points_are_counted_through_lists() -> None:
 
 
 def test_nothing_imports_awkward() -> None:
-    modules = "daskclust.accessor, daskclust.core.nested, daskclust.io.hits"
+    modules = "daskclust.accessor, daskclust.core.data.nested, daskclust.io.hits"
     code = f"import sys, {modules}; from daskclust import *; assert 'awkward' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from daskclust.core.jit import body
+from daskclust.core.device.kernels import body
 
 FOLDER = Path(__file__).parent
 CLOCKS = {

@@ -13,7 +13,7 @@ import xarray as xr
 from scipy.cluster import hierarchy
 
 from daskclust import metrics, plot
-from daskclust.core import tree
+from daskclust.core import hierarchy as tree
 
 NAMES = ["CD3", "CD4(Er168)", "HLA-DR / x", "CD45_RA"]
 

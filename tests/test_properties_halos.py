@@ -13,7 +13,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.arrays import HOST
+from daskclust.core.device.arrays import HOST
 from daskclust.properties import _halo_arrays, cluster_table, halo_table, select, select_hits, where
 
 L = 64.0

@@ -13,7 +13,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.arrays import HOST
+from daskclust.core.device.arrays import HOST
 from daskclust.properties import _pixel_arrays, cluster_table, select, select_hits, where
 
 BY_ROUNDING = ("energy",)
@@ -285,7 +285,7 @@ def test_pieces_have_all_blocks_of_their_clusters(monkeypatch: Any, order: str) 
 
 @pytest.mark.parametrize("chunks", [None, 20])
 def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> None:
-    monkeypatch.setattr("daskclust.core.checks._MOST_POINTS", 19)
+    monkeypatch.setattr("daskclust.core.data.checks._MOST_POINTS", 19)
     ds = pixel_hits(20, 4)
     with pytest.raises(ValueError, match="20 points are more than one chunk holds"):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks))

@@ -46,7 +46,7 @@ def public_names():
     modules = {name: getattr(daskclust, name) for name in daskclust.__all__}
     names = [f"daskclust.{name}" for name, value in modules.items() if not isinstance(value, types.ModuleType)]
     modules = {name: value for name, value in modules.items() if isinstance(value, types.ModuleType)}
-    modules["core.tree"] = importlib.import_module("daskclust.core.tree")
+    modules["core.tree"] = importlib.import_module("daskclust.core.hierarchy")
     return names + [f"daskclust.{key}.{name}" for key, module in modules.items() for name in names_of(module)]
 
 
@@ -196,4 +196,4 @@ def test_a_parameter_or_result_that_is_not_told_is_noticed(monkeypatch):
 def test_a_name_that_is_not_there_is_noticed():
     with pytest.raises(AttributeError):
         resolve("daskclust.metrics.impurity")
-    assert isinstance(resolve("daskclust.core.tree"), types.ModuleType)
+    assert isinstance(resolve("daskclust.core.hierarchy"), types.ModuleType)

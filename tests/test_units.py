@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets
-from daskclust.core.units import BOX, HITS, SIZES, common, converted, parse, ratio
+from daskclust.core.data.units import BOX, HITS, SIZES, common, converted, parse, ratio
 from daskclust.io import (
     FIELDS,
     TIMEPIX,

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from daskclust.clue import kernels
-from daskclust.core.checks import check_distance
-from daskclust.core.jit import SIMULATED, Body
+from daskclust.core.data.checks import check_distance
+from daskclust.core.device.kernels import SIMULATED, Body
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body
 def _lane_by_lane(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba import njit
 
-    from daskclust.core.lanes import LANES, lane, with_lane
+    from daskclust.core.device.cpu import LANES, lane, with_lane
 
     scalar = njit(function)
 
@@ -123,7 +123,7 @@ def _for_cuda(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda distance, per_scale: type(distance)(function(distance))
     from numba import cuda
 
-    from daskclust.core.cuda_ops import like
+    from daskclust.core.device.cuda import like
 
     scalar = cuda.jit(device=True)(function)
 

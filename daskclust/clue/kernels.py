@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.cells import fold_neighbours, open_distance2, within_period
-from daskclust.core.exp import exp_of_negative
-from daskclust.core.jit import body, kernel, lane_kernel
-from daskclust.core.ops import highest, like, load, places, select, square_root, store, times
+from daskclust.core.device.exp import exp_of_negative
+from daskclust.core.device.kernels import body, kernel, lane_kernel
+from daskclust.core.device.operations import highest, like, load, places, select, square_root, store, times
+from daskclust.core.space.grid import fold_neighbours, open_distance2, within_period
 
 FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
 HOPS = 16  # most chains are shorter

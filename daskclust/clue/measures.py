@@ -17,15 +17,15 @@ from daskclust.clue import kernels
 from daskclust.clue import places as of_places
 from daskclust.clue.places import Places, find_places
 from daskclust.clue.tree import Members, make_tree, no_members, search_tree, sorted_group
-from daskclust.core.arrays import Cuda, Host, device_of, fill, gather
-from daskclust.core.binning import sort_into_cells
-from daskclust.core.cells import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
-from daskclust.core.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
-from daskclust.core.groups import without_gaps
-from daskclust.core.jit import Body
-from daskclust.core.partition import Chunk
-from daskclust.core.survey import survey
-from daskclust.core.unionfind import start
+from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
+from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
+from daskclust.core.device.kernels import Body
+from daskclust.core.device.unionfind import start
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
+from daskclust.core.space.groups import without_gaps
+from daskclust.core.space.partition import Chunk
+from daskclust.core.space.sorting import sort_into_cells
 
 # How many times dc are searched cell by cell, before the tree is, on 1 to 4 axes; measured.
 _NEAR = 8, 8, 4, 2

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import Cuda, Host, fill
-from daskclust.core.cells import Cells, axis_cell, begin_of
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import atomic_add, atomic_cas, atomic_load, atomic_min, like, times
+from daskclust.core.device.arrays import Cuda, Host, fill
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_min, like, times
+from daskclust.core.space.grid import Cells, axis_cell, begin_of
 
 MANY = 64  # equal points; measured: with fewer at a place the sums take less time than finding these places
 

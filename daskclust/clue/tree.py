@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue.kernels import distance2, is_higher
-from daskclust.core.arrays import Cuda, Host
-from daskclust.core.cells import Cells
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import like, square_root, times
+from daskclust.core.device.arrays import Cuda, Host
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import like, square_root, times
+from daskclust.core.space.grid import Cells
 
 LEAF_BITS = 3  # eight points to a leaf
 LEAF = 1 << LEAF_BITS

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, copy
-from daskclust.core.cells import PAD, lower_bound, within_period
-from daskclust.core.jit import body, kernel
-from daskclust.core.threads import in_threads, thread_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, copy
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.threads import in_threads, thread_count
+from daskclust.core.space.grid import PAD, lower_bound, within_period
 from daskclust.dbscan.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
 _MOST_KEYS = 2**62

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.cells import lower_bound
-from daskclust.core.jit import body
+from daskclust.core.device.kernels import body
+from daskclust.core.space.grid import lower_bound
 
 CELL_BITS = 6  # 64 cells a block
 LUMP = 64  # sorted points that share a box

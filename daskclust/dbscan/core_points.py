@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import (
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import (
     atomic_add,
     count_bits,
     lane_width,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.cells import PAD
-from daskclust.core.equal_rows import Places
+from daskclust.core.space.equal_rows import Places
+from daskclust.core.space.grid import PAD
 from daskclust.dbscan.pair_kernels import sum_weights
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host
-from daskclust.core.cells import PAD
-from daskclust.core.survey import survey
-from daskclust.core.unionfind import flatten, start
+from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import PAD
 from daskclust.dbscan import core_points, kernels
 from daskclust.dbscan.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.blocks import make_grid

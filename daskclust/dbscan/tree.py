@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host
-from daskclust.core.cells import PAD, wrap_positions
-from daskclust.core.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.dbscan import kernels
 from daskclust.dbscan.core_points import forget_far
 from daskclust.dbscan.pair_kernels import check_near, weigh

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host
+from daskclust.core.device.arrays import Cuda, Host
 from daskclust.events.kernels import HIGH, LOW
 from daskclust.events.pixels import Hits, Matrix
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.labels import NOISE
-from daskclust.core.merge import Ids, components
+from daskclust.core.merge.labels import NOISE
+from daskclust.core.merge.sets import Ids, components
 
 
 class Passage(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body
+from daskclust.core.device.kernels import body
 
 EIGHT, FOUR = 0x777, 0x272  # a bit for each of the pixels that touch one, three rows of four
 ROW, OWN = 12, 5  # bits of the three rows; the bit of the pixel itself

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.checks import check_count
-from daskclust.core.jit import Body
-from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Chunk
-from daskclust.core.unionfind import flatten, start
-from daskclust.core.workload import Cost
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.device.kernels import Body
+from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.partition import Chunk
 from daskclust.events import kernels, numbering
 from daskclust.events.borders import (
     NO_IDS,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
 
 
 class Items(NamedTuple):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, multiprocessors
-from daskclust.core.jit import SIMULATED
-from daskclust.core.threads import in_threads, one_thread, thread_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, multiprocessors
+from daskclust.core.device.kernels import SIMULATED
+from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.hca.equal_items import merge_equal_items, with_equal
 from daskclust.hca.items import Items, are_rows, on_device
 from daskclust.hca.kernels.blocks import SIDE

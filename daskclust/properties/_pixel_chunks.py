@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.arrays import HOST
-from daskclust.core.checks import check_count
-from daskclust.core.labels import NOISE
-from daskclust.core.threads import one_thread
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST
+from daskclust.core.device.threads import one_thread
+from daskclust.core.merge.labels import NOISE
 
 from . import chain_kernels, kernels
 from ._columns import Array, row_count

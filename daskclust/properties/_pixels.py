@@ -9,7 +9,7 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.arrays import device_of
+from daskclust.core.device.arrays import device_of
 
 from . import _lazy
 from ._columns import checked, label_values, table_of, variable

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import atomic_add
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import atomic_add
 from daskclust.properties.kernels import (
     BY_ENERGY,
     BY_TOT,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import atomic_add, nearest_whole, select, square_root, times
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import atomic_add, nearest_whole, select, square_root, times
 
 FINITE = float(np.finfo(np.float64).max)
 NAN = float("nan")

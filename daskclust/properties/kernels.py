@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import select, square_root, times
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import select, square_root, times
 
 FINITE = float(np.finfo(np.float64).max)
 BY_NOTHING, BY_TOT, BY_ENERGY = 0, 1, 2  # what weighs the centroid

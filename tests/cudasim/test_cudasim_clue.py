@@ -15,9 +15,9 @@ from numba import cuda
 from test_clue_reference import assert_equals_reference, inputs, load
 
 from daskclust import CLUE
-from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.partition import Partition
-from daskclust.core.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.cudasim
 

@@ -10,9 +10,9 @@ from clue_cases import Case, assert_right, assert_same_results
 from numba import cuda
 
 from daskclust.clue import places
-from daskclust.core import binning
-from daskclust.core.arrays import HOST, device_of
-from daskclust.core.cells import PAD, make_grid
+from daskclust.core.device.arrays import HOST, device_of
+from daskclust.core.space import sorting as binning
+from daskclust.core.space.grid import PAD, make_grid
 
 pytestmark = pytest.mark.cudasim
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.dbscan.plan import DbscanPlan
 
 pytestmark = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dbscan_cases import Case, assert_answer
 
-from daskclust.core.arrays import HOST
+from daskclust.core.device.arrays import HOST
 from daskclust.dbscan.blocks import Blocks
 from daskclust.dbscan.plan import DbscanPlan
 from ptx.recorder import check, make_recorder

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskclust import MahalanobisHCA
-from daskclust.core.partition import Chunk
+from daskclust.core.space.partition import Chunk
 from daskclust.hca.plan import LAST, HcaPlan, rule_of
 from ptx.recorder import check, make_recorder
 
