@@ -14,7 +14,7 @@ from hca_reference import clusters_of
 from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
-from daskclust.hca import level
+from daskclust.hca import levels as level
 
 DISTANCES = ("centroid", "full")
 RTOL = 1e-9  # of heights: those of brute force come from the members, ours from sums of sums

@@ -11,7 +11,7 @@ from daskclust import MahalanobisHCA
 from daskclust.bench import bench_thesis, markdown
 from daskclust.cli import app
 from daskclust.datasets import cytometry
-from daskclust.hca import level
+from daskclust.hca import levels as level
 from daskclust.metrics import point_heights
 
 

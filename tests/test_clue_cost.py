@@ -147,7 +147,7 @@ def test_equal_points_are_compared_once(steps, where, others):
 @pytest.fixture
 def pairs_are_many(monkeypatch):
     """Let two equal points be as many as are taken together."""
-    from daskclust.clue import places
+    from daskclust.clue.kernels.formulas import equal_points as places
 
     monkeypatch.setattr(places, "MANY", 2)
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import CLUE
-from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
+from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from daskclust.clue import kernels
-from daskclust.clue.density_kernels import user_kernel
-from daskclust.clue.measures import square_below
+from daskclust.clue.kernels.formulas import formulas as kernels
+from daskclust.clue.kernels.density import user_kernel
+from daskclust.clue.densities import square_below
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data import checks
 from daskclust.core.device.arrays import HOST

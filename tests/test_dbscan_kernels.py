@@ -18,11 +18,11 @@ from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.merge.sets import Fragments, merge_fragments
-from daskclust.dbscan import blocking
-from daskclust.dbscan.blocking import sort_into_blocks
-from daskclust.dbscan.blocks import fold_around, fold_behind, make_grid, reach_table, sweep_row
-from daskclust.dbscan.core_points import add_exactly, run_of
-from daskclust.dbscan.search import squared_limits
+from daskclust.dbscan.kernels.links import blocking
+from daskclust.dbscan.kernels.blocking import sort_into_blocks
+from daskclust.dbscan.kernels.blocks import fold_around, fold_behind, make_grid, reach_table, sweep_row
+from daskclust.dbscan.kernels.core_points import add_exactly, run_of
+from daskclust.dbscan.block_search import squared_limits
 
 RNG = np.random.default_rng(12)
 

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
-from daskclust.events import kernels, matrix
+from daskclust.events.kernels.rules import rules as kernels
+from daskclust.events import matrix
 from daskclust.events.matrix import MOST_CELLS
-from daskclust.events.pixels import Hits
+from daskclust.events.kernels.pixels import Hits
 from daskclust.events.plan import RULES, EventPlan
 
 PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))

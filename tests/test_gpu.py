@@ -21,7 +21,7 @@ from line_cases import LINES, assert_same_files, make_files
 from test_clue_reference import COUNTS, assert_equals_reference, inputs, load
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
-from daskclust.clue.density_kernels import ExponentialKernel, GaussianKernel
+from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import device_of
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import group_range, survey

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.kernels import body
-from daskclust.hca import level
+from daskclust.hca import levels as level
 from daskclust.hca.kernels.clusters import first_alive as usual_first_alive
 from daskclust.hca.kernels.search import scan_block as usual_scan_block
 

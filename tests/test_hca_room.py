@@ -10,7 +10,7 @@ import pytest
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.arrays import HOST, Cuda
-from daskclust.hca import level
+from daskclust.hca import levels as level
 
 
 def peak_of(call):

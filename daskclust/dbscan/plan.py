@@ -22,10 +22,10 @@ from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
-from daskclust.dbscan import kernels
-from daskclust.dbscan.places import PlaceSearch
-from daskclust.dbscan.search import BlockSearch
-from daskclust.dbscan.tree import TreeSearch
+from daskclust.dbscan.kernels.links import links as kernels
+from daskclust.dbscan.equal_points import PlaceSearch
+from daskclust.dbscan.block_search import BlockSearch
+from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
 Search = BlockSearch | TreeSearch | PlaceSearch

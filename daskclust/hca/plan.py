@@ -20,10 +20,10 @@ from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.extent import survey
 from daskclust.core.space.partition import Chunk
 from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
-from daskclust.hca.items import Items, items_of_points, joined, moved, take, together, without_members
+from daskclust.hca.clusters import Items, items_of_points, joined, moved, take, together, without_members
 from daskclust.hca.kernels.order import count_members
 from daskclust.hca.kernels.shapes import Rule
-from daskclust.hca.level import link_level
+from daskclust.hca.levels import link_level
 
 RULES = {
     "thesis": {"scales": 0, "missing": 0, "smallest": 1},

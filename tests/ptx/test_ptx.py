@@ -19,7 +19,8 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import measures, plan
+    from daskclust.clue import densities as measures
+    from daskclust.clue import plan
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
@@ -62,7 +63,7 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
-    from daskclust.clue import places
+    from daskclust.clue.kernels.formulas import equal_points as places
     from daskclust.core.space import sorting as binning
 
     monkeypatch.setattr(places, "MANY", 4)

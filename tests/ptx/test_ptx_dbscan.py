@@ -8,7 +8,7 @@ import pytest
 from dbscan_cases import Case, assert_answer
 
 from daskclust.core.device.arrays import HOST
-from daskclust.dbscan.blocks import Blocks
+from daskclust.dbscan.kernels.blocks import Blocks
 from daskclust.dbscan.plan import DbscanPlan
 from ptx.recorder import check, make_recorder
 

@@ -12,7 +12,7 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, like, lowest_bit, select, times
 from daskclust.core.device.unionfind import find, unite
-from daskclust.dbscan.blocks import LUMP, SELF, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.kernels.blocks import LUMP, SELF, fold_around, fold_behind, sweep_row
 
 NONE = np.int32(2**31 - 1)  # no cluster
 

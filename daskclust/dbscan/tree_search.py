@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.grid import PAD, wrap_positions
-from daskclust.dbscan import kernels
-from daskclust.dbscan.core_points import forget_far
-from daskclust.dbscan.pair_kernels import check_near, weigh
+from daskclust.dbscan.kernels.links import links as kernels
+from daskclust.dbscan.kernels.core_points import forget_far
+from daskclust.dbscan.kernels.pairs import check_near, weigh
 
 _PAIRS = 1 << 21  # neighbours in a batch
 _QUERIES = 1 << 14
 
 
 class TreeSearch:
-    """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `daskclust.dbscan.search.BlockSearch`."""
+    """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `daskclust.dbscan.block_search.BlockSearch`."""
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         if device is not HOST:

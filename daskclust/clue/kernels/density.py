@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskclust.clue import kernels
+from daskclust.clue.kernels.formulas import formulas as kernels
 from daskclust.core.data.checks import check_distance
 from daskclust.core.device.kernels import SIMULATED, Body
 

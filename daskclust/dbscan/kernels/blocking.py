@@ -13,7 +13,7 @@ from daskclust.core.device.arrays import HOST, Cuda, Host, copy
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.space.grid import PAD, lower_bound, within_period
-from daskclust.dbscan.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
+from daskclust.dbscan.kernels.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
 _MOST_KEYS = 2**62
 _MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels import distance2, is_higher
+from daskclust.clue.kernels.formulas import distance2, is_higher
 from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import like, square_root, times

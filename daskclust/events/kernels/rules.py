@@ -12,7 +12,7 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_max, atomic_min, copy_four, lowest_bit
 from daskclust.core.device.unionfind import root_of, unite
-from daskclust.events.pixels import CLOSED, FREE, OWN, ROW, beside, bit_of, pixel, place_beside, table_of
+from daskclust.events.kernels.pixels import CLOSED, FREE, OWN, ROW, beside, bit_of, pixel, place_beside, table_of
 
 BLOCK = 64  # hits that `join_recent` looks up before it joins any
 ROWS, MASKS = BLOCK * ROW + 32, BLOCK + 32  # room of a piece: no two threads write to one cache line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskclust.core.device.kernels import kernel
-from daskclust.dbscan.core_points import add_exactly
+from daskclust.dbscan.kernels.core_points import add_exactly
 
 
 @kernel

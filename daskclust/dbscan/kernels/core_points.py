@@ -18,8 +18,8 @@ from daskclust.core.device.operations import (
     store,
     times,
 )
-from daskclust.dbscan.blocks import LUMP, fold_around, fold_behind, sweep_row
-from daskclust.dbscan.kernels import apart, are_near
+from daskclust.dbscan.kernels.blocks import LUMP, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.kernels.links import apart, are_near
 
 DOUBT = np.int32(-1)  # a count that only float64 can tell
 
