@@ -152,7 +152,7 @@ def running_readout(
     prepare: Prepare,
 ) -> EventStream:
     """Return the stream of a running readout, or of a file that grows."""
-    from daskclust.io.timepix.tpx3.files import readout
+    from daskclust.io.timepix import readout
     from daskclust.readout.stream import EventStream
 
     gap: int = reading["gap"]

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels.formulas import formulas as kernels
-from daskclust.clue.kernels.formulas import equal_points as of_places
-from daskclust.clue.kernels.equal_points import Places, find_places
+from daskclust.clue.kernels import equal_points as of_places
+from daskclust.clue.kernels import formulas as kernels
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
+from daskclust.clue.kernels.equal_points import Places, find_places
 from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.device.kernels import Body

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.densities import Measures
+from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_distance, check_points, check_positive
 from daskclust.core.data.columns import groups, plain, reals

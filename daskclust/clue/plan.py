@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels.formulas import formulas as kernels
 from daskclust.clue.densities import Measures, Measuring, maker
+from daskclust.clue.kernels import formulas as kernels
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments

@@ -10,8 +10,8 @@ from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels.links import core_points
-from daskclust.dbscan.kernels.links import links as kernels
+from daskclust.dbscan.kernels import core_points
+from daskclust.dbscan.kernels import links as kernels
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import make_grid
 

@@ -22,9 +22,9 @@ from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
-from daskclust.dbscan.kernels.links import links as kernels
-from daskclust.dbscan.equal_points import PlaceSearch
 from daskclust.dbscan.block_search import BlockSearch
+from daskclust.dbscan.equal_points import PlaceSearch
+from daskclust.dbscan.kernels import links as kernels
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.grid import PAD, wrap_positions
-from daskclust.dbscan.kernels.links import links as kernels
+from daskclust.dbscan.kernels import links as kernels
 from daskclust.dbscan.kernels.core_points import forget_far
 from daskclust.dbscan.kernels.pairs import check_near, weigh
 
@@ -24,7 +24,7 @@ _QUERIES = 1 << 14
 
 
 class TreeSearch:
-    """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `daskclust.dbscan.block_search.BlockSearch`."""
+    """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `BlockSearch`."""
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         if device is not HOST:

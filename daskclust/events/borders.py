@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.space.partition import Chunk
-from daskclust.events.kernels.rules import rules as kernels
+from daskclust.events.kernels import rules as kernels
 from daskclust.events.kernels.pixels import Hits
 
 Ids = NDArray[np.int64]

@@ -20,8 +20,8 @@ from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.partition import Chunk
-from daskclust.events.kernels.rules import rules as kernels
 from daskclust.events import numbering
+from daskclust.events.across_windows import Passage, PassageSlice, merge_passages
 from daskclust.events.borders import (
     NO_IDS,
     NOTHING,
@@ -38,9 +38,9 @@ from daskclust.events.borders import (
     place_of,
     time_of,
 )
-from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
-from daskclust.events.across_windows import Passage, PassageSlice, merge_passages
+from daskclust.events.kernels import rules as kernels
 from daskclust.events.kernels.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
+from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
 
 RULES: dict[str, Body] = {
     "local": kernels.near_hit,

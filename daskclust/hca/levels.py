@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.device.kernels import SIMULATED
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
-from daskclust.hca.equal_clusters import merge_equal_items, with_equal
 from daskclust.hca.clusters import Items, are_rows, on_device
+from daskclust.hca.equal_clusters import merge_equal_items, with_equal
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.kernels.layout import arrange, principal_axes

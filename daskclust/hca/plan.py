@@ -19,8 +19,8 @@ from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.extent import survey
 from daskclust.core.space.partition import Chunk
-from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
 from daskclust.hca.clusters import Items, items_of_points, joined, moved, take, together, without_members
+from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
 from daskclust.hca.kernels.order import count_members
 from daskclust.hca.kernels.shapes import Rule
 from daskclust.hca.levels import link_level

@@ -38,7 +38,7 @@ def dendrogram(
     p : int, default 30
         Most leaves: there are fewer if there are not so many clusters of `min_size` points.
     labels : array_like of int, shape (n,), optional
-        Labels of the points, -1 noise, such as of `daskclust.core.hierarchy.cut`: branches of one cluster, with noise or
+        Labels of the points, -1 noise, as of `daskclust.core.hierarchy.cut`: branches of one cluster, with noise or
         without, have its colour, those of noise are grey and those of several clusters dark.
     min_size : int or float, default 1
         Smaller clusters, as a fraction of all points if it is a float, are no leaves: where one joins a branch there is

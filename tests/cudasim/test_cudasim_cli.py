@@ -9,8 +9,8 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.lines import LINES, assert_same_files, make_files
 from distributed import LocalCluster
-from line_cases import LINES, assert_same_files, make_files
 
 from daskclust import io, machine
 from daskclust.workers import _start

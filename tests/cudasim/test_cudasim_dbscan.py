@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dbscan_cases import Case, assert_answer, cases
+from cases.dbscan import Case, assert_answer, cases
 from hypothesis import given, settings
 from numba import cuda
 

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from event_cases import TICK, VARIANTS, Case, assert_labels, cases, dense
+from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense
 from hypothesis import given, settings
 from numba import cuda
 

@@ -63,7 +63,7 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
-    from daskclust.clue.kernels.formulas import equal_points as places
+    from daskclust.clue.kernels import equal_points as places
     from daskclust.core.space import sorting as binning
 
     monkeypatch.setattr(places, "MANY", 4)

@@ -5,7 +5,7 @@ The CUDA path's results, as the recorder finds them on the CPU, are compared wit
 
 import numpy as np
 import pytest
-from dbscan_cases import Case, assert_answer
+from cases.dbscan import Case, assert_answer
 
 from daskclust.core.device.arrays import HOST
 from daskclust.dbscan.kernels.blocks import Blocks

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from event_cases import VARIANTS, Case, assert_labels, dense
+from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.space.partition import Partition
 from ptx.recorder import check, make_recorder

@@ -32,7 +32,7 @@ def test_decoding_words(tmp_path, monkeypatch, layout):
 def test_table_of_clusters(tmp_path, monkeypatch, with_optional):
     from daskclust.core.device.arrays import HOST
     from daskclust.properties import _pixel_arrays
-    from daskclust.properties.kernels import BY_ENERGY, BY_TOT
+    from daskclust.properties.kernels.clusters import BY_ENERGY, BY_TOT
 
     rng, n = np.random.default_rng(0), 300
     arrays = {

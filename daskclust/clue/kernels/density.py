@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskclust.clue.kernels.formulas import formulas as kernels
+from daskclust.clue.kernels import formulas as kernels
 from daskclust.core.data.checks import check_distance
 from daskclust.core.device.kernels import SIMULATED, Body
 
@@ -47,8 +47,6 @@ class ExponentialKernel:
 
 class UserKernel(Body):
     """A function of the distance that the user compiled with numba; on the CPU it is called lane by lane."""
-
-    # ruff: noqa: D102 (as of Body)
 
     @property
     def cacheable(self) -> bool:

@@ -1,8 +1,8 @@
 """One body, three targets: CPU loops, CUDA kernels and the CUDA simulator compiled from the same function.
 
 `body` marks a function that other bodies call, `kernel` one that is run for every index. Neither compiles anything at
-import. A body may name the operations of `core/device/operations.py` and other bodies; for each target those names are bound anew to
-that target's versions, and with `bind` to functions chosen by the caller (a density kernel, a metric).
+import. A body may name the operations of `device/operations.py` and other bodies; for each target those names are bound
+to that target's versions, and with `bind` to functions chosen by the caller (a density kernel, a metric).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The few words that kernels are written in, beside plain arithmetic.
 
 A kernel body is written once and compiled for three targets. Where a target needs code of its own it is behind one of
-these names: `core/device/cpu.py` gives the CPU's version (16 points in SIMD lanes), `core/device/cuda.py` CUDA's (one point a
+these names: `cpu.py` gives the CPU's version (16 points in SIMD lanes), `cuda.py` CUDA's (one point a
 thread). The functions here are their meaning for one point, in plain Python: the CUDA simulator runs them as they are.
 
 Arithmetic is the same to the last bit on every target: no fused multiply-add (`times`), square roots rounded correctly,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from daskclust.core.merge import tree as merge_tree
 from daskclust.core.merge.sets import Ids
-from daskclust.core.merge.sets import tree as merge_tree
 from daskclust.core.run import steps
 from daskclust.core.run.exchange import exchange, take_from
 from daskclust.core.run.graph import Tasks

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.merge.sets import steps as merge_steps
+from daskclust.core.merge import steps as merge_steps
 from daskclust.core.merge.steps import Ranges
 from daskclust.core.run import steps
 from daskclust.core.run.exchange import Take, exchange, take_from

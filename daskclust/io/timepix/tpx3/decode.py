@@ -14,7 +14,7 @@ from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.device.timesort import DIGIT, TICK, sort_records
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
-from daskclust.io.timepix.tpx3.files.tpx3 import scan as table
+from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
 from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
 

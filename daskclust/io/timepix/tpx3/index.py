@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from daskclust.core.data.files import check_file
 from daskclust.core.device.timesort import TICK, order_of_ticks
+from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import count_hits
-from daskclust.io.timepix.tpx3.files.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
 from daskclust.io.timepix.tpx3.scan import scan
 from daskclust.io.timepix.tpx3.words import (

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.ticks import TOT_TICK
-from daskclust.io.timepix.tpx3.files.tpx3 import scan as table
+from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.index import Ints, check_disorder, named_counts
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
 from daskclust.io.timepix.tpx3.scan import (

@@ -12,8 +12,8 @@ import xarray as xr
 from daskclust.core.data.units import hit_column
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.host import check_on_host
+from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import take_trigger, take_triggers
-from daskclust.io.timepix.tpx3.files.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.index import index_file
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
 from daskclust.io.timepix.tpx3.words import TDC_STEP, TDC_STEPS
