@@ -158,13 +158,13 @@ def test_the_malformed_file(shared_data: Path) -> None:
         ("Matrix Index\tToA\tToT\tFToA\tToT\n", "columns of the same name"),
         (
             f"{FOUR}1\t2\t3\t4\n\n1\t2\t3\t4.5\n",
-            r"line 4, column 'FToA': expected a whole number from 0 to 31, found '4.5'",
+            r"line 4, column 'FToA': expected a whole number .* found '4.5'",
         ),
         (f"{FOUR}1\t2\t3\t4\n1\t\t3\t4\n", r"line 3, column 'ToA': expected a whole number from 0 to .*, found ''"),
         (f"{FOUR}1\t2\t3\t4\n1\t2\t3\t4\t5\n", r"line 3: expected 4 fields .* found 5"),
         (
             f"{FOUR}1\t2\t3\t4\n\n\n1\t-2\t3\t4\n",
-            r"line 5, column 'ToA': expected a whole number from 0 to .* found '-2'",
+            r"line 5, column 'ToA': expected a whole .* found '-2'",
         ),
         (f"{FOUR}1\t2\t3\t32\n", r"line 2, column 'FToA': expected a whole number from 0 to 31, found '32'"),
         (f"{FOUR}16777216\t2\t3\t1\n", r"'Matrix Index': expected a whole number from 0 to 16777215"),

@@ -125,18 +125,7 @@ def spread(records, n, low, setup, start, columns):
 
 
 @kernel
-def read_window(
-    i,
-    data,
-    cells,
-    bounds,
-    parts,
-    members,
-    starts,
-    setup,
-    scratch,
-    columns,
-):
+def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, columns):
     """Decode, sort and write window i."""
     records, other, digits = scratch
     low = bounds[i, 0]

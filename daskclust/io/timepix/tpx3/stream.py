@@ -199,19 +199,7 @@ def seek_header(data, state, counts, is_end):
 
 
 @kernel
-def decode_stream(
-    i,
-    data,
-    state,
-    counts,
-    lows,
-    jumps,
-    bound,
-    is_end,
-    hits,
-    triggers,
-    found,
-):
+def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, hits, triggers, found):
     """Decode all words that are complete; POS is where the next bytes go on."""
     tick, x, y, tot, chip = hits
     n = np.int64(0)
