@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.clue import raise_if_dask_computes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import Calibration, calibrate, correct_timewalk, read_calibration
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
 
 
 def matrices(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -122,7 +117,7 @@ def test_calibration_is_lazy(chunks: Any) -> None:
     coefficients = {chip: matrices(chip) for chip in range(4)}
     ds = with_tot(hits(), coefficients)
     calibrations = {k: Calibration(**m) for k, m in coefficients.items()}
-    with dask.config.set(scheduler=raise_if_computed):
+    with raise_if_dask_computes():
         lazy = calibrate(ds.chunk(hit=chunks), calibrations)
         walked = correct_timewalk(lazy, {"a": 20.0, "e0": 1.0})
     assert lazy["energy"].data.name.startswith("daskclust-io-calibrate-")
