@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import daskclust.io
 from daskclust.io import (
     arcsinh_transform,
     open_fcs,
@@ -331,9 +330,3 @@ def test_importing_loads_nothing() -> None:
     code = "import sys, daskclust.io; print([m for m in ('flowio', 'pandas', 'xarray', 'numpy') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == "[]"
-
-
-def test_public_names() -> None:
-    names = {"arcsinh_transform", "compensate", "open_fcs", "read_cells", "read_gmhc", "write_cells", "write_gmhc"}
-    assert names <= set(daskclust.io.__all__)
-    assert all(callable(getattr(daskclust.io, name)) for name in names)
