@@ -51,3 +51,9 @@ class System(NamedTuple):
     headline: Mapping[str, Any] = {}  # the same for ``bench all``, where it differs
     steps: Mapping[str, Sequence[str]] = {}  # names of kernels by step; a step without names has all other kernels
     as_run: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the figures of a run, as they are reported
+
+
+def named(series: Mapping[str, Any]) -> list[str]:
+    """Return what the runs of a series have in common, in words: kind, min_samples, threads."""
+    words = [series.get("kind") or "calorimeter"]
+    return words + [f"{name} {series[name]}" for name in ("min_samples", "threads") if series.get(name)]

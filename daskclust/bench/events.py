@@ -58,7 +58,7 @@ def _found(hits: int, builder: Any) -> dict[str, Any]:
 
 def _through_gpu(columns: tuple[Any, ...], window: int, lanes: int) -> Any:
     from daskclust import EventBuilder
-    from daskclust.events.device import cluster_on_gpu
+    from daskclust.readout.gpu import cluster_on_gpu
 
     hits = dict(zip(("x", "y", "toa"), columns, strict=True))
     return cluster_on_gpu(hits, EventBuilder(DT_MAX), window=window, lanes=lanes)

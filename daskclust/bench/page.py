@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench.report import TITLES, named
+from daskclust.bench.case import named
+from daskclust.bench.runner import SYSTEMS
 from daskclust.plot._look import COLORS, INK, finished, hv, with_options
 
 _PAPER = {"C++, one thread of a Xeon 4114 (paper)": 705.49, "V100, copies included (paper)": 6.63}
@@ -28,7 +29,7 @@ def pictures(report: Mapping[str, Any]) -> Any:
 
 
 def _of_one(report: Mapping[str, Any]) -> Iterator[Any]:
-    title, runs = TITLES[report["system"]], report["runs"]
+    title, runs = SYSTEMS[report["system"]].title, report["runs"]
     timed = report.get("peers", {}).get("timed", [])
     for step in runs[0].get("mhits_per_second", ()):
         series = _grouped((run["kind"], run["lanes"], run["mhits_per_second"][step]) for run in runs)
@@ -79,7 +80,7 @@ def _steps(title: str, runs: Sequence[Mapping[str, Any]]) -> Any:
 def _roofline(reports: Sequence[Mapping[str, Any]]) -> Any:
     """Draw operations a second against operations a byte, below what the memory and the cores allow."""
     axes = ("intensity (operations/byte)", "speed (Gop/s)")
-    places = {TITLES[each["system"]]: [_place(run) for run in each["runs"]] for each in reports}
+    places = {SYSTEMS[each["system"]].title: [_place(run) for run in each["runs"]] for each in reports}
     ceilings = reports[0]["ceilings"]
     copied, done = (ceilings[f"{what}_per_second"] / 1e9 for what in ("bytes", "operations"))
     across = [intensity for found in places.values() for intensity, _ in found]

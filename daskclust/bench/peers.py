@@ -22,7 +22,7 @@ from daskclust.bench.case import Case, Options, System
 from daskclust.bench.clue import DC, DELTA, RHOC
 from daskclust.bench.events import DT_MAX
 from daskclust.bench.timing import kernel_threads, seconds_of
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 
 _TICK = 1.5625  # ns
 

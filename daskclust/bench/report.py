@@ -7,17 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from daskclust.core.files import replacing
+from daskclust.bench.case import named
+from daskclust.bench.runner import SYSTEMS
+from daskclust.core.data.files import replacing
 
 FORMATS = (".json", ".md", ".html")
-TITLES = {
-    "clue": "CLUE",
-    "events": "Event building",
-    "stream": "Event building, online",
-    "dbscan": "DBSCAN",
-    "fof": "Friends-of-friends",
-    "hca": "Mahalanobis clustering",
-}
 
 # columns of runs: what a run calls it, the heading, and how it is written; of a dict a column for each of its keys
 _COLUMNS = {
@@ -47,7 +41,7 @@ def markdown(report: Mapping[str, Any]) -> str:
     """Return a report, or several as of ``bench all``, as tables in Markdown: runs, ceilings, other programs."""
     reports, parts = report.get("reports", [report]), []
     for each in reports:
-        parts += [f"## {TITLES[each['system']]}"] if "reports" in report else []
+        parts += [f"## {SYSTEMS[each['system']].title}"] if "reports" in report else []
         parts += _of_one(each)
     ceilings = next((each["ceilings"] for each in reports if "ceilings" in each), None)  # of one machine
     if ceilings is not None:
@@ -104,12 +98,6 @@ def _cells(run: Mapping[str, Any]) -> dict[str, str]:
         elif value is not None:
             cells[heading] = form.format(value)
     return cells
-
-
-def named(series: Mapping[str, Any]) -> list[str]:
-    """Return what the runs of a series have in common, in words."""
-    words = [series.get("kind") or "calorimeter"]
-    return words + [f"{name} {series[name]}" for name in ("min_samples", "threads") if series.get(name)]
 
 
 def _figure(value: Any) -> str:

@@ -172,7 +172,7 @@ def bench(
 
 def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
     from daskclust import bench
-    from daskclust.core.checks import check_positive
+    from daskclust.core.data.checks import check_positive
 
     def tell(name: str, done: int, total: int) -> None:
         work.begin(name, total or None, "points" if total else "")

@@ -17,7 +17,7 @@ from daskclust import MahalanobisHCA
 from daskclust.bench import write_report
 from daskclust.bench.hca import cells_of
 from daskclust.bench.timing import median_ms
-from daskclust.hca import level
+from daskclust.hca import levels
 from daskclust.machine import describe
 from daskclust.metrics import point_height_correlation
 
@@ -48,11 +48,11 @@ def main(arguments=None):
 
 def _known(kind, size, known):
     """Time a hierarchy in which each cluster knows of so many nearest ones; the answer is the same."""
-    before, level.NEIGHBOURS = level.NEIGHBOURS, known
+    before, levels.NEIGHBOURS = levels.NEIGHBOURS, known
     try:
         ms = median_ms(partial(MahalanobisHCA().fit, cells_of(kind, size).X))
     finally:
-        level.NEIGHBOURS = before
+        levels.NEIGHBOURS = before
     return {"kind": kind, "points": size, "neighbours": known, "total_ms": ms}
 
 

@@ -19,7 +19,7 @@ from points import RATE, arrays_of
 
 from daskclust import io
 from daskclust.bench import write_report
-from daskclust.core.partition import block_sizes
+from daskclust.core.space.partition import block_sizes
 from daskclust.datasets import readout_order, timepix
 from daskclust.machine import describe
 from daskclust.workers import start

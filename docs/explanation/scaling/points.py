@@ -14,7 +14,7 @@ import numpy as np
 from dask.base import tokenize
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
-from daskclust.core.partition import block_sizes
+from daskclust.core.space.partition import block_sizes
 from daskclust.datasets import apriori_gaussians, timepix
 
 CASES = ("clue-space", "clue-layers", "events", "fof", "dbscan", "hca")
