@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import socket
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,17 +43,16 @@ def bench_stream(rate: float = 10e6, seconds: float = 60.0, *, buffer: int = 1 <
     table = cluster_table(offline, builder.fit(offline).labels_)
     period = int(np.ceil((float(offline["toa"].max()) + 1e6) / 25))  # a gap of more than the disorder
     repeats = max(1, round(seconds * 1e9 / (period * 25)))
-    with socket.create_server(("127.0.0.1", 0)) as server:  # a free port; the stream listens there next
-        port = server.getsockname()[1]
-    clock = _Clock()
-    items = clock.started_by(receive(f"tcp://listen@127.0.0.1:{port}", timeout=60))
-    stream = EventStream(items, builder, disorder=DISORDER, buffer=buffer)
     rows, equal = 0, True
-    with _sender(port, words, period, repeats):
+    with _sender(words, period, repeats) as port:
+        blocks = receive(f"tcp://127.0.0.1:{port}")
+        first = next(blocks, b"")
+        began = time.perf_counter()
+        stream = EventStream(itertools.chain([first], blocks), builder, disorder=DISORDER, buffer=buffer)
         for found in stream:
             equal = equal and _same_rows(found, table, rows, period)
             rows += found.sizes["cluster"]
-        took = time.perf_counter() - clock.began
+        took = time.perf_counter() - began
     counters = stream.counters
     parameters = {"rate": rate, "seconds": seconds, "kind": "gamma", "dt_max": DT_MAX, "disorder": DISORDER}
     return {
@@ -90,26 +90,18 @@ def _same_rows(found: Any, table: Any, first: int, period: int) -> bool:
     return all(same + [np.array_equal(found[name].values, table[name].values[row]) for name in _COLUMNS])
 
 
-class _Clock:
-    """When the first of some bytes came."""
-
-    began = 0.0
-
-    def started_by(self, items: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield items as they come."""
-        for item in items:
-            self.began = self.began or time.perf_counter()
-            yield item
-
-
 @contextmanager
-def _sender(port: int, words: Words, period: int, repeats: int) -> Iterator[None]:
-    """Let a process of its own send, and wait for its end; after an error here it is ended."""
-    process = multiprocessing.get_context("spawn").Process(target=_send, args=(port, words, period, repeats))
-    process.start()
+def _sender(words: Words, period: int, repeats: int) -> Iterator[int]:
+    """Let a process of its own listen at a free port and send, and wait for its end; an error here ends it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        process = multiprocessing.get_context("spawn").Process(target=_send, args=(server, words, period, repeats))
+        process.start()
     try:
-        yield
+        yield port
         process.join()
+    except ConnectionResetError:
+        process.join()  # it failed before it listened, and says why
     finally:
         process.terminate()
         process.join()
@@ -117,10 +109,10 @@ def _sender(port: int, words: Words, period: int, repeats: int) -> Iterator[None
         raise RuntimeError(f"the process that sends ended with code {process.exitcode}; its error is above")
 
 
-def _send(port: int, words: Words, period: int, repeats: int) -> None:
+def _send(server: socket.socket, words: Words, period: int, repeats: int) -> None:
     """Send the words again and again, each time later by `period` (25 ns), at the speed of the detector's own clock."""
     bounds = np.linspace(0, len(words), _STEPS + 1).astype(int)
-    with _connection(port) as connection:
+    with server, server.accept()[0] as connection:
         began = time.perf_counter()
         for repeat in range(repeats):
             for step in range(_STEPS):
@@ -129,16 +121,6 @@ def _send(port: int, words: Words, period: int, repeats: int) -> None:
                 if wait > 0:
                     time.sleep(wait)
                 connection.sendall(part.data)
-
-
-def _connection(port: int) -> socket.socket:
-    """Connect, once somebody listens."""
-    for _ in range(600):
-        try:
-            return socket.create_connection(("127.0.0.1", port))
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-    raise ConnectionRefusedError(f"nobody listens at port {port} of this machine, for a minute")
 
 
 def _later(words: Words, late: int) -> Words:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import socket
 
 import numpy as np
 import pytest
@@ -48,10 +47,9 @@ def test_nobody_goes_on_sending_after_an_error(monkeypatch):
     del raised
 
 
-def test_a_sender_that_finds_nobody_says_so(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # and does not listen
-        port = silent.getsockname()[1]
-        with pytest.raises(ConnectionRefusedError, match=f"nobody listens at port {port}"):
-            stream._send(port, np.zeros(1, np.uint64), 1, 1)
+def test_a_sender_that_fails_is_told(monkeypatch):
+    hits = stream._template(1000, 1e5)[1]
+    monkeypatch.setattr(stream, "_template", lambda *_: (None, hits))  # of words that are none
+    with pytest.raises(RuntimeError, match="the process that sends ended with code 1; its error is above"):
+        bench_stream(2e5, 1.0)
+    assert multiprocessing.active_children() == []

@@ -2,7 +2,7 @@
 
     python docs/explanation/scaling/runs.py scaling-cpu.json
 
-makes the record of docs/benchmarks anew, in about an hour on two cores. Points are made by chunks on the workers and
+makes the record of docs/benchmarks anew, in some minutes on two cores. Points are made by chunks on the workers and
 results stay there, as in a pipeline of lazy steps. ``--help`` lists the options.
 """
 
