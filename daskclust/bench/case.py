@@ -1,4 +1,4 @@
-"""What each system's benchmark tells: the cases to time, and the options that they are made of."""
+"""What a system's benchmark consists of: cases to time, and the options that they are made of."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class System(NamedTuple):
     usual: Mapping[str, Any] = {}  # options where they are not those of `Options`
     headline: Mapping[str, Any] = {}  # the same for ``bench all``, where it differs
     steps: Mapping[str, Sequence[str]] = {}  # names of kernels by step; a step without names has all other kernels
-    as_run: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the figures of a run, as they are reported
+    as_reported: Callable[[dict[str, Any]], dict[str, Any]] = dict  # the figures of a run, as they are reported
 
 
-def named(series: Mapping[str, Any]) -> list[str]:
-    """Return what the runs of a series have in common, in words: kind, min_samples, threads."""
-    words = [series.get("kind") or "calorimeter"]
-    return words + [f"{name} {series[name]}" for name in ("min_samples", "threads") if series.get(name)]
+def series_name(run: Mapping[str, Any]) -> str:
+    """Return what the runs of a series have in common: kind, min_samples, threads."""
+    numbers = [f"{name} {run[name]}" for name in ("min_samples", "threads") if run.get(name)]
+    return ", ".join([run.get("kind") or "calorimeter", *numbers])

@@ -92,7 +92,7 @@ def _write(path: Path, hits: Any) -> None:
     write_tpx3(hits.isel(hit=readout_order(hits, disorder=DISORDER, rng=1)), path, triggers=triggers)
 
 
-def _as_run(run: dict[str, Any]) -> dict[str, Any]:
+def _as_reported(run: dict[str, Any]) -> dict[str, Any]:
     """Give rates in the place of times: million hits a second."""
     hits = run["points"]
     times = {"cluster": run.pop("total_ms"), **run.pop("calls_ms")}
@@ -117,5 +117,5 @@ EVENTS = System(
     {"dt_max": DT_MAX, "rate": 10e6, "disorder": DISORDER},
     takes=("kinds",),
     usual={"sizes": (4_000_000,), "threads": ()},
-    as_run=_as_run,
+    as_reported=_as_reported,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.bench.case import named
+from daskclust.bench.case import series_name
 from daskclust.bench.runner import SYSTEMS
 from daskclust.plot._look import COLORS, INK, finished, hv, with_options
 
@@ -35,7 +35,7 @@ def _of_one(report: Mapping[str, Any]) -> Iterator[Any]:
         series = _grouped((run["kind"], run["lanes"], run["mhits_per_second"][step]) for run in runs)
         yield _lines(series, ("lanes", "hits (million/s)"), f"{title}: {step}")
     if "total_ms" in runs[0]:
-        series = _grouped((", ".join(named(run)), run["points"], run["total_ms"]) for run in runs)
+        series = _grouped((series_name(run), run["points"], run["total_ms"]) for run in runs)
         series |= _grouped((f"{run['name']}, {run['kind']}", run["points"], run["ms"]) for run in timed)
         if report["system"] == "clue":
             series |= {name: [(1e6, ms)] for name, ms in _PAPER.items()}
@@ -69,7 +69,7 @@ def _steps(title: str, runs: Sequence[Mapping[str, Any]]) -> Any:
     """Draw the time of each step for each run, one upon the other, in ns for each point."""
     rows = []
     for run in runs:
-        name = f"{', '.join(named(run))}, {run['points']:,}"
+        name = f"{series_name(run)}, {run['points']:,}"
         rows += [(name, step, 1e6 * ms / run["points"]) for step, ms in run["steps_ms"].items()]
     bars = hv.Bars(rows, ["run", "step"], [hv.Dimension("time", unit="ns/point")])
     colors = list(COLORS[: len(runs[0]["steps_ms"])])

@@ -27,7 +27,7 @@ from daskclust.core.merge.labels import same_partition
 _TICK = 1.5625  # ns
 
 
-class Duel(NamedTuple):
+class Comparison(NamedTuple):
     """Two calls with the same question, and whether their answers are the same."""
 
     ours: Callable[[], Any]
@@ -43,7 +43,7 @@ class Peer(NamedTuple):
     package: str  # that it comes in
     install: str
     most: int  # points that it is given: more take it too long, or more memory than machines have
-    duel: Callable[[Any, Case, int], Duel]  # of the module, for a case on a number of threads
+    compare: Callable[[Any, Case, int], Comparison]  # of the module, for a case on a number of threads
 
 
 def _fitted(case: Case) -> Any:
@@ -51,7 +51,7 @@ def _fitted(case: Case) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------------ clue and events
-def _cluestering(module: Any, case: Case, _threads: int) -> Duel:
+def _cluestering(module: Any, case: Case, _threads: int) -> Comparison:
     X, layer, weight = case.arrays
     batches = np.bincount(layer)
     batches = batches[batches > 0].astype(np.uint32)
@@ -63,39 +63,39 @@ def _cluestering(module: Any, case: Case, _threads: int) -> Duel:
         found.run_clue(batch_sample_sizes=batches)
         return np.asarray(found.cluster_ids)
 
-    return Duel(partial(_fitted, case), theirs, same_partition)
+    return Comparison(partial(_fitted, case), theirs, same_partition)
 
 
-def _rustpix(module: Any, case: Case, _threads: int) -> Duel:
+def _rustpix(module: Any, case: Case, _threads: int) -> Comparison:
     """Both go from a file to a table; only the number of clusters is compared."""
     clustering = module.ClusteringConfig(radius=1.5, temporal_window_ns=DT_MAX, min_cluster_size=1)
     extraction = module.ExtractionConfig(super_resolution_factor=1.0, weighted_by_tot=True, min_tot_threshold=0)
     options = {"algorithm": "grid", "collect": True, "clustering_config": clustering, "extraction_config": extraction}
     path = str(case.file)
-    return Duel(
+    return Comparison(
         lambda: len(case.calls["total"]()["size"]),
         lambda: int(module.process_tpx3_neutrons(path, **options).len()),
         lambda ours, theirs: ours == theirs,
     )
 
 
-def _dbscan_of_hits(module: Any, case: Case, threads: int) -> Duel:
+def _dbscan_of_hits(module: Any, case: Case, threads: int) -> Comparison:
     """Hits touch, and are not more than dt_max apart: a ball of the maximum norm, in ticks along all axes."""
     reach = DT_MAX / _TICK
     x, y, toa = case.arrays
     points = np.stack([x * reach, y * reach, toa / _TICK], axis=1)
     other = module.DBSCAN(eps=reach, min_samples=1, metric="chebyshev", algorithm="kd_tree", n_jobs=threads)
-    return Duel(partial(_fitted, case), lambda: other.fit(points).labels_, same_partition)
+    return Comparison(partial(_fitted, case), lambda: other.fit(points).labels_, same_partition)
 
 
 # ------------------------------------------------------------------------------------------------------- dbscan and fof
-def _dbscan_of_points(module: Any, case: Case, threads: int) -> Duel:
+def _dbscan_of_points(module: Any, case: Case, threads: int) -> Comparison:
     facts = case.facts
     other = module.DBSCAN(eps=facts["eps"], min_samples=facts["min_samples"], algorithm="kd_tree", n_jobs=threads)
-    return Duel(partial(_fitted, case), lambda: other.fit(*case.arrays).labels_, np.array_equal)
+    return Comparison(partial(_fitted, case), lambda: other.fit(*case.arrays).labels_, np.array_equal)
 
 
-def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Duel:
+def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Comparison:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -107,15 +107,15 @@ def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Duel:
         graph = coo_matrix((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
         return np.asarray(connected_components(graph, directed=False)[1])
 
-    return Duel(partial(_fitted, case), theirs, _same_groups)
+    return Comparison(partial(_fitted, case), theirs, _same_groups)
 
 
-def _hfof(module: Any, case: Case, _threads: int) -> Duel:
+def _hfof(module: Any, case: Case, _threads: int) -> Comparison:
     X = case.arrays[0].astype(np.float64)
-    return Duel(partial(_fitted, case), lambda: np.asarray(module.fof(X, case.facts["eps"])), _same_groups)
+    return Comparison(partial(_fitted, case), lambda: np.asarray(module.fof(X, case.facts["eps"])), _same_groups)
 
 
-def _pyfof(module: Any, case: Case, _threads: int) -> Duel:
+def _pyfof(module: Any, case: Case, _threads: int) -> Comparison:
     X = case.arrays[0].astype(np.float64)
 
     def theirs() -> NDArray[Any]:
@@ -124,7 +124,7 @@ def _pyfof(module: Any, case: Case, _threads: int) -> Duel:
             label[members] = number
         return label
 
-    return Duel(partial(_fitted, case), theirs, _same_groups)
+    return Comparison(partial(_fitted, case), theirs, _same_groups)
 
 
 def _same_groups(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
@@ -134,20 +134,20 @@ def _same_groups(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------------ hca
-def _fastcluster(module: Any, case: Case, _threads: int) -> Duel:
+def _fastcluster(module: Any, case: Case, _threads: int) -> Comparison:
     return _of_centroids(case, partial(module.linkage_vector, method="centroid"))
 
 
-def _scipy_linkage(module: Any, case: Case, _threads: int) -> Duel:
+def _scipy_linkage(module: Any, case: Case, _threads: int) -> Comparison:
     return _of_centroids(case, partial(module.linkage, method="centroid"))
 
 
-def _of_centroids(case: Case, linkage: Callable[..., Any]) -> Duel:
+def _of_centroids(case: Case, linkage: Callable[..., Any]) -> Comparison:
     """Below a threshold of all points distances are Euclidean, so that the question is the same."""
     from daskclust import MahalanobisHCA
 
     X = case.arrays[0].astype(np.float64)
-    return Duel(lambda: MahalanobisHCA(len(X)).fit(X).linkage_, lambda: linkage(X), _same_heights)
+    return Comparison(lambda: MahalanobisHCA(len(X)).fit(X).linkage_, lambda: linkage(X), _same_heights)
 
 
 def _same_heights(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
@@ -217,14 +217,14 @@ def _timed(peer: Peer, system: System, kind: str, threads: int, options: Options
     what = {"name": peer.name, "version": _version(peer), "threads": threads, "kind": kind}
     for points, asked in {min(size, peer.most): size for size in sorted(options.sizes)}.items():
         for case in system.cases(kind, points, options):
-            found = in_turn(peer.duel(module, case, threads), min(options.repeats, 3))
+            found = in_turn(peer.compare(module, case, threads), min(options.repeats, 3))
             yield {**what, "points": points, "asked": asked, **found}
 
 
-def in_turn(duel: Duel, repeats: int) -> dict[str, Any]:
+def in_turn(compare: Comparison, repeats: int) -> dict[str, Any]:
     """Time both by turns, after a warm-up whose answers are compared."""
-    agrees = duel.agree(duel.ours(), duel.theirs())
-    pairs = [(seconds_of(duel.ours), seconds_of(duel.theirs)) for _ in range(repeats)]
+    agrees = compare.agree(compare.ours(), compare.theirs())
+    pairs = [(seconds_of(compare.ours), seconds_of(compare.theirs)) for _ in range(repeats)]
     return {
         "ms": statistics.median(theirs for _, theirs in pairs) * 1e3,
         "ours_ms": statistics.median(ours for ours, _ in pairs) * 1e3,

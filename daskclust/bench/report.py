@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from daskclust.bench.case import named
+from daskclust.bench.case import series_name
 from daskclust.bench.runner import SYSTEMS
 from daskclust.core.data.files import replacing
 
@@ -74,7 +74,7 @@ def _of_one(report: Mapping[str, Any]) -> list[str]:
         facts = {name: value for name, value in report.items() if name not in ("system", "parameters", "machine")}
         return [table(("", "in all"), [(name.replace("_", " "), _figure(value)) for name, value in facts.items()])]
     parts = [_of_runs(report["runs"])]
-    grows = [f"{', '.join(named(each))}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
+    grows = [f"{series_name(each)}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
     parts += [f"Time grows as: {'; '.join(grows)}"] if grows else []
     return parts + (peer_tables(report["peers"]) if "peers" in report else [])
 

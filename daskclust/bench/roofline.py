@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.bench.kernels import OPERATIONS, multiply_add
-from daskclust.bench.timing import place_of, seconds_of
+from daskclust.bench.timing import device_of, seconds_of
 from daskclust.core.device.arrays import HOST, Cuda, copy
 from daskclust.core.device.threads import in_threads, thread_count
 
@@ -72,7 +72,7 @@ def ceilings_of(device: str) -> dict[str, float]:
     kernel: apart on the CPU, fused on CUDA. Both are the best of 5 runs, as they are ceilings.
     """
     place = HOST if device == "cpu" else Cuda(gives_cupy=True)
-    return measure_ceilings(place, place_of(device).finish, _COPIED[device], _POINTS, _ROUNDS[device])
+    return measure_ceilings(place, device_of(device).finish, _COPIED[device], _POINTS, _ROUNDS[device])
 
 
 def measure_ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:

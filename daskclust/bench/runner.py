@@ -17,11 +17,11 @@ from daskclust.bench.events import EVENTS, doubling
 from daskclust.bench.hca import HCA
 from daskclust.bench.peers import bench_peers
 from daskclust.bench.roofline import beside_floor, ceilings_of
-from daskclust.bench.timing import kernel_threads, kernels_ms, median_ms, place_of
+from daskclust.bench.timing import device_of, kernel_threads, kernels_ms, median_ms
 from daskclust.machine import describe
 
-Tell = Callable[[str, int, int], object]
-"""Is told what begins, how many points are done, and how many there are."""
+Progress = Callable[[str, int, int], object]
+"""Is called with what begins, how many points are done, and how many there are."""
 
 SYSTEMS = {"clue": CLUE, "events": EVENTS, "fof": FOF, "dbscan": DBSCAN, "hca": HCA}
 """By name, in the order of ``bench all``."""
@@ -36,7 +36,7 @@ def options_of(name: str, given: Mapping[str, Any], *, headline: bool = False) -
     return Options(**{**own, **given})
 
 
-def bench(name: str, options: Options, tell: Tell = lambda *_: None) -> dict[str, Any]:
+def bench(name: str, options: Options, progress: Progress = lambda *_: None) -> dict[str, Any]:
     """Time a system, and other programs where they are asked for.
 
     Returns
@@ -51,19 +51,19 @@ def bench(name: str, options: Options, tell: Tell = lambda *_: None) -> dict[str
     counts = [int(np.prod(amount)) for _, amount in amounts]
     ceilings, runs = ceilings_of(options.device), []
     for number, (kind, amount) in enumerate(amounts):
-        tell(f"timing {kind}, {counts[number]:,} points", sum(counts[:number]), sum(counts))
+        progress(f"timing {kind}, {counts[number]:,} points", sum(counts[:number]), sum(counts))
         for case in system.cases(kind, amount, options):
-            runs += [system.as_run(run) for run in _runs(system, case, options, ceilings)]
+            runs += [system.as_reported(run) for run in _runs(system, case, options, ceilings)]
     parameters = {**system.parameters, "repeats": options.repeats}
     report: dict[str, Any] = {"system": name, "device": options.device, "parameters": parameters, "machine": describe()}
     report |= {"ceilings": ceilings, "runs": runs, "exponents": _exponents(runs)}
     if options.peers:
-        tell("timing other programs in turn with this one", 0, 0)
+        progress("timing other programs in turn with this one", 0, 0)
         report["peers"] = bench_peers(name, system, options)
     return report
 
 
-def bench_all(given: Mapping[str, Any], most: int, tell: Tell = lambda *_: None) -> dict[str, Any]:
+def bench_all(given: Mapping[str, Any], most: int, progress: Progress = lambda *_: None) -> dict[str, Any]:
     """Time the headline of each system, each at no more than `most` points, nor more than memory holds."""
     import psutil
 
@@ -73,7 +73,7 @@ def bench_all(given: Mapping[str, Any], most: int, tell: Tell = lambda *_: None)
         own = options_of(name, given, headline=True)
         sizes = tuple(dict.fromkeys(min(size, most) for size in own.sizes))
         own = replace(own, sizes=sizes, groups=tuple(_smaller(group, most) for group in own.groups))
-        reports.append(bench(name, own, tell))
+        reports.append(bench(name, own, progress))
     return {"system": "all", "device": given.get("device", "cpu"), "reports": reports}
 
 
@@ -106,7 +106,7 @@ def _runs(system: System, case: Case, options: Options, ceilings: dict[str, floa
 
 def _timed(case: Case, device: str, repeats: int) -> dict[str, Any]:
     """Return times and memory of a case: arrays are on the device before the clock starts, and results stay there."""
-    place = place_of(device)
+    place = device_of(device)
     run: dict[str, Any] = {}
 
     def through_host() -> Any:

@@ -103,8 +103,8 @@ def peak_device_bytes(call: Callable[[], Any]) -> int:
     return int(pool.total_bytes() - before)
 
 
-class Place(NamedTuple):
-    """Where the arrays of a benchmark are: copies there and back, waiting for it, and the peak of its memory."""
+class Device(NamedTuple):
+    """Copies to a device and back, waiting for it, and the peak of its memory during a call."""
 
     take: Callable[[Any], Any]
     give: Callable[[Any], Any]
@@ -112,12 +112,12 @@ class Place(NamedTuple):
     peak: Callable[[Callable[[], Any]], int]
 
 
-def place_of(device: str) -> Place:
-    """Return the place that ``"cpu"`` or ``"cuda"`` names."""
+def device_of(device: str) -> Device:
+    """Return ``"cpu"`` or ``"cuda"``."""
     if device == "cpu":
-        return Place(_as_it_is, _as_it_is, nothing_to_wait_for, peak_bytes)
+        return Device(_as_it_is, _as_it_is, nothing_to_wait_for, peak_bytes)
     cupy = cupy_module()
-    return Place(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
+    return Device(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
 
 
 def _as_it_is(array: Any) -> Any:

@@ -174,7 +174,7 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
     from daskclust import bench
     from daskclust.core.data.checks import check_positive
 
-    def tell(name: str, done: int, total: int) -> None:
+    def show(name: str, done: int, total: int) -> None:
         work.begin(name, total or None, "points" if total else "")
         work.at(done)
 
@@ -188,8 +188,8 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if more:
             numbers = ",".join(map(str, given["sizes"]))
             raise ValueError(f"all takes one number, the most points of any benchmark, got --sizes {numbers}; give one")
-        return bench.bench_all({name: value for name, value in given.items() if name != "sizes"}, most, tell)
-    return bench.bench(system, bench.options_of(system, given), tell)
+        return bench.bench_all({name: value for name, value in given.items() if name != "sizes"}, most, show)
+    return bench.bench(system, bench.options_of(system, given), show)
 
 
 def _check_options(system: str, given: Mapping[str, Any]) -> None:

@@ -171,7 +171,7 @@ def test_copies_are_not_in_the_time_of_a_device(device, monkeypatch):
     copies = []
     place = SimpleNamespace(take=lambda array: copies.append(1) or array, give=copies.append, finish=lambda: None,
                             peak=lambda call: call() and 0)  # fmt: skip
-    monkeypatch.setattr(runner, "place_of", lambda _: place)
+    monkeypatch.setattr(runner, "device_of", lambda _: place)
     during = []
     monkeypatch.setattr(
         runner, "median_ms", lambda call, *_: (copies.clear(), call(), during.append(len(copies)), 1.0)[-1]

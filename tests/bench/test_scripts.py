@@ -11,6 +11,7 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
+from distributed import Client
 
 from daskclust import io
 from daskclust.core.space.partition import Partition
@@ -55,8 +56,19 @@ def report_of(name, tmp_path, line):
     return json.loads(target.read_text())
 
 
-def test_tiny_runs(tmp_path):
-    line = "--cases fof --sizes 8000 --blocks 2000 --workers 2 --memory-limit 1GB --merges 8000 27"
+@pytest.fixture
+def in_threads(monkeypatch):
+    """Let workers be threads of this process: they start in no time, and have its kernels."""
+
+    def start(count, **_):
+        return Client(n_workers=count, threads_per_worker=1, processes=False, dashboard_address=":0")
+
+    for name in ("runs", "large"):
+        monkeypatch.setattr(importlib.import_module(name), "start", start)
+
+
+def test_tiny_runs(tmp_path, in_threads):
+    line = "--cases fof --sizes 8000 --blocks 2000 --workers 2 --merges 8000 27"
     report = report_of("runs", tmp_path, line)
     (run,) = report["runs"]
     facts, steps = run["facts"], run["steps"]
@@ -89,8 +101,8 @@ def test_files_have_the_points(case, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_tiny_file(tmp_path):
-    line = f"--cases fof --points 20000 --workers 1 --memory-limit 900MB --folder {tmp_path}"
+def test_tiny_file(tmp_path, in_threads):
+    line = f"--cases fof --points 20000 --workers 1 --folder {tmp_path}"
     (found,) = report_of("large", tmp_path, line)["runs"]
     assert found["clusters"] > 10
     assert found["bytes"] > 20_000
