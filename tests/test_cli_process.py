@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from daskclust import datasets, io
-from daskclust.cli._work import bar
+from daskclust.cli._progress import progress
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
 MAIN = "from daskclust.cli import main; main()"
@@ -326,7 +326,7 @@ def test_progress_is_for_terminals(folder):
 @pytest.mark.parametrize("width", [50, 60, 80, 120])
 def test_a_narrow_terminal_cuts_no_figure(width):
     console = Console(file=StringIO(), force_terminal=True, width=width)
-    with bar("clustering hits.parquet", console) as work:
+    with progress("clustering hits.parquet", console) as work:
         work.begin("clustering hits.parquet: density of chunks, as some call it", 117, "tasks", (123_456, "hits"))
         work.at(3)
         time.sleep(0.05)  # a rate needs some time

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from daskclust.cli._work import Work
+    from daskclust.cli._progress import Work
 
 Report = dict[str, Any]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._running import Running
+    from daskclust.cli._job import Running
     from daskclust.events.estimator import EventBuilder
     from daskclust.events.stream import EventStream
 

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import progress, show, write_all
+from daskclust.cli._job import Job, Running, clusters
 from daskclust.cli._options import (
     CLUSTERING,
     OUTPUT,
     READING,
     RUNNING,
     Columns,
-    Json,
-    Quiet,
     Units,
-    check_outputs,
     columns_of,
     names,
     needs_of,
+    number_of,
     one_of,
+    option,
     units_of,
 )
-from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz")
 
-MANUALS = {
-    "clue": """
+MANUAL = """
 Reads
   IN                            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
   x, y                          position, cm, to which --units x=mm,y=mm converts; all lengths are in cm, then;
@@ -60,46 +56,39 @@ Keys of --json
 
 Examples
   # hits of a file, with their clusters
-  $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
   # a table of clusters, seeds 2 cm apart
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
   # your own names of columns, millimetres that become cm
-  $ daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
+  daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
   # in eta and phi, which wraps around
-  $ daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
+  daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
   # on four Dask workers, for a script
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
   # on a GPU
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
-""",
-}
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
+"""
 
 
+@clusters()
 def clue(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
-    dc: Annotated[
-        float,
-        typer.Option(help="Radius of the local density, in the unit of the coordinates.", rich_help_panel=CLUSTERING),
-    ],
+    dc: Annotated[float, option("Radius of the local density, in the unit of the coordinates.", CLUSTERING)],
     rhoc: Annotated[
         str,
-        typer.Option(
-            help="Least density of a seed, in the unit of energy: a number, or the name of a column with one a hit.",
-            rich_help_panel=CLUSTERING,
+        option(
+            "Least density of a seed, in the unit of energy: a number, or the name of a column with one a hit.",
+            CLUSTERING,
         ),
     ],
     delta_c: Annotated[
         float | None,
-        typer.Option(
-            help="Least distance of a seed from higher density, unit of the coordinates.  \\[default: dc]",
-            rich_help_panel=CLUSTERING,
-        ),
+        option("Least distance of a seed from higher density, unit of the coordinates.", CLUSTERING, default="dc"),
     ] = None,
     delta_o: Annotated[
         float | None,
-        typer.Option(
-            help="Least distance of an outlier from higher density, unit of the coordinates.  \\[default: delta-c]",
-            rich_help_panel=CLUSTERING,
+        option(
+            "Least distance of an outlier from higher density, unit of the coordinates.", CLUSTERING, default="delta-c"
         ),
     ] = None,
     kernel: Annotated[
@@ -107,59 +96,45 @@ def clue(
         one_of("flat, gaussian or exponential: how a neighbour's weight falls with distance.", CLUSTERING),
     ] = "flat",
     neighbor_weight: Annotated[
-        float,
-        typer.Option(
-            help="Factor for neighbours in the flat kernel: 1 in the paper, 0.5 in CMSSW.", rich_help_panel=CLUSTERING
-        ),
+        float, option("Factor for neighbours in the flat kernel: 1 in the paper, 0.5 in CMSSW.", CLUSTERING)
     ] = 1.0,
     wrap: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Period of an axis, e.g. phi=6.283185307; may be repeated.",
+            CLUSTERING,
             metavar="AXIS=PERIOD",
-            help="Period of an axis, e.g. phi=6.283185307; may be repeated.  \\[default: all are open]",
-            rich_help_panel=CLUSTERING,
+            default="all are open",
         ),
     ] = None,
     coordinates: Annotated[
-        str | None,
-        typer.Option(help="Columns of the axes, e.g. eta,phi; 1 to 4.  \\[default: x,y]", rich_help_panel=READING),
+        str | None, option("Columns of the axes, e.g. eta,phi; 1 to 4.", READING, default="x,y")
     ] = None,
     columns: Columns = None,
     units: Units = None,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Hits with results: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
+        Path | None, option("Hits with results: .parquet, .csv, .h5 or .npz.", OUTPUT, "--output", "-o")
     ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(help="A row for each cluster: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
-    ] = None,
-    workers: Workers = 0,
-    cuda: Cuda = False,
-    scheduler: Scheduler = None,
-    memory_limit: MemoryLimit = None,
-    chunks: Chunks = 1_000_000,
+    table: Annotated[Path | None, option("A row for each cluster: .parquet, .csv, .h5 or .npz.", OUTPUT)] = None,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
         one_of("auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.", RUNNING),
     ] = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    *,
+    running: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
 
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
-    from daskclust.accessor import ClustAccessor
     from daskclust.accessor._clue import by_number
     from daskclust.io import read_hits, write_hits
 
-    began = time.perf_counter()
-    running = Running(workers, cuda, scheduler, memory_limit)
-    check_outputs(path, {"-o": output, "--table": table}, _WRITABLE)
+    job = Job("CLUE", "hits", path, running, {"-o": output, "--table": table}, _WRITABLE)
+    density = number_of(rhoc)
     parameters: dict[str, Any] = {
         "dc": dc,
-        "rhoc": _number_or_name(rhoc),
+        "rhoc": rhoc if density is None else float(density),
         "delta_c": delta_c,
         "delta_o": delta_o,
         "kernel": kernel,
@@ -169,37 +144,18 @@ def clue(
         "partition": partition,
     }
     by_number(parameters["wrap"], parameters["coordinates"] or ("x", "y"))  # refused before anything is read
-    reading: dict[str, Any] = {
-        "columns": columns_of(columns),
-        "units": units_of(units),
-        "chunks": running.chunks(chunks),
-        "needs": needs_of(rhoc=parameters["rhoc"], coordinates=parameters["coordinates"]),
-    }
-    with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
-        work.read(path)
-        hits = read_hits(path, **reading)
-        n = next(iter(hits.sizes.values()))  # along hits, or the points of another field
-        work.begin(f"clustering {n:,} hits")
-        found = ClustAccessor(running.give(hits)).clue(**parameters)
-        result = running.results(found, hits, f"clustering {path.name}", (n, "hits"), work)
-        summary = _summary(result)
-        write_all(
-            [
-                (output, lambda target: write_hits(result, target)),
-                (table, lambda target: write_hits(_table_of(result, summary["clusters"]), target)),
-            ],
-            work,
-        )
-    summary["seconds"] = round(time.perf_counter() - began, 3)
-    summary |= {name: str(file) for name, file in (("output", output), ("table", table)) if file is not None}
-    show(summary, as_json, f"CLUE: {path}", quiet=quiet)
-
-
-def _number_or_name(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    needs = needs_of(rhoc=parameters["rhoc"], coordinates=parameters["coordinates"])
+    reading = {"columns": columns_of(columns), "units": units_of(units), "needs": needs}
+    with job.started():
+        result = job.cluster(job.read(read_hits, **reading), "clue", parameters)
+        job.summary = {
+            "hits": int(result["label"].size),
+            "clusters": int(result["is_seed"].sum()),
+            "noise": int((result["label"] < 0).sum()),
+        }
+        job.write(output, lambda target: write_hits(result, target))
+        job.write(table, lambda target: write_hits(_table_of(result, job.summary["clusters"]), target))
+    job.show(output=output, table=table)
 
 
 def _period(text: str) -> tuple[str, float]:
@@ -215,13 +171,3 @@ def _table_of(result: xr.Dataset, clusters: int) -> xr.Dataset:
 
     table = cluster_table(result, weight="energy" if "energy" in result else None, n_clusters=clusters)
     return table.compute().drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
-
-
-def _summary(result: xr.Dataset) -> dict[str, Any]:
-    """Count hits, clusters and noise of a result in memory or on workers."""
-    label = result["label"]
-    return {
-        "hits": int(label.size),
-        "clusters": int(result["is_seed"].sum()),
-        "noise": int((label < 0).sum()),
-    }

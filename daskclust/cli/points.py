@@ -1,0 +1,312 @@
+"""``daskclust dbscan`` and ``daskclust fof``: points of many kinds of files, and periodic boxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daskclust.cli._job import Job, Running, clusters
+from daskclust.cli._options import (
+    CLUSTERING,
+    OUTPUT,
+    READING,
+    Columns,
+    Units,
+    columns_of,
+    names,
+    needs_of,
+    option,
+    units_of,
+)
+from daskclust.core.files import check_file
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
+_PARTICLES = (".parquet", ".pq", ".npy", ".zarr", ".arborx", ".bin")
+_HDF5 = (".hdf5", ".h5")
+
+_Box = Annotated[
+    str | None,
+    option(
+        "Period of the axes, or of each: 100 or 100,100,none; none: open. Unit of the coordinates.",
+        CLUSTERING,
+        default="the file's, or open",
+    ),
+]
+_Type = Annotated[str, option("Which particles of a snapshot: gas, dm, stars, bh, or a number.", READING)]
+_FillMissing = Annotated[
+    bool,
+    option(
+        "Take the fill value for chunks that a zarr store does not have, which are an error else.",
+        READING,
+        "--fill-missing",
+    ),
+]
+
+DBSCAN = """
+Reads
+  IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
+                                zarr, ArborX, ROOT
+  x, y, z                       position, in any unit: that of the first is that of EPS and --boxsize, and others
+                                are converted to it. As many as the file has; --coordinates takes others
+  any other                     is kept, and written again
+
+Writes
+  -o                            the points in their order, all columns of IN, and:
+  label                         number of the cluster, from 0; noise -1: the labels of scikit-learn
+  is_core                       whether the point has --min-samples neighbours, itself included
+
+Keys of --json
+  points, clusters              their numbers
+  core_points, noise            numbers of core points, and of points in no cluster
+  seconds                       time in all, s
+  output                        the file that was written
+
+Examples
+  # points of a file, with their clusters
+  daskclust dbscan points.csv 0.3 -o labels.parquet
+  # a periodic box, ten neighbours
+  daskclust dbscan snapshot.hdf5 0.2 --min-samples 10 --boxsize 100
+  # your own names of columns, in two dimensions
+  daskclust dbscan my.csv 5 --columns x=lon,y=lat --coordinates x,y
+  # on four Dask workers, for a script
+  daskclust dbscan points.parquet 0.3 --workers 4 --json
+"""
+
+FOF = """
+Reads
+  IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
+                                zarr, ArborX, ROOT
+  x, y, z                       position, in any unit, Mpc/h usually: that of x is that of --linking-length and
+                                --boxsize, and y and z are converted to it
+  vx, vy, vz                    optional, velocity, km/s usually
+  mass                          optional, in any unit; without it each particle has mass 1
+  any other                     is kept, and written again by --labels
+
+Writes
+  -o                            the catalogue, a row for each halo, in the units of IN:
+  cluster, size, mass           label; number and mass of its members
+  x, y, z, vx, vy, vz           centre of mass, mean velocity
+  sigma_v, r_rms, r_max         dispersion of velocities; radii about the centre
+  jx, jy, jz                    angular momentum for each unit of mass, length times velocity
+  b_to_a, c_to_a                ratios of the axes
+  --labels                      the particles in their order, all columns of IN, and label: the halo, from 0;
+                                none -1
+
+Keys of --json
+  particles, halos              their numbers
+  linking_length                in the unit of the positions
+  particles_in_halos            number of particles in any
+  largest                       members of the largest halo, with -o
+  seconds                       time in all, s
+  output, labels                files that were written
+
+Examples
+  # a catalogue of halos
+  daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 -o halos.parquet
+  # particles with their halos, stars alone
+  daskclust fof snapshot.hdf5 --linking-length 0.05 --particle-type stars --labels stars.parquet
+  # points of your own in a box of 100
+  daskclust fof points.csv --b 0.2 --boxsize 100 -o halos.csv
+  # on four Dask workers, for a script
+  daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
+  # on the workers of a cluster that runs
+  daskclust fof snapshot.hdf5 --b 0.2 --scheduler tcp://host:8786 -o halos.parquet
+"""
+
+
+# --------------------------------------------------------------------------------------------------------------- dbscan
+@clusters()
+def dbscan(
+    path: Annotated[Path, typer.Argument(metavar="IN", help="Points: see Reads.")],
+    eps: Annotated[
+        float, typer.Argument(metavar="EPS", help="Largest distance of neighbours, in the unit of the coordinates.")
+    ],
+    min_samples: Annotated[
+        int,
+        option(
+            "Neighbours that make a core point, itself included; with --weight, the sum of their weights.", CLUSTERING
+        ),
+    ] = 5,
+    boxsize: _Box = None,
+    weight: Annotated[str | None, option("Column of weights.", CLUSTERING, default="none, each point counts 1")] = None,
+    coordinates: Annotated[
+        str | None,
+        option("Columns of the axes, e.g. x,y.", READING, default="x,y,z as far as there are"),
+    ] = None,
+    columns: Columns = None,
+    units: Units = None,
+    particle_type: _Type = "dm",
+    fill_missing: _FillMissing = False,
+    output: Annotated[
+        Path | None, option("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT, "--output", "-o")
+    ] = None,
+    *,
+    running: Running,
+) -> None:
+    """Cluster points with DBSCAN.
+
+    Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
+    """
+    from daskclust.core.checks import check_positive, check_whole
+
+    job = Job("DBSCAN", "points", path, running, {"-o": output}, _WRITABLE)
+    parameters = {
+        "eps": check_positive("EPS", eps),
+        "min_samples": check_whole("--min-samples", min_samples, 1),
+        "boxsize": _box_of(boxsize),
+        "coordinates": names(coordinates),
+        "weight": weight,
+    }
+    reading = _reading(particle_type, columns, units, fill_missing)
+    reading["needs"] = needs_of(coordinates=parameters["coordinates"], weight=weight)
+    with job.started():
+        points = job.read(_open_points, **reading)
+        result = job.cluster(points, "dbscan", parameters, None if output else ["label", "is_core"])
+        job.summary = {
+            "points": int(result["label"].size),
+            "clusters": _count(result["label"]),
+            "core_points": int(result["is_core"].sum()),
+            "noise": int((result["label"] < 0).sum()),
+        }
+        job.write(output, lambda target: _write_points(result, target))
+    job.show(output=output)
+
+
+# ------------------------------------------------------------------------------------------------------------------ fof
+@clusters()
+def fof(
+    path: Annotated[Path, typer.Argument(metavar="IN", help="Particles: see Reads.")],
+    b: Annotated[
+        float | None,
+        option("Linking length as a fraction of the mean separation: 0.2 or 0.168 usually.", CLUSTERING),
+    ] = None,
+    linking_length: Annotated[
+        float | None, option("Or the linking length itself, in the unit of the positions.", CLUSTERING)
+    ] = None,
+    min_members: Annotated[int, option("Particles of a halo at least; catalogues usually have 20.", CLUSTERING)] = 2,
+    boxsize: _Box = None,
+    columns: Columns = None,
+    units: Units = None,
+    particle_type: _Type = "dm",
+    fill_missing: _FillMissing = False,
+    output: Annotated[
+        Path | None,
+        option("Catalogue of halos: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT, "--output", "-o", "--table"),
+    ] = None,
+    labels: Annotated[Path | None, option("Particles with labels: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT)] = None,
+    *,
+    running: Running,
+) -> None:
+    """Find halos: friends-of-friends groups of particles.
+
+    Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
+    """
+    from daskclust.core.checks import check_positive, check_whole
+    from daskclust.properties import halo_table
+
+    job = Job("Friends-of-friends", "particles", path, running, {"-o": output, "--labels": labels}, _WRITABLE)
+    if (b is None) == (linking_length is None):
+        raise ValueError(
+            f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
+        )
+    check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
+    check_whole("--min-members", min_members, 1)
+    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members}
+    box, reading = _box_of(boxsize), _reading(particle_type, columns, units, fill_missing)
+    with job.started():
+        particles = _in_box(job.read(_open_points, **reading), box)
+        result = job.cluster(particles, "fof", parameters, None if output or labels else ["label"])
+        label = result["label"]
+        job.summary = {
+            "particles": int(label.size),
+            "linking_length": label.attrs["linking_length"],
+            "halos": _count(label),
+            "particles_in_halos": int((label >= 0).sum()),
+        }
+        if output is not None:
+            table = halo_table(result)
+            job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
+            job.write(output, lambda target: _write_points(table, target))
+        job.write(labels, lambda target: _write_points(result, target))
+    job.show(output=output, labels=labels)
+
+
+# ---------------------------------------------------------------------------------------------------------------- boxes
+def _box_of(text: str | None) -> Any:
+    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
+    if text is None:
+        return ...
+    from daskclust.core.checks import check_positive
+
+    try:
+        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    for side in sides:
+        if side is not None:
+            check_positive("--boxsize", side)
+    return sides[0] if len(sides) == 1 else sides
+
+
+def _in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
+    """Return particles in a box of `_box_of`, for catalogues, too: 0 is an open axis there, ... the file's box."""
+    if box is ...:
+        return particles
+    axes = [axis for axis in "xyz" if axis in particles.variables]
+    if isinstance(box, list) and len(box) != len(axes):
+        raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {_words(box)}")
+    attrs = {name: value for name, value in particles.attrs.items() if name not in ("boxsize", "boxsize_units")}
+    if box is not None:
+        attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
+    return particles.drop_attrs(deep=False).assign_attrs(attrs)
+
+
+def _words(box: list[float | None]) -> str:
+    return ",".join("none" if side is None else f"{side:g}" for side in box)
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+def _reading(particle_type: str, columns: str | None, units: str | None, fill_missing: bool) -> dict[str, Any]:
+    """Return the options of `_open_points`."""
+    kind = int(particle_type) if particle_type.isdecimal() else particle_type
+    particles = {"particle_type": kind, "fill_missing": fill_missing}
+    return {"columns": columns_of(columns), "units": units_of(units), "particles": particles}
+
+
+def _open_points(path: Path, *, particles: dict[str, Any], **given: Any) -> xr.Dataset:
+    """Return the points of a file; options for `particles` are of no use for tables."""
+    from daskclust import io
+
+    suffix = path.suffix.lower()
+    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
+        return io.open_particles(path, **particles, **given)
+    return io.read_hits(path, field="particles", **given)
+
+
+def _is_snapshot(path: Path) -> bool:
+    """Return whether an HDF5 file is not one of plain columns; of damaged files, too, readers tell more."""
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+
+        check_file(str(path))  # a pipe would be waited for
+        with h5py.File(path, "r") as file:
+            return "Header" in file
+    except (ImportError, OSError, ValueError):
+        return True
+
+
+def _count(label: xr.DataArray) -> int:
+    """Return the number of clusters."""
+    return int(label.max()) + 1 if label.size else 0
+
+
+def _write_points(data: xr.Dataset, path: Path) -> None:
+    """Write points, or a table of them."""
+    from daskclust.io import write_hits, write_particles
+
+    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)
