@@ -29,7 +29,7 @@ from daskclust.cli._pixels import (
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.events.stream import EventStream
+    from daskclust.readout.stream import EventStream
 
     Outputs = tuple[Path | None, Path | None]  # table, hits
 

@@ -183,7 +183,7 @@ def _threshold(text: str) -> int | float:
 
 def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
-    from daskclust.core.checks import check_whole
+    from daskclust.core.data.checks import check_whole
 
     least = number_of(min_size)
     if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):
@@ -281,7 +281,7 @@ def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -
 def _save(array: np.ndarray[Any, Any], path: Path) -> None:
     import numpy as np
 
-    from daskclust.core.files import replacing
+    from daskclust.core.data.files import replacing
 
     with replacing(path) as stream:
         np.save(stream, array)
@@ -290,7 +290,7 @@ def _save(array: np.ndarray[Any, Any], path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------------- summary
 def _summary(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Return what is told of a hierarchy."""
-    from daskclust.core import tree
+    from daskclust.core import hierarchy as tree
 
     return {
         "cells": int(result["label"].size),
@@ -323,7 +323,7 @@ def _show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
 
 def _show_top(Z: np.ndarray[Any, Any], min_size: int | float, to: Console) -> None:
     """Show the last merges of large clusters."""
-    from daskclust.core import tree
+    from daskclust.core import hierarchy as tree
 
     n = len(Z) + 1
     least = tree.least_size(min_size if min_size != 1 else _LARGE, n)

@@ -20,7 +20,7 @@ from daskclust.cli._options import (
     option,
     units_of,
 )
-from daskclust.core.files import check_file
+from daskclust.core.data.files import check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -152,7 +152,7 @@ def dbscan(
 
     Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
     """
-    from daskclust.core.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive, check_whole
 
     job = Job("DBSCAN", "points", path, running, {"-o": output}, _WRITABLE)
     parameters = {
@@ -206,7 +206,7 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
-    from daskclust.core.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive, check_whole
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", path, running, {"-o": output, "--labels": labels}, _WRITABLE)
@@ -241,7 +241,7 @@ def _box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
         return ...
-    from daskclust.core.checks import check_positive
+    from daskclust.core.data.checks import check_positive
 
     try:
         sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]

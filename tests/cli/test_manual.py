@@ -1,0 +1,184 @@
+"""The manual: every option explained, every example valid, every key there; help at any width, without colours too."""
+
+import json
+import shlex
+
+import pytest
+import typer
+from daskclust.cli._manual import parse
+from typer.testing import CliRunner
+
+from daskclust import cli, datasets, io
+
+PROGRAM = typer.main.get_command(cli.app)
+COMMANDS = sorted(PROGRAM.commands)
+OTHERS = {
+    "exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "...", "peers", "reports", "memory_ms",
+    "chunked_ms", "seconds", "process_bytes",
+}  # fmt: skip
+"""Keys of other benchmarks."""
+
+
+def manual_of(name):
+    return parse(PROGRAM.commands[name].manual)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the files that examples read, small."""
+    folder = tmp_path_factory.mktemp("examples")
+    hits = datasets.hgcal_event(5, n_noise=200, rng=0).drop_vars("truth")
+    io.write_hits(hits, folder / "hits.parquet")
+    io.write_hits(hits, folder / "hits.csv")
+    io.write_tpx3(datasets.timepix(300, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
+    io.write_particles(datasets.cosmology_box(300, rng=0).drop_vars("halo"), folder / "snapshot.hdf5")
+    io.write_cells(datasets.cytometry(150, 3, rng=0).drop_vars("population"), folder / "tube.fcs")
+    return folder
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text_and_a_panel(name):
+    for parameter in PROGRAM.commands[name].params:
+        assert parameter.help, parameter.opts
+    assert PROGRAM.commands[name].help
+    assert PROGRAM.commands[name].rich_help_panel in ("Cluster", "Look", "Tools")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_is_a_valid_line(name):
+    manual = manual_of(name)
+    assert len(manual.examples) >= 2
+    for said, line in manual.examples:
+        assert said
+        words = shlex.split(line)
+        program, command, *arguments = words[: next((k for k, word in enumerate(words) if word in "|>"), None)]
+        assert (program, command) == ("daskclust", name)
+        with PROGRAM.commands[command].make_context(command, arguments):
+            pass  # parsed: the files need not be there
+
+
+def test_examples_of_the_program():
+    for _, line in parse(PROGRAM.manual).examples:
+        arguments = shlex.split(line)[1:]
+        assert arguments[0] in PROGRAM.commands or arguments[0].startswith("--install")
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv", set()),
+        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet",
+         {"late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
+        ("dbscan snapshot.hdf5 0.4 -o labels.csv", set()),
+        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv", set()),
+        ("hca tube.fcs 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
+        ("info", set()),
+        ("bench clue --sizes 1000 --repeats 1", OTHERS),
+        ("bench dbscan --sizes 1000,2000 --repeats 1 --kinds ss2d,uniform2d",
+         {"threads", *OTHERS}),
+    ],
+)  # fmt: skip
+def test_json_is_one_document_with_the_keys_of_the_manual(command, folder, monkeypatch, line, more):
+    """Keys in `more` are those of other circumstances."""
+    monkeypatch.chdir(folder)
+    name, *arguments = line.split()
+    code, out, err = command(name, *arguments, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)  # nothing else is there
+    listed = {key.strip() for keys, _ in manual_of(name).sections["Keys of --json"] for key in keys.split(",")}
+    assert set(document) == listed - more
+
+
+@pytest.mark.parametrize(
+    "arguments", [("clue", "none.csv", "--dc", 1, "--rhoc", 1), ("clue", "--dc"), ("bench", "cleu")]
+)
+def test_an_error_is_a_document_too(command, tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(*arguments, "--json")
+    error = json.loads(out)["error"]
+    assert set(error) == {"kind", "what", "hint", "exit_code"}
+    assert error["exit_code"] == code > 0
+    assert err == f"error: {error['what']}\nhint: {error['hint']}\n"
+
+
+def test_quiet_is_silent(command, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for line in (
+        "clue hits.csv --dc 2 --rhoc 0.3 -q",
+        "dbscan snapshot.hdf5 0.4 --quiet",
+        "hca tube.fcs 20 -o t.npy -q",
+    ):
+        assert command(*line.split()) == (0, "", "")
+
+
+# ----------------------------------------------------------------------------------------------------------------- help
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_fits_and_has_no_colours_in_a_pipe(command, monkeypatch, name, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    code, out, err = command(*[name][: bool(name)], "--help")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    framed, _, examples = out.partition(" Examples\n")
+    assert max(map(len, framed.splitlines())) <= width
+    assert "�" not in out
+    for words, line in parse(PROGRAM.commands[name].manual if name else PROGRAM.manual).examples:
+        assert f"# {words}\n   {line}\n" in examples  # in one piece, to be copied
+
+
+def test_help_has_groups_exit_codes_and_environment(command):
+    _, out, _ = command("--help")
+    for words in ("Cluster", "Look", "Tools", "Exit codes", "130, 143", "Environment", "NUMBA_CACHE_DIR", "Examples"):
+        assert words in out
+
+
+def test_every_way_to_ask_for_help(command):
+    for name in COMMANDS:
+        assert command(name, "-h") == command(name, "--help")
+
+
+# ----------------------------------------------------------------------------------------------------------- completion
+def complete(shell, *words):
+    """Return what a shell is told when it asks, as the scripts of --install-completion do."""
+    line = " ".join(("daskclust", *words))
+    environment = {"_DASKCLUST_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": line}
+    if shell == "bash":
+        environment |= {"COMP_WORDS": line, "COMP_CWORD": str(len(words))}
+    if shell == "fish":
+        environment["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    return CliRunner().invoke(cli.app, [], env=environment, prog_name="daskclust").output
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("cl",), ["clue"]),
+        (("clue", "--del"), ["--delta-c", "--delta-o"]),
+        (("clue", "hits.csv", "--kernel", ""), ["flat", "gaussian", "exponential"]),
+        (("events", "run.tpx3", "--variant", "s"), ["static"]),
+        (("hca", "--rule", "eu"), ["euclid", "euclid_mahal"]),
+        (("bench", "h"), ["hca"]),
+        (("explore", "hits.csv", "--system", "e"), ["events"]),
+    ],
+)
+def test_shells_are_told_commands_options_and_choices(shell, words, offered):
+    answer = complete(shell, *words)
+    for word in offered:
+        assert word in answer
+    assert "Traceback" not in answer
+
+
+def test_files_are_left_to_the_shell():
+    for shell, answer in (("bash", ""), ("zsh", "_files"), ("fish", "")):
+        assert complete(shell, "clue", "").strip() == answer
+        assert complete(shell, "clue", "hits.csv", "-o", "").strip() == answer
+
+
+@pytest.mark.parametrize(("shell", "mark"), [("bash", "complete -o default"), ("zsh", "compdef"), ("fish", "complete")])
+def test_scripts_for_shells(shell, mark):
+    answer = (
+        CliRunner().invoke(cli.app, [], env={"_DASKCLUST_COMPLETE": f"source_{shell}"}, prog_name="daskclust").output
+    )
+    assert mark in answer
+    assert "_DASKCLUST_COMPLETE" in answer
