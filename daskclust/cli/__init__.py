@@ -32,6 +32,11 @@ Examples
   daskclust demo
   # cluster your own hits
   daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  # any of them on four Dask workers, for a script
+  daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
+  # on the workers of a cluster that runs, or on a GPU
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --scheduler tcp://host:8786 -o clusters.parquet
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
   # all about one command
   daskclust clue --help
   # complete commands, options and choices with the Tab key

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from daskclust.cli._console import console, show
-from daskclust.cli._options import RUNNING, Json, Quiet, check_outputs, option
+from daskclust.cli._options import Json, Quiet, check_outputs, running
 from daskclust.cli._progress import Work, progress
 
 if TYPE_CHECKING:
@@ -30,29 +30,23 @@ _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words
 class Running:
     """Options of every command that clusters: where it does, and what it shows."""
 
-    workers: Annotated[
-        int, option("Processes of a Dask cluster, with --cuda on a GPU each; 0: this process, on all cores.", RUNNING)
-    ] = 0
-    cuda: Annotated[
-        bool, option("Cluster on an NVIDIA GPU: this process's, or one for each worker.", RUNNING, "--cuda")
-    ] = False
+    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.")] = 0
+    cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
     scheduler: Annotated[
         str | None,
-        option(
-            "Use the workers of a Dask scheduler that runs, e.g. tcp://host:8786; they must see the files.",
-            RUNNING,
+        running(
+            "A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.",
             metavar="ADDRESS",
         ),
     ] = None
     memory_limit: Annotated[
         str | None,
-        option(
-            "Memory of each of the --workers: 4GB, or a fraction of the machine's, 0.2.",
-            RUNNING,
-            default="the machine's over the workers",
+        running(
+            "Memory of each of the --workers: 4GB, or a fraction of the machine's.",
+            default="all, divided",
         ),
     ] = None
-    chunks: Annotated[int, option("Points of a chunk, with --workers or --scheduler.", RUNNING)] = 1_000_000
+    chunks: Annotated[int, running("Points of a chunk, with --workers or --scheduler.")] = 1_000_000
     as_json: Json = False
     quiet: Quiet = False
 
@@ -118,7 +112,7 @@ class Running:
 
 
 def clusters(chunks: int | None = 1_000_000) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of `Running`, which it gets as `running`; None: it has no option --chunks."""
+    """Give a command the options of `Running`, which it gets as `run`; None: it has no option --chunks."""
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(command, eval_str=True)
@@ -134,10 +128,10 @@ def clusters(chunks: int | None = 1_000_000) -> Callable[[Callable[..., None]], 
 
         @wraps(command)
         def call(**given: Any) -> None:
-            running = Running(**{name: given.pop(name) for name in shared})
-            command(**given, running=running)
+            run = Running(**{name: given.pop(name) for name in shared})
+            command(**given, run=run)
 
-        parameters = [each for name, each in own.parameters.items() if name != "running"]
+        parameters = [each for name, each in own.parameters.items() if name != "run"]
         call.__signature__ = own.replace(parameters=[*parameters, *shared.values()])  # type: ignore[attr-defined]
         return call
 
@@ -155,7 +149,7 @@ class Job:
         What points are called: hits, cells ...
     source : str or path
         What is read.
-    running : Running
+    run : Running
         Where it runs.
     outputs : dict of str to path
         By option; those that are None are not written.
@@ -168,12 +162,12 @@ class Job:
         title: str,
         unit: str,
         source: str | Path,
-        running: Running,
+        run: Running,
         outputs: dict[str, Path | None],
         suffixes: Sequence[str],
     ) -> None:
         check_outputs([source], outputs, suffixes)
-        self.title, self.unit, self.source, self.running = f"{title}: {source}", unit, source, running
+        self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
         self.name = source.name if isinstance(source, Path) else source.rpartition("/")[2]
         self.summary: dict[str, Any] = {}
         self._began = time.perf_counter()
@@ -181,7 +175,7 @@ class Job:
     @contextmanager
     def started(self) -> Iterator[None]:
         """Show progress, and have a cluster where one is asked for; the time in all goes into the summary."""
-        with progress(f"reading {self.name}", quiet=self.running.quiet) as self.work, self.running.cluster(self.work):
+        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, self.run.cluster(self.work):
             yield
         self.summary["seconds"] = round(time.perf_counter() - self._began, 3)
 
@@ -189,7 +183,7 @@ class Job:
         """Return the points of the source, lazy where workers cluster."""
         path = Path(self.source)
         self.work.read(path)
-        return reader(path, chunks=self.running.chunks if self.running.is_on_dask else None, **options)
+        return reader(path, chunks=self.run.chunks if self.run.is_on_dask else None, **options)
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
@@ -210,11 +204,11 @@ class Job:
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
         self.work.begin(f"clustering {n:,} {self.unit}")
-        given = to_device(points, "cuda") if self.running.cuda else points
+        given = to_device(points, "cuda") if self.run.cuda else points
         found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
         found = found if wanted is None else found[wanted]
-        found = to_device(found, "cpu") if self.running.cuda else found
-        if not self.running.is_on_dask:
+        found = to_device(found, "cpu") if self.run.cuda else found
+        if not self.run.is_on_dask:
             return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
         again = {column: points[column] for column in found.data_vars if column in points.data_vars}
         done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
@@ -230,7 +224,7 @@ class Job:
     def show(self, to: Console = console, **files: Path | None) -> None:
         """Show the summary, with the files that were written."""
         self.summary |= {name: str(path) for name, path in files.items() if path is not None}
-        show(self.summary, self.running.as_json, self.title, to, quiet=self.running.quiet)
+        show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
 
 @contextmanager

@@ -4,40 +4,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-CLUSTERING, READING, OUTPUT, RUNNING = "Clustering", "Reading", "Output", "Running"
-"""Panels of the manual, in this order."""
 
-
-def option(help: str, panel: str, *names: str, metavar: str | None = None, default: str | bool = True) -> Any:
+def option(panel: str, help: str, *names: str, metavar: str | None = None, default: str | bool = True) -> Any:
     """Return an option for `Annotated`; `default` says in words what is taken where the value is None."""
     return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=default)
 
 
-def one_of(help: str, panel: str, default: str | bool = True) -> Any:
-    """Return an option whose choices are in its help text: as the name of its value they would fill the page."""
-    return option(help, panel, metavar="NAME", default=default)
-
+# Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
+OUTPUT, RUNNING = "Output", "Running"
+clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
+writing, running = partial(option, OUTPUT), partial(option, RUNNING)
 
 Columns = Annotated[
     str | None,
-    option(
+    reading(
         "Which column of the file is which: x=PosX,energy=E; =NAME leaves one out. Or all names in order, x,y,z, where "
         "the file has none.",
-        READING,
         default="by name",
     ),
 ]
 Units = Annotated[
     str | None,
-    option("Units of the columns where the file tells none: x=mm,energy=MeV.", READING, default="those under Reads"),
+    reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads"),
 ]
-Json = Annotated[bool, option("Print the summary as one JSON document, and nothing else.", RUNNING, "--json")]
-Quiet = Annotated[bool, option("Show neither progress nor a summary.", RUNNING, "--quiet", "-q")]
+Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
+Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 
 
 def number_of(text: str) -> int | float | None:

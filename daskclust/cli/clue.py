@@ -9,19 +9,17 @@ import typer
 
 from daskclust.cli._job import Job, Running, clusters
 from daskclust.cli._options import (
-    CLUSTERING,
-    OUTPUT,
-    READING,
-    RUNNING,
     Columns,
     Units,
+    clustering,
     columns_of,
     names,
     needs_of,
     number_of,
-    one_of,
-    option,
+    reading,
+    running,
     units_of,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -31,97 +29,73 @@ _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz")
 
 MANUAL = """
 Reads
-  IN                            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
-  x, y                          position, cm, to which --units x=mm,y=mm converts; all lengths are in cm, then;
-                                also pos_x, hit_x; --coordinates takes others
-  layer                         optional, whole number: hits of two layers are never neighbours
-  energy                        optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
-  any other                     is kept, and written again
+  IN              CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
+  x, y            position, cm, to which --units x=mm,y=mm converts, as all lengths; also pos_x, hit_x
+  layer           optional, whole number: hits of two layers are never neighbours
+  energy          optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
 
 Writes
-  -o                            the hits in their order, all columns of IN, and:
-  label                         number of the cluster, from 0; noise -1
-  density                       energy within dc of the hit, GeV
-  delta                         distance to the nearest hit of higher density, cm; inf where there is none
-  nearest_higher                row of that hit, from 0; none -1
-  is_seed                       whether the hit is the seed of a cluster
-  --table                       a row for each cluster: size, energy (GeV), x, y, z with _rms, _min, _max, and
-                                rms (cm), layer, seed (its row in -o) with x_seed, y_seed, z_seed (cm), cluster
-                                (the label)
+  -o              the hits in their order, all columns of IN, and:
+  label           number of the cluster, from 0; noise -1
+  density, delta  energy within dc of the hit, GeV; distance to the nearest hit of higher density, cm; inf: none
+  nearest_higher  row of that hit, from 0; none -1
+  is_seed         whether the hit is the seed of a cluster
+  --table         a row for each cluster: size, energy (GeV), x, y, z with _rms, _min, _max, and rms (cm), layer, seed
+                  (its row in -o) with x_seed, y_seed, z_seed (cm), cluster (the label)
 
 Keys of --json
-  hits, clusters, noise         numbers of hits, clusters, hits in none
-  seconds                       time in all, s
-  output, table                 files that were written
+  hits, clusters, noise     numbers of hits, clusters, hits in none
+  seconds, output, table    time in all, s; files that were written
 
 Examples
   # hits of a file, with their clusters
   daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
-  # a table of clusters, seeds 2 cm apart
-  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
-  # your own names of columns, millimetres that become cm
-  daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
+  # your own names of columns, millimetres that become cm, a table of clusters
+  daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1 --table t.csv
   # in eta and phi, which wraps around
   daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
-  # on four Dask workers, for a script
-  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
-  # on a GPU
-  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
 """
 
 
 @clusters()
 def clue(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
-    dc: Annotated[float, option("Radius of the local density, in the unit of the coordinates.", CLUSTERING)],
+    dc: Annotated[float, clustering("Radius of the local density; lengths are in the unit of the coordinates.")],
     rhoc: Annotated[
         str,
-        option(
-            "Least density of a seed, in the unit of energy: a number, or the name of a column with one a hit.",
-            CLUSTERING,
-        ),
+        clustering("Least density of a seed, in the unit of energy, or a column with one a hit."),
     ],
     delta_c: Annotated[
         float | None,
-        option("Least distance of a seed from higher density, unit of the coordinates.", CLUSTERING, default="dc"),
+        clustering("Least distance of a seed from higher density.", default="dc"),
     ] = None,
     delta_o: Annotated[
         float | None,
-        option(
-            "Least distance of an outlier from higher density, unit of the coordinates.", CLUSTERING, default="delta-c"
-        ),
+        clustering("Least distance of an outlier from higher density.", default="delta-c"),
     ] = None,
     kernel: Annotated[
         Literal["flat", "gaussian", "exponential"],
-        one_of("flat, gaussian or exponential: how a neighbour's weight falls with distance.", CLUSTERING),
+        clustering("flat, gaussian or exponential: how a neighbour's weight falls with distance.", metavar="NAME"),
     ] = "flat",
-    neighbor_weight: Annotated[
-        float, option("Factor for neighbours in the flat kernel: 1 in the paper, 0.5 in CMSSW.", CLUSTERING)
-    ] = 1.0,
+    neighbor_weight: Annotated[float, clustering("Factor for neighbours in the flat kernel: 0.5 in CMSSW.")] = 1.0,
     wrap: Annotated[
         list[str] | None,
-        option(
-            "Period of an axis, e.g. phi=6.283185307; may be repeated.",
-            CLUSTERING,
-            metavar="AXIS=PERIOD",
-            default="all are open",
-        ),
+        clustering("Period of an axis, phi=6.283; may be repeated.", metavar="AXIS=PERIOD", default="all are open"),
     ] = None,
-    coordinates: Annotated[
-        str | None, option("Columns of the axes, e.g. eta,phi; 1 to 4.", READING, default="x,y")
-    ] = None,
+    coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     columns: Columns = None,
     units: Units = None,
-    output: Annotated[
-        Path | None, option("Hits with results: .parquet, .csv, .h5 or .npz.", OUTPUT, "--output", "-o")
-    ] = None,
-    table: Annotated[Path | None, option("A row for each cluster: .parquet, .csv, .h5 or .npz.", OUTPUT)] = None,
+    output: Annotated[Path | None, writing("Hits with results: .parquet, .csv, .h5 or .npz.", "--output", "-o")] = None,
+    table: Annotated[Path | None, writing("A row for each cluster: .parquet, .csv, .h5 or .npz.")] = None,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
-        one_of("auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.", RUNNING),
+        running(
+            "How --workers divide the hits: auto, layers, space or chunks (as they come).",
+            metavar="NAME",
+        ),
     ] = "auto",
     *,
-    running: Running,
+    run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
 
@@ -130,8 +104,8 @@ def clue(
     from daskclust.accessor._clue import by_number
     from daskclust.io import read_hits, write_hits
 
-    job = Job("CLUE", "hits", path, running, {"-o": output, "--table": table}, _WRITABLE)
-    density = number_of(rhoc)
+    job = Job("CLUE", "hits", path, run, {"-o": output, "--table": table}, _WRITABLE)
+    density, axes = number_of(rhoc), names(coordinates)
     parameters: dict[str, Any] = {
         "dc": dc,
         "rhoc": rhoc if density is None else float(density),
@@ -139,15 +113,15 @@ def clue(
         "delta_o": delta_o,
         "kernel": kernel,
         "neighbor_weight": neighbor_weight,
-        "coordinates": names(coordinates),
+        "coordinates": axes,
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    by_number(parameters["wrap"], parameters["coordinates"] or ("x", "y"))  # refused before anything is read
-    needs = needs_of(rhoc=parameters["rhoc"], coordinates=parameters["coordinates"])
-    reading = {"columns": columns_of(columns), "units": units_of(units), "needs": needs}
+    by_number(parameters["wrap"], axes or ("x", "y"))  # refused before anything is read
+    given = {"columns": columns_of(columns), "units": units_of(units)}
+    given["needs"] = needs_of(rhoc=parameters["rhoc"], coordinates=axes)
     with job.started():
-        result = job.cluster(job.read(read_hits, **reading), "clue", parameters)
+        result = job.cluster(job.read(read_hits, **given), "clue", parameters)
         job.summary = {
             "hits": int(result["label"].size),
             "clusters": int(result["is_seed"].sum()),

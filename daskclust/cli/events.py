@@ -14,17 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daskclust.cli._job import Job, Running, clusters, naming
-from daskclust.cli._options import CLUSTERING, OUTPUT, READING, Columns, Units, columns_of, one_of, option, units_of
-from daskclust.cli._pixels import (
-    check_columns,
-    check_reading,
-    check_where,
-    energies,
-    open_hits,
-    running_readout,
-    stop_at_interrupt,
-    windows,
-)
+from daskclust.cli._options import Columns, Units, clustering, columns_of, option, reading, units_of, writing
+from daskclust.cli._pixels import Pixels, check_columns, stop_at_interrupt, windows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,104 +37,95 @@ _LOST = (
     "n_lost_data_intervals",
 )
 """Counts of a file that tell of what is no hit, or not where it should be."""
-_READOUT = "Raw words and readouts"
+_readout = partial(option, "Raw words and readouts")
 
 MANUAL = """
 Reads
-  IN                            .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also
-                                tcp://host:port
-  x, y                          column and row of the pixel, whole numbers from 0; also col, row
-  toa                           time of arrival, ns, in any order; also t, timestamp; --units toa=us converts
-  tot                           optional, time over threshold, ns (not ticks: --units tot=25 ns)
-  chip                          optional, whole number: chips do not touch, unless --layout quad
-  energy                        optional, keV; --calibration makes it from tot
+  IN                 .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also tcp://host:port
+  x, y               column and row of the pixel, whole numbers from 0; also col, row
+  toa                time of arrival, ns, in any order; also t, timestamp; --units toa=us converts
+  tot                optional, time over threshold, ns (not ticks: --units tot=25 ns)
+  chip               optional, whole number: chips do not touch, unless --layout quad
+  energy             optional, keV; --calibration makes it from tot
 
 Writes
-  -o                            a row for each cluster, in the order of time:
-  cluster, size                 number from 0, and number of hits
-  tot, tot_max                  sum and largest, ns; energy (keV) where hits have it
-  x, y, x_plain, y_plain        centre, by tot (energy) and by hits alone, pixel
-  length, width, angle          of the ellipse, pixel and rad
-  toa, toa_last, tof            first and last time; time since the trigger with --trigger; ns
-  x_min .. y_max, chip          bounding box, pixel; chip where hits have it
-  seed, x_seed, y_seed          row in --hits of the hit with most tot, and its pixel
-  --hits                        the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster,
-                                noise -1. With --workers, --scheduler or --cuda in the order of time, with all
-                                columns
+  -o                 a row for each cluster, in the order of time:
+  cluster, size      number from 0, and number of hits
+  tot, tot_max       sum and largest, ns; energy (keV) where hits have it
+  x, y, x_plain, y_plain  centre, by tot (energy) and by hits alone, pixel
+  length, width, angle    of the ellipse, pixel and rad
+  toa, toa_last, tof      first and last time; time since the trigger with --trigger; ns
+  x_min .. y_max, chip    bounding box, pixel; chip where hits have it
+  seed, x_seed, y_seed    row in --hits of the hit with most tot, and its pixel
+  --hits             the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster, noise -1. With
+                     --workers, --scheduler or --cuda in the order of time, with all columns
 
 Keys of --json
-  hits, hits_out                hits that came, and that went into the tables
-  clusters, clusters_kept       their number; those for which --where holds
-  noise_hits                    hits of clusters below --min-hits, where there are any
-  late_hits, split_clusters     of a readout, with more disorder than --disorder, where there are any
-  n_late, n_unknown, ...        words of a file that are no hits, or bytes that are lost, where there are any
-  seconds, hits_per_second      time in all, s; hits by it
-  output, hits_output           files that were written
+  hits, hits_out     hits that came, and that went into the tables
+  clusters, clusters_kept     their number; those for which --where holds
+  noise_hits         hits of clusters below --min-hits, where there are any
+  late_hits, split_clusters   of a readout, with more disorder than --disorder, where there are any
+  n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
+  seconds, hits_per_second    time in all, s; hits by it
+  output, hits_output         files that were written
 
 Examples
-  # a table of clusters of a raw file
-  daskclust events run.tpx3 --dt-max 200 -o clusters.parquet
-  # large clusters and their hits
+  # large clusters of a raw file, and their hits
   daskclust events run.tpx3 --dt-max 200 --where "size > 3" -o c.parquet --hits h.parquet
   # energies in keV, times of flight
   daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 -o c.parquet
   # a readout while it runs, until a minute without data
   daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 -o c.parquet
-  # your own file, times in us
-  daskclust events my.csv --columns x=col,y=row,toa=time --units toa=us --dt-max 200 -o c.parquet
 """
 
 
 @clusters(chunks=None)
 def events(
     source: Annotated[str, typer.Argument(metavar="IN", help="Hits of a pixel detector: see Reads.")],
-    dt_max: Annotated[float, option("Largest difference of times of touching hits, ns.", CLUSTERING)],
+    dt_max: Annotated[float, clustering("Largest difference of times of touching hits, ns.")],
     variant: Annotated[
         Literal["local", "global", "static"],
-        one_of(
-            "local, global or static: dt-max is to the touching hit, the cluster's last hit, or its first.", CLUSTERING
+        clustering(
+            "local, global or static: dt-max is to the touching hit, the last, or the first.",
+            metavar="NAME",
         ),
     ] = "local",
-    connectivity: Annotated[int, option("Pixels touch at corners too (8) or at sides only (4).", CLUSTERING)] = 8,
-    min_hits: Annotated[int, option("Hits of a cluster at least; fewer are noise.", CLUSTERING)] = 1,
+    connectivity: Annotated[int, clustering("Pixels touch at corners too (8) or at sides only (4).")] = 8,
+    min_hits: Annotated[int, clustering("Hits of a cluster at least; fewer are noise.")] = 1,
     where: Annotated[
         str | None,
-        option('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', CLUSTERING, default="all"),
+        clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all"),
     ] = None,
     columns: Columns = None,
     units: Units = None,
     layout: Annotated[
         Literal["chips", "quad"] | None,
-        option("Chips apart, or side by side.", READING, default="the file's, or chips"),
+        reading("Chips apart, or side by side.", default="the file's, or chips"),
     ] = None,
     calibration: Annotated[
         Path | None,
-        option("Folder with the matrices a.txt, b.txt, c.txt, t.txt: gives energies in keV.", READING),
+        reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV."),
     ] = None,
-    tot_unit: Annotated[
-        Literal["ns", "tick"], option("Unit of tot in the calibration; a tick is 25 ns.", READING)
-    ] = "ns",
-    gap: Annotated[int, option("Pixels between the chips of a quad.", _READOUT)] = 0,
-    disorder: Annotated[float, option("How much earlier than one before it a hit may come, us.", _READOUT)] = 600.0,
+    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns",
+    gap: Annotated[int, _readout("Pixels between the chips of a quad.")] = 0,
+    disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.")] = 600.0,
     on_reset: Annotated[
         Literal["continue", "restart"],
-        one_of("Where global time jumps: times continue, or restart at those that it tells.", _READOUT),
+        _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
     ] = "continue",
-    trigger: Annotated[int | None, option("TDC channel, 1 or 2: gives times of flight, ns.", _READOUT)] = None,
+    trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.")] = None,
     follow: Annotated[
         bool,
-        option(
-            "Go on as the file grows, or read from tcp://; Ctrl-C ends it, with tables complete.", _READOUT, "--follow"
-        ),
+        _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow"),
     ] = False,
     idle: Annotated[
         float | None,
-        option("End --follow after so many seconds without data.", _READOUT, default="never"),
+        _readout("End --follow after so many seconds without data.", default="never"),
     ] = None,
-    output: Annotated[Path | None, option("Table of clusters: .parquet.", OUTPUT, "--output", "-o")] = None,
-    hits: Annotated[Path | None, option("Hits with their labels: .parquet.", OUTPUT)] = None,
+    output: Annotated[Path | None, writing("Table of clusters: .parquet.", "--output", "-o")] = None,
+    hits: Annotated[Path | None, writing("Hits with their labels: .parquet.")] = None,
     *,
-    running: Running,
+    run: Running,
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
 
@@ -152,31 +134,42 @@ def events(
     """
     from daskclust.events.estimator import EventBuilder
 
-    job = Job("Events", "hits", source, running, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
-    reading = {"layout": layout, "gap": gap, "disorder": disorder * 1e3, "on_reset": on_reset}
-    columns_and_units = {"columns": columns_of(columns), "units": units_of(units)}
-    check_reading(source, reading, columns_and_units, follow, idle, trigger, running)
+    job = Job("Events", "hits", source, run, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
+    pixels = Pixels(
+        source,
+        columns=columns_of(columns),
+        units=units_of(units),
+        layout=layout,
+        gap=gap,
+        disorder=disorder * 1e3,
+        on_reset=on_reset,
+        trigger=trigger,
+        calibration=calibration,
+        tot_unit=tot_unit,
+        follow=follow,
+        idle=idle,
+    )
+    pixels.check(run)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
     if where is not None:
-        check_where(where, source, follow, trigger, calibration)
-    prepare = None if calibration is None else energies(calibration, tot_unit)
-    outputs = output, hits
+        pixels.check_where(where)
+    prepare, outputs = pixels.preparation(), (output, hits)
     with job.started():
         if follow:
             with stop_at_interrupt() as stop:
-                stream = running_readout(source, builder, reading, idle, stop, trigger, prepare)
+                stream = pixels.readout(builder, stop, prepare)
                 job.work.begin(f"following {job.name}", unit="hits")
                 _write_stream(stream, outputs, where, job)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(source))
-            data = open_hits(source, reading, columns_and_units, trigger)
+            data = pixels.open()
             if where is not None:
-                check_columns(where, [*data.variables, *(["energy"] if prepare else [])])
-            if running.is_on_dask or running.cuda:
-                given = data if prepare is None else prepare(data)
-                _write_result(job.cluster(given, "events", builder.get_params()), outputs, where, job)
+                check_columns(where, [*data.variables, *["energy"] * (calibration is not None)])
+            if run.is_on_dask or run.cuda:
+                result = job.cluster(prepare(data), "events", builder.get_params())
+                _write_result(result, outputs, where, job)
             else:
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
                 _write_stream(windows(data, builder, prepare), outputs, where, job)

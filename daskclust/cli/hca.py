@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ import typer
 
 from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._job import Job, Running, clusters
-from daskclust.cli._options import CLUSTERING, OUTPUT, READING, check_outputs, names, number_of, one_of, option
+from daskclust.cli._options import check_outputs, clustering, names, number_of, option, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,48 +19,38 @@ if TYPE_CHECKING:
 
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
-_CUTTING = "Cutting the tree"
+_cutting = partial(option, "Cutting the tree")
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
 
 MANUAL = """
 Reads
-  DATA                          FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a
-                                file of gmhclust
-  channels                      numbers of one scale: choose with --channels, transform with --transform. FCS
-                                files are compensated by their own matrix
-  apriori                       optional column, whole number: an apriori cluster; --apriori takes another
-  ASGNS                         the same for a file of gmhclust, a number for each cell
+  DATA            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
+  channels        numbers of one scale, see --channels, --transform. FCS files are compensated by their own matrix
+  apriori         optional column, whole number: an apriori cluster; --apriori takes another
+  ASGNS           the same for a file of gmhclust, a number for each cell
 
 Writes
-  standard output               without -o, --labels-out and --json: a line for each merge, as gmhclust has it:
-                                the ids of the two clusters, and their distance. Cells are 0 to n - 1, merges
-                                follow. The summary is on standard error
-  -o                            a row for each merge: id1, id2, height (distance; no unit), size (cells),
-                                is_apriori (whether it is within an apriori cluster); .npy: SciPy's linkage
-  --labels-out                  the cells in their order with all channels of DATA that were used, and label:
-                                the cluster, from 0; noise -1. .npy: labels alone
+  standard output    without -o, --labels-out and --json: a line for each merge, as gmhclust has it: the ids of the two
+                     clusters, and their distance. Cells are 0 to n - 1, merges follow. The summary is on standard error
+  -o              a row for each merge: id1, id2, height (distance; no unit), size (cells), is_apriori (whether it is
+                  within an apriori cluster); .npy: SciPy's linkage
+  --labels-out    the cells in their order with all channels of DATA that were used, and label: the cluster, from 0;
+                  noise -1. .npy: labels alone
 
 Keys of --json
-  cells, merges                 their numbers
-  merges_within_apriori_clusters  as it says
-  threshold, rule, distance     as they were given
-  is_monotone                   whether no merge is below one before it
-  largest_height                of any merge; no unit
-  clusters, noise               of the cut, where there is one
-  seconds                       time in all, s
-  output, labels                files that were written
+  cells, merges, merges_within_apriori_clusters    their numbers
+  threshold, rule, distance      as they were given
+  is_monotone, largest_height    whether no merge is below one before it; height of the highest
+  clusters, noise                of the cut, where there is one
+  seconds, output, labels        time in all, s; files that were written
 
 Examples
   # eight populations of at least 30 cells
   daskclust hca tube.fcs 100 --transform arcsinh --n-clusters 8 --min-size 30 --labels-out cells.csv
-  # the whole tree, of some channels
-  daskclust hca cells.csv 100 --channels CD3,CD4 -o tree.parquet
   # lines as gmhclust prints them
   daskclust hca data 0.5 asgns > merges.txt
-  # apriori clusters from k-means, on four workers
-  daskclust hca cells.parquet 100 --apriori kmeans --workers 4 -o tree.npy --json
 """
 
 
@@ -70,69 +61,64 @@ def hca(
         str,
         typer.Argument(
             metavar="THRESHOLD",
-            help="Cells from which on shapes count in full: a number, 100, or a fraction of all, 0.5.",
+            help="Cells from which on shapes count in full: 100, or a fraction, 0.5.",
         ),
     ],
     assignments: Annotated[
         Path | None,
-        typer.Argument(metavar="[ASGNS]", help="Apriori clusters of a file of gmhclust: a number for each cell."),
+        typer.Argument(metavar="[ASGNS]", help="Apriori clusters of a file of gmhclust."),
     ] = None,
     rule: Annotated[
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        one_of(
-            "For small clusters: thesis (gmhclust); or mahal, mahal0, euclid, euclid_mahal of the R package mhca.",
-            CLUSTERING,
+        clustering(
+            "For small clusters: thesis; or mahal, mahal0, euclid, euclid_mahal of mhca.",
+            metavar="NAME",
         ),
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
-        one_of("centroid: between centroids; full: the mean over all members.", CLUSTERING),
+        clustering("centroid: between centroids; full: the mean over all members.", metavar="NAME"),
     ] = "centroid",
-    normalize: Annotated[bool, option("Shapes keep determinant 1.", CLUSTERING, "--normalize")] = False,
+    normalize: Annotated[bool, clustering("Shapes keep determinant 1.", "--normalize")] = False,
     apriori: Annotated[
         str | None,
-        option(
-            "A column with apriori clusters, a number of them or kmeans to make some, or none.",
-            CLUSTERING,
-            default="the column apriori, if any, unless --channels are chosen",
+        clustering(
+            "A column with apriori clusters; a number or kmeans to make some; none.",
+            default="the column apriori, without --channels",
         ),
     ] = None,
-    noise_label: Annotated[int, option("Label of cells that are in no apriori cluster.", CLUSTERING)] = -1,
+    noise_label: Annotated[int, clustering("Label of cells that are in no apriori cluster.")] = -1,
     order: Annotated[
         Literal["height", "groups"] | None,
-        one_of(
-            "Merges within apriori clusters: by height, or one cluster after the other.",
-            CLUSTERING,
-            default="groups for a file of gmhclust, else height",
+        clustering(
+            "Merges within apriori clusters: by height, or groups: one by one.",
+            default="groups for a file of gmhclust",
+            metavar="NAME",
         ),
     ] = None,
-    n_clusters: Annotated[int | None, option("Cut the tree into so many clusters.", _CUTTING)] = None,
-    height: Annotated[float | None, option("Or cut it at a height.", _CUTTING)] = None,
-    min_size: Annotated[str, option("Smaller clusters are noise: a number of cells, or a fraction.", _CUTTING)] = "1",
-    channels: Annotated[str | None, option("Channels, e.g. CD3,CD4 or CD*.", READING, default="all")] = None,
+    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.")] = None,
+    height: Annotated[float | None, _cutting("Or cut it at a height.")] = None,
+    min_size: Annotated[str, _cutting("Smaller clusters are noise: a number of cells, or a fraction.")] = "1",
+    channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
     transform: Annotated[
         Literal["arcsinh", "none"],
-        one_of("none: values as they are; arcsinh: arcsinh(value / cofactor).", READING),
+        reading("none: values as they are; arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
     ] = "none",
     cofactor: Annotated[
         float | None,
-        option("Of arcsinh, in the unit of the values: 150 for fluorescence, 5 for mass.", READING, default="150"),
+        reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150"),
     ] = None,
-    output: Annotated[
-        Path | None, option("Table of merges: .parquet, .csv, or .npy.", OUTPUT, "--output", "-o")
-    ] = None,
-    labels_out: Annotated[
-        Path | None, option("Cells with labels: .parquet or .csv, or labels alone: .npy.", OUTPUT)
-    ] = None,
+    output: Annotated[Path | None, writing("Table of merges: .parquet, .csv, or .npy.", "--output", "-o")] = None,
+    labels_out: Annotated[Path | None, writing("Cells with labels: .parquet or .csv, or labels alone: .npy.")] = None,
     *,
-    running: Running,
+    run: Running,
 ) -> None:
     """Cluster cells hierarchically by Mahalanobis distances (MHCA).
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
     outputs = {"-o": output, "--labels-out": labels_out}
-    job = Job("Mahalanobis HCA", "cells", path, running, outputs, _WRITABLE)
+    job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
     if assignments is not None:
         check_outputs([assignments], outputs, _WRITABLE)
     cut = _cut(n_clusters, height, min_size, labels_out)
@@ -163,12 +149,12 @@ def hca(
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
         job.write(output, lambda target: _write_tree(result, target, cells.attrs))
         job.write(labels_out, lambda target: _write_labels(result, label, target))
-    prints = output is None and labels_out is None and not running.as_json
+    prints = output is None and labels_out is None and not run.as_json
     if prints:
         _print_merges(Z)
     to = errors if prints else console
     job.show(to, output=output, labels=labels_out)
-    if not running.as_json and not running.quiet:
+    if not run.as_json and not run.quiet:
         _show_clusters(label, to) if "clusters" in job.summary else _show_top(Z, cut["min_size"], to)
 
 

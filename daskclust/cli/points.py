@@ -9,16 +9,15 @@ import typer
 
 from daskclust.cli._job import Job, Running, clusters
 from daskclust.cli._options import (
-    CLUSTERING,
-    OUTPUT,
-    READING,
     Columns,
     Units,
+    clustering,
     columns_of,
     names,
     needs_of,
-    option,
+    reading,
     units_of,
+    writing,
 )
 from daskclust.core.data.files import check_file
 
@@ -28,94 +27,62 @@ if TYPE_CHECKING:
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
 _PARTICLES = (".parquet", ".pq", ".npy", ".zarr", ".arborx", ".bin")
 _HDF5 = (".hdf5", ".h5")
+_KINDS = ".parquet, .csv, .h5, .npz or .zarr"
 
 _Box = Annotated[
-    str | None,
-    option(
-        "Period of the axes, or of each: 100 or 100,100,none; none: open. Unit of the coordinates.",
-        CLUSTERING,
-        default="the file's, or open",
-    ),
+    str | None, clustering("Period of the axes, or of each: 100,100,none; none: open.", default="the file's, or open")
 ]
-_Type = Annotated[str, option("Which particles of a snapshot: gas, dm, stars, bh, or a number.", READING)]
-_FillMissing = Annotated[
-    bool,
-    option(
-        "Take the fill value for chunks that a zarr store does not have, which are an error else.",
-        READING,
-        "--fill-missing",
-    ),
-]
+_Type = Annotated[str, reading("Which particles of a snapshot: gas, dm, stars, bh, or a number.")]
+_FillMissing = Annotated[bool, reading("Take the fill value for chunks that a zarr store lacks.", "--fill-missing")]
 
 DBSCAN = """
 Reads
-  IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
-                                zarr, ArborX, ROOT
-  x, y, z                       position, in any unit: that of the first is that of EPS and --boxsize, and others
-                                are converted to it. As many as the file has; --coordinates takes others
-  any other                     is kept, and written again
+  IN             snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  x, y, z        position, in any unit: that of the first is that of EPS and --boxsize, and others are converted to it
 
 Writes
-  -o                            the points in their order, all columns of IN, and:
-  label                         number of the cluster, from 0; noise -1: the labels of scikit-learn
-  is_core                       whether the point has --min-samples neighbours, itself included
+  -o             the points in their order, all columns of IN, and:
+  label          number of the cluster, from 0; noise -1: the labels of scikit-learn
+  is_core        whether the point has --min-samples neighbours, itself included
 
 Keys of --json
-  points, clusters              their numbers
-  core_points, noise            numbers of core points, and of points in no cluster
-  seconds                       time in all, s
-  output                        the file that was written
+  points, clusters, core_points, noise    their numbers; noise are points in no cluster
+  seconds, output                         time in all, s; the file that was written
 
 Examples
-  # points of a file, with their clusters
-  daskclust dbscan points.csv 0.3 -o labels.parquet
   # a periodic box, ten neighbours
-  daskclust dbscan snapshot.hdf5 0.2 --min-samples 10 --boxsize 100
+  daskclust dbscan snapshot.hdf5 0.2 --min-samples 10 --boxsize 100 -o labels.parquet
   # your own names of columns, in two dimensions
   daskclust dbscan my.csv 5 --columns x=lon,y=lat --coordinates x,y
-  # on four Dask workers, for a script
-  daskclust dbscan points.parquet 0.3 --workers 4 --json
 """
 
 FOF = """
 Reads
-  IN                            snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy,
-                                zarr, ArborX, ROOT
-  x, y, z                       position, in any unit, Mpc/h usually: that of x is that of --linking-length and
-                                --boxsize, and y and z are converted to it
-  vx, vy, vz                    optional, velocity, km/s usually
-  mass                          optional, in any unit; without it each particle has mass 1
-  any other                     is kept, and written again by --labels
+  IN             snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  x, y, z        position, in any unit, Mpc/h usually: that of x is that of --linking-length and --boxsize
+  vx, vy, vz     optional, velocity, km/s usually
+  mass           optional, in any unit; without it each particle has mass 1
 
 Writes
-  -o                            the catalogue, a row for each halo, in the units of IN:
-  cluster, size, mass           label; number and mass of its members
-  x, y, z, vx, vy, vz           centre of mass, mean velocity
-  sigma_v, r_rms, r_max         dispersion of velocities; radii about the centre
-  jx, jy, jz                    angular momentum for each unit of mass, length times velocity
-  b_to_a, c_to_a                ratios of the axes
-  --labels                      the particles in their order, all columns of IN, and label: the halo, from 0;
-                                none -1
+  -o             the catalogue, a row for each halo, in the units of IN:
+  cluster, size, mass     label; number and mass of its members
+  x, y, z, vx, vy, vz     centre of mass, mean velocity
+  sigma_v, r_rms, r_max   dispersion of velocities; radii about the centre
+  jx, jy, jz              angular momentum for each unit of mass, length times velocity
+  b_to_a, c_to_a          ratios of the axes
+  --labels       the particles in their order, all columns of IN, and label: the halo, from 0; none -1
 
 Keys of --json
-  particles, halos              their numbers
-  linking_length                in the unit of the positions
-  particles_in_halos            number of particles in any
-  largest                       members of the largest halo, with -o
-  seconds                       time in all, s
-  output, labels                files that were written
+  particles, halos, particles_in_halos    their numbers
+  linking_length    in the unit of the positions
+  largest           members of the largest halo, with -o
+  seconds, output, labels    time in all, s; files that were written
 
 Examples
   # a catalogue of halos
   daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 -o halos.parquet
   # particles with their halos, stars alone
   daskclust fof snapshot.hdf5 --linking-length 0.05 --particle-type stars --labels stars.parquet
-  # points of your own in a box of 100
-  daskclust fof points.csv --b 0.2 --boxsize 100 -o halos.csv
-  # on four Dask workers, for a script
-  daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
-  # on the workers of a cluster that runs
-  daskclust fof snapshot.hdf5 --b 0.2 --scheduler tcp://host:8786 -o halos.parquet
 """
 
 
@@ -128,25 +95,21 @@ def dbscan(
     ],
     min_samples: Annotated[
         int,
-        option(
-            "Neighbours that make a core point, itself included; with --weight, the sum of their weights.", CLUSTERING
-        ),
+        clustering("Neighbours of a core point, or their sum of weights, itself included."),
     ] = 5,
     boxsize: _Box = None,
-    weight: Annotated[str | None, option("Column of weights.", CLUSTERING, default="none, each point counts 1")] = None,
+    weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
     coordinates: Annotated[
         str | None,
-        option("Columns of the axes, e.g. x,y.", READING, default="x,y,z as far as there are"),
+        reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are"),
     ] = None,
     columns: Columns = None,
     units: Units = None,
     particle_type: _Type = "dm",
     fill_missing: _FillMissing = False,
-    output: Annotated[
-        Path | None, option("Points with labels: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT, "--output", "-o")
-    ] = None,
+    output: Annotated[Path | None, writing(f"Points with labels: {_KINDS}.", "--output", "-o")] = None,
     *,
-    running: Running,
+    run: Running,
 ) -> None:
     """Cluster points with DBSCAN.
 
@@ -154,7 +117,7 @@ def dbscan(
     """
     from daskclust.core.data.checks import check_positive, check_whole
 
-    job = Job("DBSCAN", "points", path, running, {"-o": output}, _WRITABLE)
+    job = Job("DBSCAN", "points", path, run, {"-o": output}, _WRITABLE)
     parameters = {
         "eps": check_positive("EPS", eps),
         "min_samples": check_whole("--min-samples", min_samples, 1),
@@ -183,12 +146,10 @@ def fof(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Particles: see Reads.")],
     b: Annotated[
         float | None,
-        option("Linking length as a fraction of the mean separation: 0.2 or 0.168 usually.", CLUSTERING),
+        clustering("Linking length over the mean separation: 0.2 or 0.168 usually."),
     ] = None,
-    linking_length: Annotated[
-        float | None, option("Or the linking length itself, in the unit of the positions.", CLUSTERING)
-    ] = None,
-    min_members: Annotated[int, option("Particles of a halo at least; catalogues usually have 20.", CLUSTERING)] = 2,
+    linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
+    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.")] = 2,
     boxsize: _Box = None,
     columns: Columns = None,
     units: Units = None,
@@ -196,11 +157,11 @@ def fof(
     fill_missing: _FillMissing = False,
     output: Annotated[
         Path | None,
-        option("Catalogue of halos: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT, "--output", "-o", "--table"),
+        writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table"),
     ] = None,
-    labels: Annotated[Path | None, option("Particles with labels: .parquet, .csv, .h5, .npz or .zarr.", OUTPUT)] = None,
+    labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
     *,
-    running: Running,
+    run: Running,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.
 
@@ -209,7 +170,7 @@ def fof(
     from daskclust.core.data.checks import check_positive, check_whole
     from daskclust.properties import halo_table
 
-    job = Job("Friends-of-friends", "particles", path, running, {"-o": output, "--labels": labels}, _WRITABLE)
+    job = Job("Friends-of-friends", "particles", path, run, {"-o": output, "--labels": labels}, _WRITABLE)
     if (b is None) == (linking_length is None):
         raise ValueError(
             f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"

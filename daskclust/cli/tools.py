@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import OUTPUT, READING, RUNNING, Columns, Json, Quiet, columns_of, one_of, option
+from daskclust.cli._options import Columns, Json, Quiet, columns_of, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -21,39 +21,31 @@ _HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
 Reads
-  FILE                          into memory, as the command of --system does, which says what columns and units there
-                                are: .tpx3, .t3pa, Parquet, HDF5, CSV or text, NumPy, zarr, ArborX, ROOT, FCS
+  FILE               into memory, as the command of --system does, which says what columns and units there are: .tpx3,
+                     .t3pa, Parquet, HDF5, CSV or text, NumPy, zarr, ArborX, ROOT, FCS
 
 Writes
-  standard output               the address of the page
-  in the browser                its buttons give the table of clusters, as CSV or Parquet, and the Python lines of
-                                what is shown
+  standard output    the address of the page
+  in the browser     its buttons give the table of clusters, as CSV or Parquet, and the Python lines of what is shown
 
 Examples
-  # sliders and pictures in the browser
-  daskclust explore hits.parquet
   # halos of a snapshot
   daskclust explore snapshot.hdf5 --system fof
-  # your own names of columns
-  daskclust explore my.csv --columns x=px,y=py,energy=E
   # on another machine, behind ssh -L 5006:localhost:5006 of this one
   daskclust explore run.tpx3 --port 5006 --no-browser
 """
 
 DEMO = """
-Reads
-  nothing                       the event is made, the same one for the same --seed
-
 Writes
-  -o                            daskclust-demo.html, a page with pictures, in this folder; needs the extra app
+  -o                      daskclust-demo.html, a page with pictures, in this folder; needs the extra app
 
 Keys of --json
-  hits, layers                  numbers of the event
-  clusters, noise               number of clusters, and of hits in none
-  purity, completeness          from 0 to 1, by energy, against the true showers
-  seconds_dask, seconds_memory  time to cluster on workers and in this process, kernels compiled, s
-  equal                         whether the two answers are equal, element by element
-  page                          the file that was written
+  hits, layers            numbers of the event
+  clusters, noise         number of clusters, and of hits in none
+  purity, completeness    from 0 to 1, by energy, against the true showers
+  seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
+  equal                   whether the two answers are equal, element by element
+  page                    the file that was written
 
 Examples
   # make an event, cluster it, show it
@@ -63,13 +55,10 @@ Examples
 """
 
 INFO = """
-Writes
-  standard output               versions; processor, cores, memory (GiB); GPUs, or what is missing for one
-
 Keys of --json
-  versions                      of Python and packages, "not installed" where there is none
-  processor                     model, cores, threads of kernels, memory
-  gpu                           devices, driver, packages
+  versions     of Python and packages, "not installed" where there is none
+  processor    model, cores, threads of kernels, memory
+  gpu          devices, driver, packages
 
 Examples
   # what a report of an error should have
@@ -87,12 +76,12 @@ def explore(
     ],
     system: Annotated[
         Literal["clue", "events", "fof", "dbscan", "hca"] | None,
-        one_of("clue, events, fof, dbscan or hca.", READING, default="what suits the file"),
+        reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
     ] = None,
     columns: Columns = None,
-    port: Annotated[int, option("Port of the page; 0: a free one.", RUNNING)] = 0,
-    address: Annotated[str, option("Where to listen; another one lets others in.", RUNNING)] = "localhost",
-    no_browser: Annotated[bool, option("Tell the address, and open no browser.", RUNNING, "--no-browser")] = False,
+    port: Annotated[int, running("Port of the page; 0: a free one.")] = 0,
+    address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
+    no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Explore a file in the browser: sliders, pictures, a table and histograms that follow.
@@ -123,11 +112,11 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
-    folder: Annotated[Path, option("Folder for the page; made if it is not there.", OUTPUT, "--output", "-o")] = Path(
+    folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"
     ),
-    seed: Annotated[int, option("Seed of the event: another one, another event.", RUNNING)] = 1,
-    workers: Annotated[int, option("Processes of the Dask cluster.", RUNNING)] = 2,
+    seed: Annotated[int, running("Seed of the event: another one, another event.")] = 1,
+    workers: Annotated[int, running("Processes of the Dask cluster.")] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

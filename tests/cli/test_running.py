@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -134,7 +135,8 @@ def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewher
         return table_of(*args, **options)
 
     monkeypatch.setattr(properties, "cluster_table", table_after_its_end)
-    code, out, err = command("events", "run.tpx3", "--dt-max", 200, "-o", "lost.parquet", "--scheduler", address)
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        code, out, err = command("events", "run.tpx3", "--dt-max", 200, "-o", "lost.parquet", "--scheduler", address)
     assert (code, out) == (1, "")
     what, hint = err.splitlines()
     assert what == f"error: the scheduler at {address} was lost, and the results with it"
