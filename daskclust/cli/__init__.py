@@ -72,9 +72,7 @@ for panel, command, manual in (
 
 
 @app.callback(invoke_without_command=True)
-def _program(
-    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
-) -> None:
+def _program(version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False) -> None:
     if version:
         from daskclust import __version__
 

@@ -34,17 +34,11 @@ class Running:
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
     scheduler: Annotated[
         str | None,
-        running(
-            "A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.",
-            metavar="ADDRESS",
-        ),
+        running("A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.", metavar="ADDRESS"),
     ] = None
     memory_limit: Annotated[
         str | None,
-        running(
-            "Memory of each of the --workers: 4GB, or a fraction of the machine's.",
-            default="all, divided",
-        ),
+        running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
     ] = None
     chunks: Annotated[int, running("Points of a chunk, with --workers or --scheduler.")] = 1_000_000
     as_json: Json = False
@@ -139,23 +133,7 @@ def clusters(chunks: int | None = 1_000_000) -> Callable[[Callable[..., None]], 
 
 
 class Job:
-    """One run of a command: it reads, clusters and writes, and shows a summary.
-
-    Parameters
-    ----------
-    title : str
-        Of the summary.
-    unit : str
-        What points are called: hits, cells ...
-    source : str or path
-        What is read.
-    run : Running
-        Where it runs.
-    outputs : dict of str to path
-        By option; those that are None are not written.
-    suffixes : sequence of str
-        Of the files that can be written, as of `check_outputs`.
-    """
+    """One run of a command: it reads hits, cells ... (the `unit`), clusters, writes, and shows a summary."""
 
     def __init__(
         self,
@@ -163,12 +141,12 @@ class Job:
         unit: str,
         source: str | Path,
         run: Running,
-        outputs: dict[str, Path | None],
+        outputs: dict[str, Path | None],  # by option
         suffixes: Sequence[str],
     ) -> None:
         check_outputs([source], outputs, suffixes)
         self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
-        self.name = source.name if isinstance(source, Path) else source.rpartition("/")[2]
+        self.name = str(source).rpartition("/")[2]
         self.summary: dict[str, Any] = {}
         self._began = time.perf_counter()
 
@@ -188,16 +166,10 @@ class Job:
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
     ) -> xr.Dataset:
-        """Return points with results in host memory: computed on the workers, where they stay, or here.
+        """Return points with the results of a method of ``ds.clust``, or the `wanted` ones alone, in host memory.
 
-        Parameters
-        ----------
-        points : xarray.Dataset
-            What was read. On workers it is not kept, but read again when it is written: it may be larger than memory.
-        system : str
-            Method of ``ds.clust``, which gets the `parameters`.
-        wanted : list of str, optional
-            Variables that are needed; default: all.
+        On workers results stay there, and what was read is not kept, but read again when it is written: it may be
+        larger than their memory.
         """
         from daskclust.accessor import ClustAccessor
         from daskclust.io import to_device

@@ -30,8 +30,7 @@ Columns = Annotated[
     ),
 ]
 Units = Annotated[
-    str | None,
-    reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads"),
+    str | None, reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads")
 ]
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]

@@ -61,17 +61,10 @@ Examples
 def clue(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
     dc: Annotated[float, clustering("Radius of the local density; lengths are in the unit of the coordinates.")],
-    rhoc: Annotated[
-        str,
-        clustering("Least density of a seed, in the unit of energy, or a column with one a hit."),
-    ],
-    delta_c: Annotated[
-        float | None,
-        clustering("Least distance of a seed from higher density.", default="dc"),
-    ] = None,
+    rhoc: Annotated[str, clustering("Least density of a seed, in the unit of energy, or a column with one a hit.")],
+    delta_c: Annotated[float | None, clustering("Least distance of a seed from higher density.", default="dc")] = None,
     delta_o: Annotated[
-        float | None,
-        clustering("Least distance of an outlier from higher density.", default="delta-c"),
+        float | None, clustering("Least distance of an outlier from higher density.", default="delta-c")
     ] = None,
     kernel: Annotated[
         Literal["flat", "gaussian", "exponential"],
@@ -89,10 +82,7 @@ def clue(
     table: Annotated[Path | None, writing("A row for each cluster: .parquet, .csv, .h5 or .npz.")] = None,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
-        running(
-            "How --workers divide the hits: auto, layers, space or chunks (as they come).",
-            metavar="NAME",
-        ),
+        running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
     ] = "auto",
     *,
     run: Running,

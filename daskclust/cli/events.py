@@ -85,26 +85,20 @@ def events(
     dt_max: Annotated[float, clustering("Largest difference of times of touching hits, ns.")],
     variant: Annotated[
         Literal["local", "global", "static"],
-        clustering(
-            "local, global or static: dt-max is to the touching hit, the last, or the first.",
-            metavar="NAME",
-        ),
+        clustering("local, global or static: dt-max is to the touching hit, the last, or the first.", metavar="NAME"),
     ] = "local",
     connectivity: Annotated[int, clustering("Pixels touch at corners too (8) or at sides only (4).")] = 8,
     min_hits: Annotated[int, clustering("Hits of a cluster at least; fewer are noise.")] = 1,
     where: Annotated[
-        str | None,
-        clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all"),
+        str | None, clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all")
     ] = None,
     columns: Columns = None,
     units: Units = None,
     layout: Annotated[
-        Literal["chips", "quad"] | None,
-        reading("Chips apart, or side by side.", default="the file's, or chips"),
+        Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None,
     calibration: Annotated[
-        Path | None,
-        reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV."),
+        Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
     ] = None,
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns",
     gap: Annotated[int, _readout("Pixels between the chips of a quad.")] = 0,
@@ -115,13 +109,9 @@ def events(
     ] = "continue",
     trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.")] = None,
     follow: Annotated[
-        bool,
-        _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow"),
+        bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")
     ] = False,
-    idle: Annotated[
-        float | None,
-        _readout("End --follow after so many seconds without data.", default="never"),
-    ] = None,
+    idle: Annotated[float | None, _readout("End --follow after so many seconds without data.", default="never")] = None,
     output: Annotated[Path | None, writing("Table of clusters: .parquet.", "--output", "-o")] = None,
     hits: Annotated[Path | None, writing("Hits with their labels: .parquet.")] = None,
     *,

@@ -59,21 +59,14 @@ def hca(
     path: Annotated[Path, typer.Argument(metavar="DATA", help="Cells: see Reads.")],
     threshold: Annotated[
         str,
-        typer.Argument(
-            metavar="THRESHOLD",
-            help="Cells from which on shapes count in full: 100, or a fraction, 0.5.",
-        ),
+        typer.Argument(metavar="THRESHOLD", help="Cells from which on shapes count in full: 100, or a fraction, 0.5."),
     ],
     assignments: Annotated[
-        Path | None,
-        typer.Argument(metavar="[ASGNS]", help="Apriori clusters of a file of gmhclust."),
+        Path | None, typer.Argument(metavar="[ASGNS]", help="Apriori clusters of a file of gmhclust.")
     ] = None,
     rule: Annotated[
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        clustering(
-            "For small clusters: thesis; or mahal, mahal0, euclid, euclid_mahal of mhca.",
-            metavar="NAME",
-        ),
+        clustering("For small clusters: thesis; or mahal, mahal0, euclid, euclid_mahal of mhca.", metavar="NAME"),
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
@@ -104,10 +97,7 @@ def hca(
         Literal["arcsinh", "none"],
         reading("none: values as they are; arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
     ] = "none",
-    cofactor: Annotated[
-        float | None,
-        reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150"),
-    ] = None,
+    cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
     output: Annotated[Path | None, writing("Table of merges: .parquet, .csv, or .npy.", "--output", "-o")] = None,
     labels_out: Annotated[Path | None, writing("Cells with labels: .parquet or .csv, or labels alone: .npy.")] = None,
     *,

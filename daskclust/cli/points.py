@@ -8,17 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskclust.cli._job import Job, Running, clusters
-from daskclust.cli._options import (
-    Columns,
-    Units,
-    clustering,
-    columns_of,
-    names,
-    needs_of,
-    reading,
-    units_of,
-    writing,
-)
+from daskclust.cli._options import Columns, Units, clustering, columns_of, names, needs_of, reading, units_of, writing
 from daskclust.core.data.files import check_file
 
 if TYPE_CHECKING:
@@ -94,14 +84,12 @@ def dbscan(
         float, typer.Argument(metavar="EPS", help="Largest distance of neighbours, in the unit of the coordinates.")
     ],
     min_samples: Annotated[
-        int,
-        clustering("Neighbours of a core point, or their sum of weights, itself included."),
+        int, clustering("Neighbours of a core point, or their sum of weights, itself included.")
     ] = 5,
     boxsize: _Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
     coordinates: Annotated[
-        str | None,
-        reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are"),
+        str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
     ] = None,
     columns: Columns = None,
     units: Units = None,
@@ -144,10 +132,7 @@ def dbscan(
 @clusters()
 def fof(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Particles: see Reads.")],
-    b: Annotated[
-        float | None,
-        clustering("Linking length over the mean separation: 0.2 or 0.168 usually."),
-    ] = None,
+    b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 or 0.168 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
     min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.")] = 2,
     boxsize: _Box = None,
@@ -155,10 +140,7 @@ def fof(
     units: Units = None,
     particle_type: _Type = "dm",
     fill_missing: _FillMissing = False,
-    output: Annotated[
-        Path | None,
-        writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table"),
-    ] = None,
+    output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
     labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
     *,
     run: Running,
@@ -220,15 +202,12 @@ def _in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
         return particles
     axes = [axis for axis in "xyz" if axis in particles.variables]
     if isinstance(box, list) and len(box) != len(axes):
-        raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {_words(box)}")
+        given = ",".join("none" if side is None else f"{side:g}" for side in box)
+        raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {given}")
     attrs = {name: value for name, value in particles.attrs.items() if name not in ("boxsize", "boxsize_units")}
     if box is not None:
         attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
     return particles.drop_attrs(deep=False).assign_attrs(attrs)
-
-
-def _words(box: list[float | None]) -> str:
-    return ",".join("none" if side is None else f"{side:g}" for side in box)
 
 
 # ---------------------------------------------------------------------------------------------------------------- files

@@ -215,10 +215,7 @@ def test_apriori_clusters(hca, grouped, folder):
 
 def test_rules_and_distances(hca, cells, folder):
     X = cells["X"].values
-    for parameters in (
-        {"rule": "euclid_mahal", "distance": "full"},
-        {"rule": "mahal", "normalize": True},
-    ):
+    for parameters in ({"rule": "euclid_mahal", "distance": "full"}, {"rule": "mahal", "normalize": True}):
         options = [f"--{name}={value}" if value is not True else f"--{name}" for name, value in parameters.items()]
         assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)
 

@@ -151,34 +151,20 @@ def work():
         pass
 BaseAsyncIOLoop.start = start
 """
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "seconds"), [(signal.SIGINT, 0, 2), (signal.SIGTERM, -signal.SIGTERM, 3600)]
-)
-def test_the_explorer_ends_while_it_is_at_work(folder, number, code, seconds):
-    """After what it is doing at Ctrl-C, at once at SIGTERM."""
-    before = BUSY_LOOP.replace("SECONDS", str(seconds))
-    process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
-    assert "http://localhost" in process.stdout.readline()
-    while "at work" not in process.stderr.readline():
-        assert process.poll() is None
-    process.send_signal(number)
-    assert process.wait(HANGS) == code
-    finish(process)
-
-
-FINALIZER = """
+# What is raised within a finalizer goes no further, and a server has many.
+FINALIZERS = (
+    BUSY_LOOP.replace("SECONDS", "1")
+    + """
 class Work:
     def __del__(self):
         work_on()
 work_on = work
 def work():
-    for _ in range(SECONDS):
+    for _ in range(60):  # SIGTERM cuts each short
         Work()
 """
-
-
+)
+# Nor does what is raised while a finalizer's exception is looked at, which takes a while on a busy machine.
 SLOW_TIMERS = """
 import signal, threading, time
 def slowly(function):
@@ -190,19 +176,22 @@ threading.Timer.start, signal.setitimer = slowly(threading.Timer.start), slowly(
 """
 
 
-@pytest.mark.parametrize("slow", ["", SLOW_TIMERS], ids=["", "busy machine"])
-def test_the_explorer_ends_where_python_drops_exceptions(folder, slow):
-    """What is raised within a finalizer goes no further, and a server has many: SIGTERM must end it nevertheless.
-
-    Nor does what is raised while a finalizer's exception is looked at, which takes a while on a busy machine.
-    """
-    before = slow + (BUSY_LOOP.replace("SECONDS", "1") + FINALIZER).replace("SECONDS", "60")  # SIGTERM cuts each short
+@pytest.mark.parametrize(
+    ("before", "number", "code"),
+    [
+        pytest.param(BUSY_LOOP.replace("SECONDS", "2"), signal.SIGINT, 0, id="after its work"),
+        pytest.param(BUSY_LOOP.replace("SECONDS", "3600"), signal.SIGTERM, -signal.SIGTERM, id="at once"),
+        pytest.param(FINALIZERS, signal.SIGTERM, -signal.SIGTERM, id="in finalizers"),
+        pytest.param(SLOW_TIMERS + FINALIZERS, signal.SIGTERM, -signal.SIGTERM, id="in finalizers, busy machine"),
+    ],
+)
+def test_the_explorer_ends_while_it_is_at_work(folder, before, number, code):
     process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
     assert "http://localhost" in process.stdout.readline()
     while "at work" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(HANGS) == -signal.SIGTERM
+    process.send_signal(number)
+    assert process.wait(HANGS) == code
     finish(process)
 
 
