@@ -38,7 +38,7 @@ TEXTS = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def wrong(tmp_path_factory):
     """Return a folder with files that are right, and wrong in their ways."""
     folder = tmp_path_factory.mktemp("wrong")
     for name, text in TEXTS.items():
@@ -64,13 +64,13 @@ def state(folder):
 
 
 @pytest.fixture
-def told(command, made, monkeypatch):
+def told(command, wrong, monkeypatch):
     """Return a function that runs a line which fails, and gives the exit code and the two lines."""
-    monkeypatch.chdir(made)
+    monkeypatch.chdir(wrong)
     monkeypatch.setattr("daskclust.workers._start._PATIENCE", 0.5)
 
     def run(line):
-        before = state(made)
+        before = state(wrong)
         words = [word for part in shlex.split(line) for word in shlex.split(SHORT.get(part, shlex.quote(part)))]
         code, out, err = command(*words)
         what, hint = err.splitlines()
@@ -79,7 +79,7 @@ def told(command, made, monkeypatch):
         assert hint.startswith("hint: ")
         assert len(hint) > len("hint: ")
         assert not any(python in err for python in ("columns=", "units=", "boxsize=", "np.", " ds."))
-        assert state(made) == before
+        assert state(wrong) == before
         return code, what.removeprefix("error: "), hint.removeprefix("hint: ")
 
     return run
@@ -263,10 +263,10 @@ def test_the_demo_tells_what_is_missing_before_it_begins(told, monkeypatch):
     assert told("demo")[2] == 'pip install "daskclust[app]"'
 
 
-def test_a_file_that_exists_stays_after_an_error(command, made, tmp_path):
+def test_a_file_that_exists_stays_after_an_error(command, wrong, tmp_path):
     target = tmp_path / "clusters.parquet"
     target.write_bytes(b"earlier")
-    assert command("clue", made / "nan.csv", "--dc", 1, "--rhoc", 1, "-o", target)[0] == 1
+    assert command("clue", wrong / "nan.csv", "--dc", 1, "--rhoc", 1, "-o", target)[0] == 1
     assert (target.read_bytes(), list(tmp_path.iterdir())) == (b"earlier", [target])
 
 
@@ -290,12 +290,12 @@ def test_memory_and_workers():
         assert "--workers" in told.hint
 
 
-def test_a_fault_of_ours_shows_where(command, made, monkeypatch):
+def test_a_fault_of_ours_shows_where(command, wrong, monkeypatch):
     def broken(*_, **__):
         raise KeyError("secret")
 
     monkeypatch.setattr("daskclust.io.read_hits", broken)
-    code, _, err = command("clue", made / "hits.csv", "--dc", 1, "--rhoc", 1)
+    code, _, err = command("clue", wrong / "hits.csv", "--dc", 1, "--rhoc", 1)
     assert code == 1
     *trace, first, second = err.splitlines()
     assert trace[0] == "Traceback (most recent call last):"
@@ -303,9 +303,9 @@ def test_a_fault_of_ours_shows_where(command, made, monkeypatch):
     assert "daskclust info" in second
 
 
-def test_the_traceback_of_any_error_can_be_seen(command, made, monkeypatch):
+def test_the_traceback_of_any_error_can_be_seen(command, wrong, monkeypatch):
     monkeypatch.setenv("DASKCLUST_TRACEBACK", "1")
-    _, _, err = command("clue", made / "empty.csv", "--dc", 1, "--rhoc", 1)
+    _, _, err = command("clue", wrong / "empty.csv", "--dc", 1, "--rhoc", 1)
     assert err.startswith("Traceback")
     assert err.splitlines()[-2].endswith("empty.csv is empty (0 bytes)")
 

@@ -1,6 +1,5 @@
 """``daskclust events``, run as users run it: tables, hits, running readouts, messages."""
 
-import functools
 import os
 import signal
 import socket
@@ -26,7 +25,17 @@ N = 4000
 @pytest.fixture
 def run(summary):
     """Return a function that runs ``daskclust events``, and gives what --json prints."""
-    return functools.partial(summary, "events")
+    return lambda source, *options: summary("events", source, "--dt-max", 200, *options)
+
+
+@pytest.fixture
+def target(tmp_path):
+    return tmp_path / "clusters.parquet"
+
+
+@pytest.fixture
+def hits(tmp_path):
+    return tmp_path / "hits.parquet"
 
 
 @pytest.fixture
@@ -103,11 +112,11 @@ def write_calibration(folder, shape=(256, 256), **values):
 
 # --------------------------------------------------------------------------------------------------------------- inputs
 @pytest.mark.parametrize("suffix", [".tpx3", ".t3pa", ".parquet", ".csv", ".h5"])
-def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix):
-    source, target, hits = tmp_path / f"run{suffix}", tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
+def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, target, hits):
+    source = tmp_path / f"run{suffix}"
     writers = {".tpx3": write_tpx3, ".t3pa": write_t3pa}
     writers.get(suffix, write_hits)(delivered, source)
-    told = run(source, "--dt-max", 200, "-o", target, "--hits", hits)
+    told = run(source, "-o", target, "--hits", hits)
     table, labelled = offline(in_time(delivered))
     assert (told["hits"], told["hits_out"]) == (N, N)
     assert told["clusters"] == table.sizes["cluster"]
@@ -125,19 +134,17 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix):
         (("--min-hits", 3), {"min_hits": 3}),
     ],
 )
-def test_definitions(run, tmp_path, raw, small_rounds, options, parameters):
-    target, hits = tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
-    told = run(raw, "--dt-max", 200, *options, "-o", target, "--hits", hits)
+def test_definitions(run, raw, small_rounds, options, parameters, target, hits):
+    told = run(raw, *options, "-o", target, "--hits", hits)
     table, labelled = offline(open_tpx3(raw), **parameters)
     assert_table(target, table)
     assert_hits(hits, labelled, target)
     assert told.get("noise_hits", 0) == int((labelled["label"] < 0).sum())
 
 
-def test_where_keeps_clusters_and_their_hits(run, tmp_path, raw, small_rounds):
-    target, hits = tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
+def test_where_keeps_clusters_and_their_hits(run, raw, small_rounds, target, hits):
     where = "size > 3 and tot > 1000"
-    told = run(raw, "--dt-max", 200, "-o", target, "--hits", hits, "--where", where)
+    told = run(raw, "-o", target, "--hits", hits, "--where", where)
     table, labelled = offline(open_tpx3(raw))
     kept = select(table, where)
     is_kept = (table["size"].values > 3) & (table["tot"].values > 1000)
@@ -147,40 +154,39 @@ def test_where_keeps_clusters_and_their_hits(run, tmp_path, raw, small_rounds):
     assert (told["clusters"], told["clusters_kept"]) == (table.sizes["cluster"], kept.sizes["cluster"])
 
 
-def test_a_quad(run, tmp_path, small_rounds):
+def test_a_quad(run, tmp_path, small_rounds, target):
     made = timepix(3000, kind="pion75", layout="quad", rng=2).drop_vars("truth")
     flipped = made["chip"].isin([1, 2])  # chips 1 and 2 are upside down, chips 0 and 1 on the right
     local = made.assign(
         x=xr.where(flipped, 511 - made["x"], made["x"]).astype(int) % 256,
         y=xr.where(flipped, 511 - made["y"], made["y"]).astype(int),
     )
-    source, target = tmp_path / "quad.tpx3", tmp_path / "clusters.parquet"
+    source = tmp_path / "quad.tpx3"
     write_tpx3(local.assign_attrs(layout="chips"), source)
     np.testing.assert_array_equal(open_tpx3(source, layout="quad")["x"], made["x"])
     tables = {}
     for gap in (0, 2):
         options = ("--layout", "quad", "--gap", gap, "-o", target)
-        run(source, "--dt-max", 200, *options)
+        run(source, *options)
         tables[gap] = offline(open_tpx3(source, layout="quad", gap=gap))[0]
         assert_table(target, tables[gap])
     assert tables[0].sizes["cluster"] < tables[2].sizes["cluster"]
 
 
 @pytest.mark.parametrize("options", [(), ("--layout", "quad")])
-def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, options):
+def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, options, target):
     made = timepix(3000, kind="pion75", layout="quad", rng=0).drop_vars("truth")
-    source, target = tmp_path / "quad.parquet", tmp_path / "clusters.parquet"
+    source = tmp_path / "quad.parquet"
     write_hits(made, source)
-    run(source, "--dt-max", 200, *options, "-o", target)
+    run(source, *options, "-o", target)
     table = offline(read_hits(source))[0]
     assert table.sizes["cluster"] < offline(made.assign_attrs(layout="chips"))[0].sizes["cluster"]
     assert_table(target, table)
 
 
-def test_calibration(run, tmp_path, raw, small_rounds):
+def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
     folder = write_calibration(tmp_path / "matrices")
-    target, hits = tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
-    run(raw, "--dt-max", 200, "--calibration", folder, "-o", target, "--hits", hits, "--where", "energy > 20")
+    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", "energy > 20")
     data = open_tpx3(raw)
     a, b, c, t = 2.0, 30.0, 100.0, 1.0
     tot = data["tot"].values.astype(np.float64)
@@ -195,24 +201,23 @@ def test_calibration(run, tmp_path, raw, small_rounds):
     np.testing.assert_allclose(found["energy"].sum(), energy[np.isin(labels, written["cluster"])].sum(), rtol=1e-6)
 
 
-def test_pixels_without_energy_add_nothing(run, tmp_path, raw):
+def test_pixels_without_energy_add_nothing(run, tmp_path, raw, scheduler):
     """Calibration in ticks, and pixels that are masked in it: the same in this process and on a worker."""
     a = np.full((256, 256), 2.0)
     a[:, ::2] = 0.0
     folder = write_calibration(tmp_path / "matrices", a=a)
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    options = ("--dt-max", 200, "--calibration", folder, "--tot-unit", "tick")
+    options = ("--calibration", folder, "--tot-unit", "tick")
     run(raw, *options, "-o", here)
     written = pd.read_parquet(here)
     assert np.isfinite(written["energy"]).all()
     assert (written["energy"] > 0).any()
-    run(raw, *options, "--workers", 1, "-o", there)
+    run(raw, *options, "--scheduler", scheduler, "-o", there)
     pd.testing.assert_frame_equal(written.drop(columns="seed"), pd.read_parquet(there).drop(columns="seed"))
 
 
-def test_time_of_flight(run, tmp_path, raw, small_rounds):
-    target = tmp_path / "clusters.parquet"
-    run(raw, "--dt-max", 200, "--trigger", 1, "-o", target)
+def test_time_of_flight(run, raw, small_rounds, target):
+    run(raw, "--trigger", 1, "-o", target)
     data = open_tpx3(raw)
     data["tof"] = time_of_flight(data["toa"], open_tpx3_triggers(raw), channel=1)
     table = offline(data)[0]
@@ -220,11 +225,10 @@ def test_time_of_flight(run, tmp_path, raw, small_rounds):
     np.testing.assert_array_equal(table["tof"], table["toa"] % 5000)
 
 
-def test_workers_give_the_same(run, tmp_path, raw, small_rounds):
+def test_workers_give_the_same(run, tmp_path, raw, small_rounds, hits):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
-    hits = tmp_path / "hits.parquet"
-    options = ("--dt-max", 200, "--min-hits", 2, "--where", "size > 4")
-    assert run(raw, *options, "-o", here)[0] == 0
+    options = ("--min-hits", 2, "--where", "size > 4")
+    run(raw, *options, "-o", here)
     told = run(raw, *options, "-o", there, "--hits", hits, "--workers", 2)
     one, two = pd.read_parquet(here), pd.read_parquet(there)
     pd.testing.assert_frame_equal(one.drop(columns="seed"), two.drop(columns="seed"), check_like=True)
@@ -235,18 +239,19 @@ def test_workers_give_the_same(run, tmp_path, raw, small_rounds):
     assert told["noise_hits"] == int((labelled["label"] < 0).sum())
 
 
-@pytest.mark.parametrize("options", [(), ("--workers", 1), ("--follow", "--idle", 0.1)])
-def test_what_is_lost_is_told(run, tmp_path, raw, options):
+@pytest.mark.parametrize("how", ["in memory", "on workers", "followed"])
+def test_what_is_lost_is_told(run, tmp_path, raw, scheduler, how):
     """Bytes between chunks, an unknown word, a chunk that is cut; in a file, hits later than --disorder, too."""
     data, unknown = raw.read_bytes(), b"TPX3" + bytes([0, 0, 8, 0]) + (0x10 << 56).to_bytes(8, "little")
     half = len(data) // 2 // 8 * 8
     source = tmp_path / "run.tpx3"
     source.write_bytes(b"junk!" + data + unknown + b"junk" + data[:half] + unknown + data[half:-11])
-    told = run(source, "--dt-max", 200, "--disorder", 1, *options)
+    options = {"on workers": ("--scheduler", scheduler), "followed": ("--follow", "--idle", 0.1)}
+    told = run(source, "--disorder", 1, *options.get(how, ()))
     counts = open_tpx3(source, disorder=1e3).attrs
     names = ["n_unknown", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated"]
     assert min(counts[name] for name in [*names, "n_late"]) > 0
-    if "--follow" in options:  # it cannot look ahead, so the words of a chunk that is cut are not the same
+    if how == "followed":  # it cannot look ahead, so the words of a chunk that is cut are not the same
         assert set(names) <= set(told)
         assert "n_late" not in told  # all came in one round, and none was late for that
     else:
@@ -254,19 +259,17 @@ def test_what_is_lost_is_told(run, tmp_path, raw, options):
         assert told["n_late"] == counts["n_late"]
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered, workers):
+def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered):
     source = tmp_path / "run.t3pa"
     write_t3pa(delivered.isel(hit=slice(3)), source)
     with source.open("a") as stream:
         stream.write("3\t116\t1000\t0\t0\t9\n4\t117\t1500\t0\t0\t9\n5\t118\t1500\t0\t0\t9\n")
-    told = run(source, "--dt-max", 200, "--workers", workers)
+    told = run(source)
     assert (told["hits"], told["n_special"], told["n_lost_data_intervals"]) == (3, 1, 1)
 
 
-def test_the_real_run(command, tmp_path, shared_data):
+def test_the_real_run(command, shared_data, target):
     source = shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3"
-    target = tmp_path / "clusters.parquet"
     code, out, err = command("events", source, "--dt-max", 200, "-o", target)
     assert code == 0
     assert "98,548" in out
@@ -276,10 +279,10 @@ def test_the_real_run(command, tmp_path, shared_data):
 
 
 @pytest.mark.parametrize("options", [(), ("--where", "size > 1")])
-def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options):
-    source, target, hits = tmp_path / "run.tpx3", tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
+def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, hits):
+    source = tmp_path / "run.tpx3"
     source.write_bytes(b"TPX3" + bytes([0, 0, 8, 0]) + (0x50 << 56).to_bytes(8, "little"))
-    told = run(source, "--dt-max", 200, *options, "-o", target, "--hits", hits)
+    told = run(source, *options, "-o", target, "--hits", hits)
     assert told["clusters"] == 0
     written = pd.read_parquet(target)
     assert len(written) == 0
@@ -288,8 +291,8 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options):
 
 
 # ------------------------------------------------------------------------------------------------------ running readout
-def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw):
-    growing, target, hits = tmp_path / "growing.tpx3", tmp_path / "clusters.parquet", tmp_path / "hits.parquet"
+def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hits):
+    growing = tmp_path / "growing.tpx3"
     data, written = raw.read_bytes(), threading.Event()
     monkeypatch.setattr(readout, "time", Clock(written))
 
@@ -305,7 +308,7 @@ def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw):
     writer = threading.Thread(target=grow)
     writer.start()
     options = ("--disorder", 20, "--follow", "--idle", 1)
-    told = run(growing, "--dt-max", 200, *options, "-o", target, "--hits", hits)
+    told = run(growing, *options, "-o", target, "--hits", hits)
     writer.join()
     assert (told["hits"], told["hits_out"]) == (N, N)
     table, labelled = offline(open_tpx3(raw))
@@ -313,8 +316,7 @@ def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw):
     assert_hits(hits, labelled, target)
 
 
-def test_a_readout_that_connects(run, tmp_path, raw):
-    target = tmp_path / "clusters.parquet"
+def test_a_readout_that_connects(run, raw, target):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
 
@@ -331,14 +333,14 @@ def test_a_readout_that_connects(run, tmp_path, raw):
     sender.start()
     address = f"tcp://listen@127.0.0.1:{port}"
     options = ("--layout", "quad", "--disorder", 20, "--where", "size > 2")
-    told = run(address, "--dt-max", 200, *options, "--follow", "--idle", 600, "-o", target)
+    told = run(address, *options, "--follow", "--idle", 600, "-o", target)
     sender.join()
     table = offline(open_tpx3(raw, layout="quad"))[0]
     assert_table(target, select(table, "size > 2"))
     assert told["hits_out"] == N
 
 
-def test_an_interrupt_ends_a_readout_with_its_output_written(run, tmp_path, monkeypatch, raw):
+def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, raw, target):
     def interrupted(path, *, idle, stop):
         yield raw.read_bytes()
         os.kill(os.getpid(), signal.SIGINT)
@@ -347,8 +349,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, tmp_path, monk
 
     monkeypatch.setattr("daskclust.io.timepix.readout.follow", interrupted)
     before = signal.getsignal(signal.SIGINT)
-    target = tmp_path / "clusters.parquet"
-    told = run(raw, "--dt-max", 200, "--disorder", 20, "--follow", "-o", target)
+    told = run(raw, "--disorder", 20, "--follow", "-o", target)
     assert told["hits_out"] == N
     assert_table(target, offline(open_tpx3(raw))[0])
     assert signal.getsignal(signal.SIGINT) is before

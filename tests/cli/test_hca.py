@@ -218,12 +218,3 @@ def test_rules_and_distances(hca, cells, folder):
     for parameters in ({"rule": "euclid_mahal", "distance": "full"}, {"rule": "mahal", "normalize": True}):
         options = [f"--{name}={value}" if value is not True else f"--{name}" for name, value in parameters.items()]
         assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)
-
-
-def test_workers_give_the_same(hca, summary, folder, tmp_path):
-    arguments = (folder / "grouped", 24, folder / "asgns", "--n-clusters", 3)
-    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
-    plain = hca(*arguments)
-    told = summary("hca", *arguments, "-o", one, "--workers", 1, "--chunks", 50, "--labels-out", two)
-    assert_printed(plain, pd.read_parquet(one)[["id1", "id2", "height", "size"]].to_numpy())
-    assert told["clusters"] == len(set(pd.read_parquet(two)["label"])) == 3

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from daskclust import cli, datasets, io
+from daskclust import cli
 from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
@@ -24,19 +24,6 @@ def examples_of(command):
     """Return pairs of lines: what an example does, and the line."""
     lines = [line.strip() for line in command.manual["Examples"].splitlines()]
     return [(said, line) for said, line in itertools.pairwise(lines) if not line.startswith("#")]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with the files that examples read, small."""
-    folder = tmp_path_factory.mktemp("examples")
-    hits = datasets.hgcal_event(5, n_noise=200, rng=0).drop_vars("truth")
-    io.write_hits(hits, folder / "hits.parquet")
-    io.write_hits(hits, folder / "hits.csv")
-    io.write_tpx3(datasets.timepix(300, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
-    io.write_particles(datasets.cosmology_box(300, rng=0).drop_vars("halo"), folder / "snapshot.hdf5")
-    io.write_cells(datasets.cytometry(150, 3, rng=0).drop_vars("population"), folder / "tube.fcs")
-    return folder
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -76,16 +63,15 @@ def test_examples_of_the_program():
          {"late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
         ("dbscan snapshot.hdf5 0.4 -o labels.csv", set()),
         ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv", set()),
-        ("hca tube.fcs 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
+        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
         ("bench dbscan --sizes 1000,2000 --repeats 1 --kinds ss2d,uniform2d",
          {"threads", *OTHERS}),
     ],
 )  # fmt: skip
-def test_json_is_one_document_with_the_keys_of_the_manual(command, folder, monkeypatch, line, more):
+def test_json_is_one_document_with_the_keys_of_the_manual(command, files, line, more):
     """Keys in `more` are those of other circumstances."""
-    monkeypatch.chdir(folder)
     name, *arguments = line.split()
     code, out, err = command(name, *arguments, "--json")
     assert (code, err) == (0, "")
@@ -95,12 +81,11 @@ def test_json_is_one_document_with_the_keys_of_the_manual(command, folder, monke
     assert set(document) == listed - more
 
 
-def test_quiet_is_silent(command, folder, monkeypatch):
-    monkeypatch.chdir(folder)
+def test_quiet_is_silent(command, files):
     for line in (
-        "clue hits.csv --dc 2 --rhoc 0.3 -q",
+        "clue hits.parquet --dc 2 --rhoc 0.3 -q",
         "dbscan snapshot.hdf5 0.4 --quiet",
-        "hca tube.fcs 20 -o t.npy -q",
+        "hca cells.parquet 20 -o t.npy -q",
     ):
         assert command(*line.split()) == (0, "", "")
 

@@ -17,7 +17,6 @@ import psutil
 import pytest
 from rich.console import Console
 
-from daskclust import datasets, io
 from daskclust.cli._progress import progress
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
@@ -31,17 +30,6 @@ def fsync(descriptor):  # what is written waits for the disk, before it gets its
     time.sleep(3600)
 os.fsync = fsync
 """
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("process")
-    hits = datasets.hgcal_event(20, n_noise=1000, rng=0).drop_vars("truth")
-    io.write_hits(hits, folder / "hits.parquet")
-    io.write_hits(hits, folder / "hits.csv")
-    io.write_tpx3(datasets.timepix(20_000, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
-    io.write_gmhc(datasets.cytometry(3000, 2, rng=0), folder / "data")
-    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +79,9 @@ CLUE = ("clue", "hits.parquet", "--dc", 2, "--rhoc", 0.3)
 
 
 # ----------------------------------------------------------------------------------------------------------- exit codes
-def test_python_dash_m_is_the_command_and_tells_of_no_progress_in_a_pipe(folder):
+def test_python_dash_m_is_the_command_and_tells_of_no_progress_in_a_pipe(made):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    run = functools.partial(subprocess.run, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    run = functools.partial(subprocess.run, cwd=made, env=environment, capture_output=True, text=True, check=False)
     done = run([sys.executable, "-m", "daskclust", *map(str, CLUE), "--json"])
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["clusters"] > 0
@@ -105,12 +93,12 @@ def test_python_dash_m_is_the_command_and_tells_of_no_progress_in_a_pipe(folder)
 # -------------------------------------------------------------------------------------------------------------- signals
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_signal_leaves_no_output_and_no_process(folder, tmp_path, number, workers):
+def test_a_signal_leaves_no_output_and_no_process(made, tmp_path, number, workers):
     target = tmp_path / "new.parquet"
     before = {} if workers else {target: b"earlier"}  # a file that was there stays
     for path, data in before.items():
         path.write_bytes(data)
-    process = start(folder, *CLUE, "-o", target, "--workers", workers, before=SLOW_DISK)
+    process = start(made, *CLUE, "-o", target, "--workers", workers, before=SLOW_DISK)
     assert process.stderr.readline() == "waiting\n"
     assert len(list(tmp_path.iterdir())) == len(before) + 1  # under another name
     children = psutil.Process(process.pid).children(recursive=True)
@@ -125,9 +113,9 @@ def test_a_signal_leaves_no_output_and_no_process(folder, tmp_path, number, work
     assert not alive
 
 
-def test_a_readout_ends_at_sigterm_without_its_tables(folder, tmp_path):
+def test_a_readout_ends_at_sigterm_without_its_tables(made, tmp_path):
     more = ("--dt-max", 200, "--follow", "-o", tmp_path / "clusters.parquet", "--json")
-    process = start(folder, "events", "run.tpx3", *more)
+    process = start(made, "events", "run.tpx3", *more)
     while not list(tmp_path.iterdir()):  # what is to be the table
         assert process.poll() is None
         time.sleep(0.1)
@@ -185,8 +173,8 @@ threading.Timer.start, signal.setitimer = slowly(threading.Timer.start), slowly(
         pytest.param(SLOW_TIMERS + FINALIZERS, signal.SIGTERM, -signal.SIGTERM, id="in finalizers, busy machine"),
     ],
 )
-def test_the_explorer_ends_while_it_is_at_work(folder, before, number, code):
-    process = start(folder, "explore", "hits.parquet", "--no-browser", before=before)
+def test_the_explorer_ends_while_it_is_at_work(made, before, number, code):
+    process = start(made, "explore", "hits.parquet", "--no-browser", before=before)
     assert "http://localhost" in process.stdout.readline()
     while "at work" not in process.stderr.readline():
         assert process.poll() is None
@@ -196,9 +184,9 @@ def test_the_explorer_ends_while_it_is_at_work(folder, before, number, code):
 
 
 # ------------------------------------------------------------------------------------------------------ pipes and disks
-def test_a_reader_that_has_enough(folder):
+def test_a_reader_that_has_enough(made):
     """Merges are printed as gmhclust does; the rest does not fit into the pipe."""
-    process = start(folder, "hca", "data", "0.5", text=False)
+    process = start(made, "hca", "data", "0.5", text=False)
     assert len(process.stdout.readline().split()) == 3
     process.stdout.close()
     with process.stderr as err:
@@ -207,8 +195,8 @@ def test_a_reader_that_has_enough(folder):
 
 
 @pytest.mark.parametrize("line", [("hca", "data", "0.5"), (*CLUE, "--json"), ("info",), ("-h",)])
-def test_a_full_disk_behind_standard_output(command, folder, monkeypatch, line):
-    monkeypatch.chdir(folder)
+def test_a_full_disk_behind_standard_output(command, made, monkeypatch, line):
+    monkeypatch.chdir(made)
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", full)
         code, _, err = command(*line)
@@ -217,12 +205,12 @@ def test_a_full_disk_behind_standard_output(command, folder, monkeypatch, line):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npz", ".h5"])
-def test_a_file_larger_than_may_be(command, folder, tmp_path, suffix):
+def test_a_file_larger_than_may_be(command, made, tmp_path, suffix):
     target = tmp_path / f"new{suffix}"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:
-        code, out, err = command("clue", folder / "hits.parquet", *CLUE[2:], "-o", target)
+        code, out, err = command("clue", made / "hits.parquet", *CLUE[2:], "-o", target)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (code, out) == (1, "")
@@ -252,8 +240,8 @@ def full_disk(tmp_path):
         (("hca", "data", "0.5", "-o"), "new.npy"),
     ],
 )
-def test_a_full_disk(command, folder, full_disk, monkeypatch, line, name):
-    monkeypatch.chdir(folder)
+def test_a_full_disk(command, made, full_disk, monkeypatch, line, name):
+    monkeypatch.chdir(made)
     code, out, err = command(*line, full_disk / name)
     assert (code, out) == (1, "")
     assert in_two_lines(err) == f"error: no space left on device: {full_disk / name}"
@@ -279,8 +267,8 @@ def on_a_terminal(folder, *arguments):
     return out, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 
-def test_progress_is_for_terminals(folder):
-    out, shown = on_a_terminal(folder, *CLUE, "--workers", 1, "--chunks", 500, "--json")
+def test_progress_is_for_terminals(made):
+    out, shown = on_a_terminal(made, *CLUE, "--workers", 1, "--chunks", 500, "--json")
     assert json.loads(out)["clusters"] > 0
     assert "starting 1 worker" in shown
     assert re.search(r"\d+/\d+ tasks +[\d,.]+M? hits/s +\d+:\d\d", shown)
@@ -298,9 +286,9 @@ def test_a_narrow_terminal_cuts_no_figure(width):
     assert re.search(r"3/117 tasks +[\d,.]+M? hits/s +\d:\d\d, \d+:\d\d left", shown)
 
 
-def test_progress_of_a_file_counts_hits(command, folder, monkeypatch):
+def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
-    line = ("events", folder / "run.tpx3", "--dt-max", 200)
+    line = ("events", made / "run.tpx3", "--dt-max", 200)
     assert re.search(r"[\d,]+/20,000 hits", command(*line, "--json")[2])
     assert command(*line, "--quiet") == (0, "", "")
 
