@@ -159,10 +159,10 @@ def fof(
         )
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
     check_whole("--min-members", min_members, 1)
-    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members}
-    box, reading = _box_of(boxsize), _reading(particle_type, columns, units, fill_missing)
+    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": _box_of(boxsize)}
+    reading = _reading(particle_type, columns, units, fill_missing)
     with job.started():
-        particles = _in_box(job.read(_open_points, **reading), box)
+        particles = job.read(_open_points, **reading)
         result = job.cluster(particles, "fof", parameters, None if output or labels else ["label"])
         label = result["label"]
         job.summary = {
@@ -172,14 +172,14 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            table = halo_table(result)
+            table = halo_table(result, boxsize=parameters["boxsize"])
             job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
             job.write(output, lambda target: _write_points(table, target))
         job.write(labels, lambda target: _write_points(result, target))
     job.show(output=output, labels=labels)
 
 
-# ---------------------------------------------------------------------------------------------------------------- boxes
+# -------------------------------------------------------------------------------------------------------------- reading
 def _box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
@@ -196,21 +196,6 @@ def _box_of(text: str | None) -> Any:
     return sides[0] if len(sides) == 1 else sides
 
 
-def _in_box(particles: xr.Dataset, box: Any) -> xr.Dataset:
-    """Return particles in a box of `_box_of`, for catalogues, too: 0 is an open axis there, ... the file's box."""
-    if box is ...:
-        return particles
-    axes = [axis for axis in "xyz" if axis in particles.variables]
-    if isinstance(box, list) and len(box) != len(axes):
-        given = ",".join("none" if side is None else f"{side:g}" for side in box)
-        raise ValueError(f"--boxsize must be one number or one for each of {', '.join(axes)}, got {given}")
-    attrs = {name: value for name, value in particles.attrs.items() if name not in ("boxsize", "boxsize_units")}
-    if box is not None:
-        attrs["boxsize"] = [side or 0.0 for side in box] if isinstance(box, list) else box
-    return particles.drop_attrs(deep=False).assign_attrs(attrs)
-
-
-# ---------------------------------------------------------------------------------------------------------------- files
 def _reading(particle_type: str, columns: str | None, units: str | None, fill_missing: bool) -> dict[str, Any]:
     """Return the options of `_open_points`."""
     kind = int(particle_type) if particle_type.isdecimal() else particle_type

@@ -133,11 +133,11 @@ def demo(
     shown = not as_json and not quiet
     if shown:
         console.print(_largest(clusters))
-    show(facts, as_json, "Purity and completeness are by energy, against the true showers", quiet=quiet)
+    show(facts, as_json, "Demonstration: purity and completeness by energy", quiet=quiet)
     if shown:
         same = "are equal, element by element" if facts["equal"] else "DIFFER"
-        console.print(f"the answers of the workers and of this process {same}", highlight=False, soft_wrap=True)
-        console.print("next, a file of your own: daskclust --help", highlight=False, soft_wrap=True)
+        text = f"the answers of the workers and of this process {same}\nnext, a file of your own: daskclust --help"
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def _check_demo(folder: Path, workers: int, seed: int) -> None:
