@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     Outputs = tuple[Path | None, Path | None]  # table, hits
 
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
-_LOST = ("n_late", "n_clock_jumps", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated")
-_LOST += ("n_special", "n_lost_data_intervals")
+_LOST = (
+    "n_late", "n_clock_jumps", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated",
+    "n_special", "n_lost_data_intervals",
+)  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
 _readout = partial(option, "Raw words and readouts")
 
