@@ -348,7 +348,7 @@ def test_no_bins(hits: xr.Dataset, table: xr.Dataset, bins: Any) -> None:
         (plot.cluster_sizes, table),
         (plot.energy_spectrum, table),
     ):
-        with pytest.raises(ValueError, match=f"bins must be a whole number of at least 1, got {bins}"):
+        with pytest.raises((TypeError, ValueError), match=rf"bins must be (a whole number|1 or more), got {bins}"):
             draw(ds, bins=bins)
     with pytest.raises(ValueError, match="nothing to draw; give hits"):
         plot.rate()

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from daskclust.bench.output import TITLES
-from daskclust.plot._look import COLORS, INK, finished, hv, with_options
+from daskclust.plot._look import COLORS, INK, finished, hv, styled
 
 _PAPER = {"C++, one thread of a Xeon 4114 (paper)": 705.49, "V100, copies included (paper)": 6.63}
 """CLUE of 1e6 points, ms: table 2 of its paper."""
 
 _PANEL_HEIGHT = 300
-_MARKERS = {"bokeh": {"size": 7}, "matplotlib": {"s": 20}}
+_MARKERS = {"size": 7}, {"s": 20}
 
 
 def pictures(report: dict[str, Any]) -> Any:
@@ -119,12 +119,12 @@ def _lines(
     kdim, vdim = (hv.Dimension(name, unit=unit or None) for name, unit in (across, up))
     drawn = []
     for number, (name, places) in enumerate(series.items()):
-        color = {"color": COLORS[number % len(COLORS)]}
-        drawn.append(with_options(hv.Curve(sorted(places), kdim, vdim, label=name), {}, color))
-        drawn.append(with_options(hv.Scatter(sorted(places), kdim, vdim, label=name), _MARKERS, color))
+        color = COLORS[number % len(COLORS)]
+        drawn.append(styled(hv.Curve(sorted(places), kdim, vdim, label=name), color=color))
+        drawn.append(styled(hv.Scatter(sorted(places), kdim, vdim, label=name), *_MARKERS, color=color))
     for name, place in (dots or {}).items():
-        marker = {"bokeh": {"size": 9, "marker": "diamond"}, "matplotlib": {"s": 30, "marker": "D"}}
-        drawn.append(with_options(hv.Scatter([place], kdim, vdim, label=name), marker, {"color": INK}))
+        marker = {"size": 9, "marker": "diamond"}, {"s": 30, "marker": "D"}
+        drawn.append(styled(hv.Scatter([place], kdim, vdim, label=name), *marker, color=INK))
     how: dict[str, Any] = {"logx": True, "logy": True, "axiswise": True, "padding": 0.1}
     if not log:
         ticks = sorted({int(x) for places in series.values() for x, _ in places})
@@ -143,9 +143,9 @@ def steps(report: dict[str, Any]) -> Any:
         rows += [(name, step, 1e6 * ms / run["points"]) for step, ms in run["steps_ms"].items()]
     bars = hv.Bars(rows, ["run", "step"], [hv.Dimension("time", unit="ns/point")])
     colors = list(COLORS[: len(report["runs"][0]["steps_ms"])])
-    each = {"bokeh": {"cmap": colors, "legend_position": "right"}, "matplotlib": {"color": hv.Cycle(values=colors)}}
-    both = {"stacked": True, "xrotation": 45, "axiswise": True}
-    return finished(bars, f"{TITLES[report['system']]}: steps", height=_PANEL_HEIGHT, each=each, **both)
+    both: dict[str, Any] = {"stacked": True, "xrotation": 45, "axiswise": True, "height": _PANEL_HEIGHT}
+    both |= {"bokeh": {"cmap": colors, "legend_position": "right"}, "matplotlib": {"color": hv.Cycle(values=colors)}}
+    return finished(bars, f"{TITLES[report['system']]}: steps", **both)
 
 
 def peers(report: dict[str, Any]) -> Any:
@@ -168,10 +168,10 @@ def roofline(reports: Sequence[dict[str, Any]]) -> Any:
     ends = min(0.5 * min(across), 0.1 * done / copied), max(2 * max(across), 10 * done / copied)
     under = np.geomspace(*ends, 100)
     roof = hv.Curve((under, np.minimum(done, copied * under)), kdim, vdim, label=f"{copied:.0f} GB/s, {done:.0f} Gop/s")
-    drawn = [with_options(roof, {}, {"color": INK})]
+    drawn = [styled(roof, color=INK)]
     for number, (name, found) in enumerate(places.items()):
         dots = hv.Scatter(found, kdim, vdim, label=name)
-        drawn.append(with_options(dots, _MARKERS, {"color": COLORS[number % len(COLORS)]}))
+        drawn.append(styled(dots, *_MARKERS, color=COLORS[number % len(COLORS)]))
     words = {
         "xlabel": kdim.pprint_label,
         "ylabel": vdim.pprint_label,

@@ -52,11 +52,6 @@ def clusters(
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
 
-    Raises
-    ------
-    ValueError
-        For missing variables.
-
     Notes
     -----
     There are nine colours: clusters whose labels are equal modulo nine have the same.
@@ -108,7 +103,7 @@ def layers(
     Raises
     ------
     ValueError
-        For missing variables, and where there are no layers.
+        Where there are no layers.
 
     Examples
     --------

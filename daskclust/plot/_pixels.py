@@ -11,8 +11,8 @@ import xarray as xr
 
 from daskclust.core.inputs import dataset_of
 from daskclust.core.labels import NOISE
-from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
-from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, with_options
+from daskclust.plot._data import dimension, hits_in_memory, in_memory, in_time_units, on_host
+from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, styled
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +44,8 @@ def event_display(
     Parameters
     ----------
     ds : xarray.Dataset
-        Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used.
+        Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used; times in ns, or in the unit
+        that they name.
     labels : str or array_like of int, shape (n_hits,), optional
         Cluster numbers: a variable of `ds`, or an array; noise is -1. Default: ``label`` if `ds` has it.
     window : tuple of float, optional
@@ -67,8 +68,7 @@ def event_display(
     Raises
     ------
     ValueError
-        For missing variables, labels of another length, a window that ends before it begins, and pictures of more than
-        16 million pixels.
+        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
 
     Notes
     -----
@@ -112,11 +112,6 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     holoviews.Image or holoviews.NdLayout
         As of `event_display`; pixels without hits are blank.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and pictures of more than 16 million pixels.
-
     Examples
     --------
     >>> from daskclust.datasets import timepix
@@ -147,7 +142,7 @@ def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -
     needed = ["x", "y", "toa"]
     needed += ["tot"] * (color == "tot" or labels is None) + ["chip"] * (chip is not None)
     needed += [labels] * isinstance(labels, str)
-    loaded = in_memory(ds, needed, ("tot", "chip"))
+    loaded = hits_in_memory(ds, needed, ("tot", "chip"))
     columns = {str(name): loaded[name].values for name in loaded}
     if isinstance(labels, str):
         columns["label"] = columns[labels]
@@ -220,8 +215,8 @@ def _by_number(pictures: dict[int, Any]) -> Any:
         return next(iter(pictures.values()))
     limits = [hv.Store.lookup_options("bokeh", picture, "plot").kwargs["clim"] for picture in pictures.values()]
     low, high = zip(*limits, strict=True)
-    same = {"clim": (min(low), max(high))}
-    panels = {number: with_options(panel(each, f"chip {number}"), {}, same) for number, each in pictures.items()}
+    same = (min(low), max(high))
+    panels = {number: styled(panel(each, f"chip {number}"), clim=same) for number, each in pictures.items()}
     return side_by_side(hv.NdLayout(panels, kdims=["chip"]), 2)
 
 
@@ -291,4 +286,4 @@ def _image(
     stack = [layer.reshape(height, width)[::-1] for layer in layers.values()]
     kdims = [hv.Dimension("x", unit="pixel"), hv.Dimension("y", unit="pixel")]
     image = hv.Image(np.dstack(stack) if len(stack) > 1 else stack[0], bounds=bounds, kdims=kdims, vdims=vdims)
-    return finished(image, title, aspect=height / width, each={"bokeh": {"tools": ["hover"]}}, **options)
+    return finished(image, title, aspect=height / width, bokeh={"tools": ["hover"]}, **options)
