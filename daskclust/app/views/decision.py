@@ -13,11 +13,11 @@ from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.systems._base import unit_of
 from daskclust.app.views._frame import Canvas, Ranges, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
+from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
 from daskclust.plot._look import hv
 
@@ -64,7 +64,7 @@ class DecisionPlot(View):
         self._size = size
         columns = decision.columns
         ranges = span(columns[DENSITY], 0.06), span(np.append(columns[DELTA], np.log10(decision.level)), 0.06)
-        units = [unit_of(outcome.result, name) for name in ("density", "delta")]
+        units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
         kdims = [hv.Dimension(DENSITY, label=labels[0]), hv.Dimension(DELTA, label=labels[1])]
@@ -112,7 +112,7 @@ class DecisionPlot(View):
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
         counts = self._count(decision, None, setting)
-        picture = np.zeros((counts.size, 4), np.uint8)
+        picture = np.zeros((*counts.shape, 4), np.uint8)
         if scene.mask is not None:
             raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
@@ -124,7 +124,7 @@ class DecisionPlot(View):
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
         columns = decision.columns
         stars = columns[DENSITY][seeds], columns[DELTA][seeds]
-        return _Data(setting, raster.finished(picture, self._size), stars, title, float(np.log10(decision.level)))
+        return _Data(setting, raster.grown(picture), stars, title, float(np.log10(decision.level)))
 
     def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> list[tuple[str, npt.NDArray[np.bool_]]]:
         """Return which pixels are those of followers, outliers and seeds."""
