@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core import tree
+from daskclust.core import hierarchy
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -187,17 +187,17 @@ class Branches:
         Z = columns[LINKAGE]
         inside = np.zeros(len(Z) + 1, np.bool_)
         for node in self.nodes:
-            inside[tree.members(Z, node)] = True
+            inside[hierarchy.members(Z, node)] = True
         return inside
 
     def lines(self, columns: Mapping[str, str]) -> list[str]:
         """Return the Python lines that make ``inside``."""
         return [
-            "from daskclust.core import tree",
+            "from daskclust.core import hierarchy",
             f"Z = {columns[LINKAGE]}",
             "inside = np.zeros(len(Z) + 1, bool)",
             f"for node in {list(self.nodes)!r}:",
-            "    inside[tree.members(Z, node)] = True",
+            "    inside[hierarchy.members(Z, node)] = True",
         ]
 
 

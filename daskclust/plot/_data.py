@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column, coordinate, label_numbers, native, plain
-from daskclust.core.inputs import stack, table_of
-from daskclust.core.labels import NOISE
-from daskclust.core.units import hit_column
+from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
+from daskclust.core.data.inputs import stack, table_of
+from daskclust.core.data.units import hit_column
+from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import hv
 
 Array = npt.NDArray[Any]

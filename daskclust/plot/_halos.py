@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_positive, check_whole
-from daskclust.core.columns import column
-from daskclust.core.inputs import dataset_of
-from daskclust.core.units import BOX, box_in, ratio
+from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.columns import column
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.units import BOX, box_in, ratio
+from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, on_host, shown, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.labels import NOISE
-from daskclust.core.tree import leaf_order
+from daskclust.core.hierarchy import leaf_order
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import Array, Ids, cells_of, on_host
 from daskclust.plot._look import WIDTH, finished, hv
 

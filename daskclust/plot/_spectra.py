@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.checks import check_whole
-from daskclust.core.inputs import dataset_of
+from daskclust.core.data.checks import check_whole
+from daskclust.core.data.inputs import dataset_of
 from daskclust.plot._data import counted, dimension, finite, hits_in_memory, in_memory, in_time_units, without
 from daskclust.plot._elements import histogram, overlay
 from daskclust.plot._look import COLORS, hv, styled

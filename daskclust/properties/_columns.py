@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
-from daskclust.core.quote import quoted
+from daskclust.core.data.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
+from daskclust.core.data.quote import quoted
 
 Array = npt.NDArray[Any]
 

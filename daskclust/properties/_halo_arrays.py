@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
-from daskclust.core.checks import check_count
-from daskclust.core.labels import NOISE
-from daskclust.core.threads import one_thread
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
+from daskclust.core.device.threads import one_thread
+from daskclust.core.merge.labels import NOISE
+from daskclust.properties.kernels import halos as kernels
+from daskclust.properties.kernels.halos import Columns, Means, Particles, Spreads
 
-from . import halo_kernels as kernels
 from ._columns import Array, check, finite, row_count
 from ._moments import groups
-from .halo_kernels import Columns, Means, Particles, Spreads
 
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least

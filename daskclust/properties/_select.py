@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column, label_numbers
-from daskclust.core.labels import NOISE
-from daskclust.core.quote import meant
+from daskclust.core.data.columns import column, label_numbers
+from daskclust.core.data.quote import meant
+from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.merge.labels import NOISE
 
 from ._columns import check, checked, label_values
 from ._lazy import in_same_chunks, is_lazy

@@ -16,8 +16,8 @@ import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
-from daskclust.core.inputs import split_points
-from daskclust.core.labels import without_small
+from daskclust.core.data.inputs import split_points
+from daskclust.core.merge.labels import without_small
 
 Values = Mapping[str, Any]
 

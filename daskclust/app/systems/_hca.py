@@ -13,7 +13,7 @@ import xarray as xr
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.selection import LINKAGE
 from daskclust.app.systems._base import System, Values, coordinates, is_plain
-from daskclust.core import tree
+from daskclust.core import hierarchy as tree
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided

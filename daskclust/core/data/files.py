@@ -1,0 +1,137 @@
+"""Files that can be read, and those that are written: completely or not at all.
+
+What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
+not clean up, the next one that writes the same file does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import shutil
+import socket
+import stat
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+_LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
+
+
+def check_file(path: str, instead: str = "give one file") -> os.stat_result:
+    """Return the state of a file of at least one byte; raise for anything else."""
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise FileNotFoundError(
+                f"{path} is a symbolic link to {os.readlink(path)}, which is not there; correct the link"
+            ) from None
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(f"{path} is in a loop of symbolic links; give the path of the file itself") from None
+    kind = _KINDS.get(stat.S_IFMT(state.st_mode))
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(f"{path} is a directory; {instead}")
+    if kind is not None:
+        raise OSError(
+            f"{path} is {kind}, which cannot be read from any place; write what comes from it to a file first"
+        )
+    if state.st_size == 0:
+        raise ValueError(f"{path} is empty (0 bytes)")
+    return state
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file beside the target, which takes its place if the body succeeds and vanishes if not."""
+    _clear(target, "tmp")
+    temporary = _beside(target, "tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replacing_folder(target: Path) -> Iterator[Path]:
+    """Make a temporary folder beside the target, which takes its place if the body succeeds and vanishes if not.
+
+    Its path is absolute: what workers write to it goes there from whichever folder they run in.
+    """
+    target = Path(os.path.abspath(target))
+    _clear(target, "tmp")
+    temporary, old = _beside(target, "tmp"), _beside(target, "old")
+    try:
+        temporary.mkdir()
+        yield temporary
+        if target.exists():  # a folder with entries cannot be replaced at once
+            os.replace(target, old)
+        try:
+            os.replace(temporary, target)
+        except BaseException:
+            if old.exists():
+                os.replace(old, target)
+            raise
+    finally:
+        _remove(temporary)
+    shutil.rmtree(old, ignore_errors=True)
+    _clear(target, "old")
+
+
+def _beside(target: Path, ending: str) -> Path:
+    """Return a hidden name beside the target: 32 digits for this machine, this process, and by chance."""
+    return target.with_name(f".{target.name}.{_machine()}{os.getpid():08x}{secrets.token_hex(8)}.{ending}")
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(socket.gethostname().encode()):08x}"
+
+
+def _clear(target: Path, ending: str) -> None:
+    """Remove what processes of this machine that run no more have left beside the target."""
+    left = re.compile(rf"\.{re.escape(target.name)}\.{_machine()}([0-9a-f]{{8}})[0-9a-f]{{16}}\.{ending}")
+    with suppress(OSError):  # whoever writes there is told
+        for name in os.listdir(target.parent):
+            found = left.fullmatch(name)
+            if found and not _runs(int(found[1], 16)):
+                path = target.with_name(name)
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # another user's
+        return True
+    return True
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder for good: after a failure, other tasks of its writer go on for a while and make it anew.
+
+    What cannot be removed stays: the failure itself is to be told.
+    """
+    absent = 0 if folder.exists() else _LOOKS
+    end = time.monotonic() + _PATIENCE
+    while absent < _LOOKS and time.monotonic() < end:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(_PAUSE)
+        absent = 0 if folder.exists() else absent + 1
