@@ -21,6 +21,8 @@ class Scene(NamedTuple):
     outcome: Outcome
     mask: npt.NDArray[np.bool_] | None
     """Chosen points."""
+    version: int
+    """Of the mask."""
     slice: int | None
     """The one layer, or stretch of time, that is shown."""
     look: Look

@@ -37,21 +37,7 @@ class _Data(NamedTuple):
 
 
 class DecisionPlot(View):
-    """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome of CLUE.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Called when axes have changed.
-    drag : callable
-        Called with the name and the value of a threshold whose line was dragged.
-    """
+    """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds."""
 
     words = "decision plot"
 
@@ -116,23 +102,23 @@ class DecisionPlot(View):
         if scene.mask is not None:
             raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
-        for kind, where in self._sides(scene.outcome.request.values, setting):
-            raster.cover(picture, np.where(where, counts, 0)[..., None], (KIND_STYLES[kind][0],), look)
+        sides = self._sides(scene.outcome.request.values, setting)
+        by_kind = np.stack([np.where(where, counts, 0) for where in sides.values()], axis=-1)
+        raster.cover(picture, by_kind, [KIND_STYLES[kind][0] for kind in sides], look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
-        columns = decision.columns
-        stars = columns[DENSITY][seeds], columns[DELTA][seeds]
+        stars = decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds]
         return _Data(setting, raster.grown(picture), stars, title, float(np.log10(decision.level)))
 
-    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> dict[str, npt.NDArray[np.bool_]]:
         """Return which pixels are those of followers, outliers and seeds."""
         x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(ranges, self._size, strict=True))
         dense = (x >= _place(values["rhoc"]))[None, :]
         seed = dense & (y > _place(values["delta_c"]))[:, None]
         outlier = ~dense & (y > _place(values["delta_o"]))[:, None]
-        return [(FOLLOWER, ~seed & ~outlier), (OUTLIER, outlier), (SEED, seed)]
+        return {FOLLOWER: ~seed & ~outlier, OUTLIER: outlier, SEED: seed}
 
     def _count(self, decision: Decision, mask: npt.NDArray[np.bool_] | None, ranges: Ranges) -> Any:
         """Return the points of each pixel; those of all points are kept while lines are dragged."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
-from daskclust.app.selection import Branches, Selection, sides
+from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views._frame import Canvas, Ranges
@@ -44,21 +44,7 @@ class _Data(NamedTuple):
 
 
 class Dendrogram(View):
-    """The last merges, in the colours of clusters, with a line for the height of the cut.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome of HCA.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Not called: the dendrogram is drawn whole.
-    drag : callable
-        Called with the name and the value of a threshold whose line was dragged.
-    """
+    """The last merges, in the colours of clusters, with a line for the height of the cut."""
 
     words = "dendrogram"
 
@@ -85,7 +71,7 @@ class Dendrogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
-        ends = sides(selection)
+        ends = span_of(selection)
         if ends is not None:
             place = np.arange(len(self._leaves))
             self._choose(Branches(tuple(self._leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))

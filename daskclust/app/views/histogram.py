@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Selection, sides
+from daskclust.app.selection import Selection, span_of
 from daskclust.app.state import State, count_chosen
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
@@ -30,19 +30,7 @@ class _Data(NamedTuple):
 
 
 class Histogram(View):
-    """A histogram of a column of the table, of all clusters, pale, and of those with chosen points.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome.
-    column : str
-        Of the table.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with the column and the ends of a range: the points of the clusters in it are to be chosen.
-    """
+    """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
     def __init__(
         self, state: State, column: str, size: tuple[int, int], choose: Callable[[str, float, float], None]
@@ -77,7 +65,7 @@ class Histogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
-        ends = sides(selection)
+        ends = span_of(selection)
         if ends is not None:
             self._choose(self.column, *ends)
 

@@ -30,23 +30,7 @@ class _Data(NamedTuple):
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome.
-    axes : tuple of str
-        Variables across and up.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Called when axes have changed.
-    titled : bool, default True
-        Tell what is seen above the picture.
-    """
+    """A picture that is drawn again as the user zooms in, down to single points."""
 
     def __init__(
         self,
@@ -102,7 +86,7 @@ class Picture(View):
 
     def prepare(self, scene: Scene, setting: Ranges) -> _Data:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, number, look = scene
+        outcome, mask, _, number, look = scene
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]

@@ -23,15 +23,7 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
 
 
 class Table(View):
-    """The clusters with chosen points, or all of them, the largest first.
-
-    Parameters
-    ----------
-    width, height : int
-        In pixels.
-    choose : callable
-        Called with the numbers of clusters whose rows were clicked.
-    """
+    """The clusters with chosen points, or all of them, the largest first."""
 
     def __init__(self, width: int, height: int, choose: Callable[[Any], None]) -> None:
         self._choose = choose
