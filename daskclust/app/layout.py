@@ -94,7 +94,7 @@ class Explorer(Viewer):
         for view in self._views:
             view.dress(look)
             setting = view.setting()
-            view.show(view.prepare(scene, setting))
+            view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
@@ -285,8 +285,7 @@ class Explorer(Viewer):
         for view in self._views:  # the picture comes first
             key = self._key(view, scene, settings[view])
             if self._shown.get(view) != key:
-                data = view.prepare(scene, settings[view])
-                yield functools.partial(self._show, view, key, data)
+                yield functools.partial(self._show, view, key, view.prepare(scene, settings[view]))
 
     def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
@@ -297,8 +296,8 @@ class Explorer(Viewer):
         self.state.choose(system)
         self._ask()
 
-    def _show(self, view: View, key: Hashable, data: Any) -> None:
-        view.show(data)
+    def _show(self, view: View, key: Hashable, show: Show) -> None:
+        show()
         self._shown[view] = key
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
         if view is self._views[0]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -88,11 +88,7 @@ def event_display(
     chosen = _chosen(columns, window, clusters, chip)
     columns = {name: values[chosen] for name, values in columns.items()}
     frame = _frame(columns["x"], columns["y"], tight=clusters is not None)
-    pictures = {
-        number: _matrix({name: values[mine] for name, values in columns.items()}, frame, color, units)
-        for number, mine in _by_chip(columns, ds, chip)
-    }
-    return _by_number(pictures)
+    return _by_chip(columns, ds, chip, lambda mine: _matrix(mine, frame, color, units))
 
 
 def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
@@ -123,14 +119,15 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     loaded = in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
     columns = {str(name): loaded[name].values for name in loaded}
     frame = _frame(columns["x"], columns["y"], tight=False)
-    pictures = {}
-    for number, mine in _by_chip(columns, ds, chip):
-        pixel = _pixel(columns["x"][mine], columns["y"][mine], frame)
-        number_of = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
-        title = f"{pixel.size:,} hits on {np.count_nonzero(number_of):,} pixels"
-        number_of[number_of == 0] = np.nan
-        pictures[number] = _image({"hits": number_of}, frame, [hv.Dimension("hits")], amounts(number_of, log), title)
-    return _by_number(pictures)
+
+    def draw(mine: dict[str, Array]) -> hv.Image:
+        pixel = _pixel(mine["x"], mine["y"], frame)
+        number = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
+        title = f"{pixel.size:,} hits on {np.count_nonzero(number):,} pixels"
+        number[number == 0] = np.nan
+        return _image({"hits": number}, frame, [hv.Dimension("hits")], amounts(number, log), title)
+
+    return _by_chip(columns, ds, chip, draw)
 
 
 def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[dict[str, Array], xr.Dataset]:
@@ -195,24 +192,16 @@ def _frame(x: Array, y: Array, *, tight: bool) -> _Frame:
 
 
 def _by_chip(
-    columns: dict[str, Array], ds: xr.Dataset, chip: int | None
-) -> list[tuple[int, npt.NDArray[np.bool_] | slice]]:
-    """Return which hits are in which picture, by number of the chip; all in one where chips have common coordinates."""
-    if "chip" not in columns:
-        return [(0, slice(None))]
-    numbers = columns["chip"]
-    if chip is not None:
-        return [(chip, numbers == chip)]
-    there = [int(number) for number in np.unique(numbers)]
-    if ds.attrs.get("layout", "chips") != "chips" or len(there) < 2:
-        return [(there[0] if there else 0, slice(None))]
-    return [(number, numbers == number) for number in there]
-
-
-def _by_number(pictures: dict[int, Any]) -> Any:
-    """Return pictures by number of the chip, with the same colours for the same amounts; one by itself."""
-    if len(pictures) == 1:
-        return next(iter(pictures.values()))
+    columns: dict[str, Array], ds: xr.Dataset, chip: int | None, draw: Callable[[dict[str, Array]], Any]
+) -> Any:
+    """Return a picture of all hits, or by number of the chip where chips are detectors of their own."""
+    numbers = columns.get("chip", np.empty(0, int))
+    there = [chip] if chip is not None else np.unique(numbers).tolist()
+    if len(there) < 2 or ds.attrs.get("layout", "chips") != "chips":
+        only = slice(None) if chip is None else numbers == chip
+        return draw({name: values[only] for name, values in columns.items()})
+    pictures = {each: draw({name: values[numbers == each] for name, values in columns.items()}) for each in there}
+    # the same colours for the same amounts
     limits = [hv.Store.lookup_options("bokeh", picture, "plot").kwargs["clim"] for picture in pictures.values()]
     low, high = zip(*limits, strict=True)
     same = (min(low), max(high))
@@ -227,23 +216,20 @@ def _pixel(x: Array, y: Array, frame: _Frame) -> npt.NDArray[np.int64]:
 
 
 def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:
-    """Return the picture of one chip or detector."""
-    cells = frame.width * frame.height
+    """Return the picture of one chip or detector; the first layer gives the colour."""
+    cells, toa = frame.width * frame.height, columns["toa"]
     pixel = _pixel(columns["x"], columns["y"], frame)
     hits = np.bincount(pixel, minlength=cells)
     layers: dict[str, Array] = {}
-    if "label" in columns:
-        layers["label"] = _last(columns["label"], pixel, columns["toa"], cells)
-    if "tot" in columns:
-        layers["tot"] = np.bincount(pixel, weights=columns["tot"].astype(np.float64), minlength=cells)
-    layers["toa"] = _last(columns["toa"], pixel, columns["toa"], cells)
-    layers["hits"] = hits
-    layers = {name: np.where(hits > 0, layer, np.nan) for name, layer in layers.items()}
     vdims = {"label": hv.Dimension("label"), "hits": hv.Dimension("hits")}
     vdims |= {name: dimension(units[name], words) for name, words in (("tot", "ToT"), ("toa", "ToA")) if name in units}
-    title = _title(columns)
-    if color == "label":
-        # The first dimension gives the colour: nine of them in turn, and one more for noise.
+    if "label" in columns:
+        layers["label"] = _last(columns["label"], pixel, toa, cells)
+    if "tot" in columns:
+        layers["tot"] = np.bincount(pixel, weights=columns["tot"].astype(np.float64), minlength=cells)
+    layers |= {"toa": _last(toa, pixel, toa, cells), "hits": hits}
+    layers = {name: np.where(hits > 0, layer, np.nan) for name, layer in layers.items()}
+    if color == "label":  # nine colours in turn, and one more for noise
         number = layers["label"]
         layers = {"color": np.where(number == NOISE, len(COLORS), number % len(COLORS)), **layers}
         vdims["color"] = hv.Dimension("color", label="colour")
@@ -251,7 +237,7 @@ def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Data
     else:
         layers = {"tot": layers.pop("tot"), **layers}
         options = amounts(layers["tot"], log=True)
-    return _image(layers, frame, [vdims[name] for name in layers], options, title)
+    return _image(layers, frame, [vdims[name] for name in layers], options, _title(columns))
 
 
 def _last(values: Array, pixel: npt.NDArray[np.int64], toa: Array, cells: int) -> npt.NDArray[np.float64]:

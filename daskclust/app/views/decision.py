@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
@@ -26,14 +28,6 @@ _MOST_STARS = 1_500
 _NOWHERE = -9.0  # the logarithm of what has none
 
 Array = npt.NDArray[Any]
-
-
-class _Data(NamedTuple):
-    ranges: Ranges
-    pixels: npt.NDArray[np.uint8]
-    seeds: tuple[Array, Array]
-    title: str
-    level: float
 
 
 class DecisionPlot(View):
@@ -93,7 +87,7 @@ class DecisionPlot(View):
         """Return what the axes show."""
         return self._canvas.ranges
 
-    def prepare(self, scene: Scene, setting: Ranges) -> _Data:
+    def prepare(self, scene: Scene, setting: Ranges) -> Show:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
@@ -110,7 +104,7 @@ class DecisionPlot(View):
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
         stars = decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds]
-        return _Data(setting, raster.grown(picture), stars, title, float(np.log10(decision.level)))
+        return functools.partial(self._show, raster.grown(picture), setting, stars, title, np.log10(decision.level))
 
     def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> dict[str, npt.NDArray[np.bool_]]:
         """Return which pixels are those of followers, outliers and seeds."""
@@ -130,12 +124,13 @@ class DecisionPlot(View):
             self._counts = (key, raster.count((x, y), None, ranges, self._size))
         return self._counts[1]
 
-    def show(self, data: _Data) -> None:
-        """Show it."""
-        self._canvas.paint(0, data.pixels, data.ranges)
-        self._canvas.fill(1, **{DENSITY: data.seeds[0], DELTA: data.seeds[1]})
-        self._canvas.title(data.title)
-        self._level.location = data.level
+    def _show(
+        self, pixels: raster.Pixels, ranges: Ranges, stars: tuple[Array, Array], title: str, level: float
+    ) -> None:
+        self._canvas.paint(0, pixels, ranges)
+        self._canvas.fill(1, **{DENSITY: stars[0], DELTA: stars[1]})
+        self._canvas.title(title)
+        self._level.location = float(level)
 
 
 def _place(value: float) -> float:
