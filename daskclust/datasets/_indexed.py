@@ -32,8 +32,6 @@ def draw_keys(random: np.random.Generator, count: int) -> Bits:
 def random_bits(key: np.uint64, index: Bits) -> Bits:
     """Return 64 random bits for each index, of the stream of a key.
 
-    References
-    ----------
     SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
     doi:10.1145/2660193.2660195.
     """
@@ -63,22 +61,6 @@ def normals(keys: Bits, index: Bits) -> Float:
 def shuffled(keys: Bits, index: Bits, n: int) -> Bits:
     """Return where each index of 0 to n - 1 goes in a random order of these.
 
-    Parameters
-    ----------
-    keys : numpy.ndarray of uint64, shape (4,)
-        Of the order.
-    index : numpy.ndarray of uint64
-        Some of 0 to n - 1.
-    n : int
-        How many there are.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        Different for different indices.
-
-    Notes
-    -----
     A Feistel network permutes the numbers of an even count of bits, at most 4 n; what falls beyond n is permuted again
     until it does not.
     """
@@ -106,31 +88,7 @@ def make_columns(
     chunks: int | None,
     name: str,
 ) -> dict[str, Any]:
-    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes.
-
-    Parameters
-    ----------
-    table : callable
-        Returns what steps need beside the index. It is called once, on a worker where data are lazy.
-    steps : Steps
-        What makes the columns.
-    n : int
-        Number of points.
-    chunks : int or None
-        Points of a block; None makes all at once.
-    name : str
-        What names of tasks begin with.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray or dask.array.Array, each of shape (n,)
-        By name.
-
-    Raises
-    ------
-    ValueError
-        For `chunks` that is not positive.
-    """
+    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes."""
     columns: dict[str, Any] = {}
     if chunks is None:
         made = table()

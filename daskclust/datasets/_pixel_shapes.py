@@ -71,22 +71,7 @@ class Shapes(NamedTuple):
 
 
 def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> Shapes:
-    """Draw a library.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    kind : Kind
-        What to draw.
-    n_shapes : int
-        How many.
-
-    Returns
-    -------
-    Shapes
-        Each is connected, by pixels that touch at a side or a corner.
-    """
+    """Draw a library."""
     core, is_large, fibre = _sizes(random, kind, n_shapes)
     core_shape = np.repeat(np.arange(n_shapes), core)
     place = np.arange(core.sum()) - np.repeat(np.cumsum(core) - core, core)  # of a pixel in its core

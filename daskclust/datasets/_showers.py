@@ -53,18 +53,7 @@ def _n_thin(n_layers: int) -> int:
 
 
 def layer_positions(n_layers: int) -> Float:
-    """Return where the layers are.
-
-    Parameters
-    ----------
-    n_layers : int
-        Number of layers.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_layers,)
-        Position along the beam in cm.
-    """
+    """Return where the layers are."""
     steps = np.where(np.arange(n_layers) < _n_thin(n_layers), *_LAYER_STEP)
     z: Float = _Z_FRONT + np.cumsum(steps) - steps[0]
     return z
@@ -73,26 +62,7 @@ def layer_positions(n_layers: int) -> Float:
 def shower_deposits(
     random: np.random.Generator, n_showers: int, hadronic: float, energy_range: tuple[float, float], z_of_layer: Float
 ) -> Deposits:
-    """Draw showers and return what they deposit.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    n_showers : int
-        Number of showers.
-    hadronic : float
-        Fraction of hadronic ones.
-    energy_range : tuple of float
-        Smallest and largest energy of a particle, in GeV.
-    z_of_layer : numpy.ndarray, shape (n_layers,)
-        From `layer_positions`.
-
-    Returns
-    -------
-    Deposits
-        Those inside of the calorimeter, shower by shower.
-    """
+    """Draw showers and return what they deposit."""
     lowest, highest = np.log(energy_range)
     total = np.exp(random.uniform(lowest, highest, n_showers))
     is_hadronic = random.random(n_showers) < hadronic
@@ -131,22 +101,7 @@ def _deposit_layers(
 
 
 def noise_deposits(random: np.random.Generator, n_noise: int, z_of_layer: Float) -> Deposits:
-    """Draw noise, uniform over the layers and the area that particles from the origin reach.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    n_noise : int
-        Number of deposits.
-    z_of_layer : numpy.ndarray, shape (n_layers,)
-        From `layer_positions`.
-
-    Returns
-    -------
-    Deposits
-        All of source -1.
-    """
+    """Draw noise, uniform over the layers and the area that particles from the origin reach."""
     layer = random.integers(0, len(z_of_layer), n_noise)
     inner, outer = (z_of_layer[layer] / np.sinh(eta) for eta in (3.0, 1.5))
     radius = np.sqrt(random.uniform(inner**2, outer**2))
@@ -157,23 +112,7 @@ def noise_deposits(random: np.random.Generator, n_noise: int, z_of_layer: Float)
 
 
 def sum_in_cells(deposits: Deposits, cell_size: float, threshold: float) -> dict[str, npt.NDArray[Any]]:
-    """Collect deposits in the hexagonal cells of their layers.
-
-    Parameters
-    ----------
-    deposits : Deposits
-        What to collect.
-    cell_size : float
-        Distance between the centres of neighbouring cells, in cm.
-    threshold : float
-        Cells with less energy are left out, in GeV.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        ``x``, ``y`` (centre, cm) and ``energy`` (sum, GeV) in float32, ``layer`` in int32, and ``truth`` (int64): the
-        source of most of the energy, of equal ones the smallest. In the order of layer, row and column.
-    """
+    """Collect deposits in the hexagonal cells of their layers."""
     column, row = _hexagons(deposits.x / cell_size, deposits.y / cell_size)
     left, low = int(column.min(initial=0)), int(row.min(initial=0))
     n_columns, n_rows = int(column.max(initial=0)) - left + 1, int(row.max(initial=0)) - low + 1

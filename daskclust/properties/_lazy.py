@@ -30,18 +30,7 @@ class SecondPass(NamedTuple):
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
-    """Return whether any of the arrays is dask's.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like
-        By role.
-
-    Returns
-    -------
-    bool
-        True if one is lazy.
-    """
+    """Return whether any of the arrays is dask's."""
     return any(hasattr(array, "__dask_graph__") for array in arrays.values())
 
 
@@ -54,24 +43,7 @@ def columns(
     *,
     second: SecondPass | None = None,
 ) -> Mapping[str, Any]:
-    """Return the columns of the table of dask arrays.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like, each of shape (n,)
-        By role; at least one is a dask array.
-    summarise, merge, finish : callable
-        What makes a summary of a chunk, one of several in the order of the chunks, and the columns of the last.
-    rows : int or None
-        Length of the columns; None where it is not known, so that the table has to be computed.
-    second : SecondPass, optional
-        Another pass over the data, with what the first has found; `finish` takes its summary then.
-
-    Returns
-    -------
-    mapping of str to dask.array.Array or numpy.ndarray
-        Of shape (rows,), or () where `finish` returns scalars; lazy if `rows` is given.
-    """
+    """Return the columns of the table of dask arrays."""
     import dask.array as da
 
     blocks = _partials(arrays, summarise)
@@ -101,18 +73,7 @@ def columns(
 
 
 def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
-    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these.
-
-    Parameters
-    ----------
-    arrays : sequence of array_like, each of shape (n,)
-        numpy or dask.
-
-    Returns
-    -------
-    list of dask.array.Array
-        Of shape (n,).
-    """
+    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these."""
     import dask.array as da
 
     chunks = next(array.chunks for array in arrays if hasattr(array, "__dask_graph__"))
