@@ -29,11 +29,11 @@ from . import metrics as metrics
 from . import plot as plot
 from . import properties as properties
 from . import workers as workers
-from .clue.density_kernels import ExponentialKernel as ExponentialKernel
-from .clue.density_kernels import GaussianKernel as GaussianKernel
 from .clue.estimator import CLUE as CLUE
+from .clue.kernels.density import ExponentialKernel as ExponentialKernel
+from .clue.kernels.density import GaussianKernel as GaussianKernel
 from .dbscan.estimator import DBSCAN as DBSCAN
 from .dbscan.estimator import FriendsOfFriends as FriendsOfFriends
 from .events.estimator import EventBuilder as EventBuilder
-from .events.stream import EventStream as EventStream
 from .hca.estimator import MahalanobisHCA as MahalanobisHCA
+from .readout.stream import EventStream as EventStream

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import Kind, column, label_numbers, plain, times
-from daskclust.core.labels import NOISE
-from daskclust.core.tree import point_heights
+from daskclust.core.data.columns import Kind, column, label_numbers, plain, times
+from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.hierarchy import point_heights
+from daskclust.core.merge.labels import NOISE
 
 __all__ = [
     "adjusted_rand_index",

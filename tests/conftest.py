@@ -18,9 +18,9 @@ import dask
 import pytest
 from hypothesis import HealthCheck, settings
 
-from daskclust.core import jit
+from daskclust.core.device import kernels as jit
 
-sys.path.insert(0, str(Path(__file__).parent))  # for oracles.py and clue_cases.py: importlib mode adds nothing
+sys.path.append(str(Path(__file__).parent))  # for the folder cases and its like: importlib mode adds nothing
 
 _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("quick", deadline=None, max_examples=20, suppress_health_check=_QUIET, print_blob=True)
@@ -66,7 +66,7 @@ def one_dask_thread():
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Return a Chromium; skip where there is none, but not in CI."""
-    from explorer_page import chromium
+    from app.page import chromium
 
     try:
         with chromium() as found:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT
 
 from . import _clue, _density, _hca
 from ._points import LABEL, Name, like_columns, name_of, points_of
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
-    from daskclust.core.partition import Partition
+    from daskclust.core.space.partition import Partition
 
 LARGEST = 2**63 - 1  # whole number that a file's attribute holds
 Boxsize = float | Sequence[float | None] | EllipsisType | None

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.columns import plain
-from daskclust.core.inputs import Points
-from daskclust.core.units import words
+from daskclust.core.data.columns import plain
+from daskclust.core.data.inputs import Points
+from daskclust.core.data.units import words
 
 from ._points import LABEL, dim_of
 

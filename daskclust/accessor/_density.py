@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.checks import check_distance, check_positive
-from daskclust.core.inputs import Points
-from daskclust.core.units import box_in, words
+from daskclust.core.data.checks import check_distance, check_positive
+from daskclust.core.data.inputs import Points
+from daskclust.core.data.units import box_in, words
 
 from ._points import LABEL, dim_of, like_columns
 
 if TYPE_CHECKING:
-    from daskclust.core.partition import Partition
+    from daskclust.core.space.partition import Partition
     from daskclust.dbscan.estimator import DBSCAN, FriendsOfFriends
 
 _AXES = ("x", "y", "z")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core import tree
-from daskclust.core.checks import check_number, check_whole
+from daskclust.core import hierarchy as tree
+from daskclust.core.data.checks import check_number, check_whole
 
 from ._points import LABEL, dim_of, like_columns, points_of
 

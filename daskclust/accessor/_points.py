@@ -8,8 +8,8 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.arrays import is_dask
-from daskclust.core.inputs import EVENT, LAYER, WEIGHT, Points, split_points
+from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
+from daskclust.core.device.arrays import is_dask
 
 Name = str | None | EllipsisType
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskclust.core.jit import kernel
+from daskclust.core.device.kernels import kernel
 
 
 @kernel

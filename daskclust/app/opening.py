@@ -7,7 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.files import check_file
+from daskclust.core.data.files import check_file
 from daskclust.io.schema import Columns
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}

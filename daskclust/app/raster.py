@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from daskclust.app.kernels import mix, number_color
 from daskclust.app.look import LIGHT, Look, parts
-from daskclust.core.arrays import HOST
+from daskclust.core.device.arrays import HOST
 from daskclust.plot._look import COLORS
 
 Array = npt.NDArray[Any]

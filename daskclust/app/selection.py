@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core import tree
+from daskclust.core import hierarchy as tree
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]

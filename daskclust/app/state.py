@@ -219,7 +219,7 @@ def chosen_rows(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> xr.Data
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:
     """Return a Dataset of numpy arrays."""
-    from daskclust.core.arrays import device_of
+    from daskclust.core.device.arrays import device_of
 
     loaded = ds.compute()
     on_host = {name: np.asarray(device_of(v.data).to_host(v.data)) for name, v in loaded.data_vars.items()}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.partition import block_sizes
+from daskclust.core.space.partition import block_sizes
 
 SYSTEMS = ("clue-space", "clue-layers", "events", "fof", "dbscan", "hca")
 IN_TREES = ("clue-space", "clue-layers", "fof", "dbscan")  # those whose frontiers are fragments

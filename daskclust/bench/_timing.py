@@ -13,8 +13,8 @@ from typing import Any
 
 import numba
 
-from daskclust.core.arrays import HOST, cupy_module
-from daskclust.core.jit import Kernel, TeamKernel
+from daskclust.core.device.arrays import HOST, cupy_module
+from daskclust.core.device.kernels import Kernel, TeamKernel
 
 
 def nothing_to_wait_for() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from daskclust.bench._report import check_kinds, table
 from daskclust.bench._scaling_data import RATE, SYSTEMS, arrays_of, results_of
 from daskclust.bench._timing import seconds_of
-from daskclust.core.partition import block_sizes
+from daskclust.core.space.partition import block_sizes
 
 FILES = {"fof": "zarr", "clue": "Parquet", "events": "raw .tpx3"}
 """Kinds of files that `bench_large` reads, by system."""

@@ -147,7 +147,7 @@ def _doubling(most: int) -> list[int]:
 def _on_cuda(path: Path, kind: Any, hits: int, lanes: list[int] | None, repeats: int) -> list[dict[str, Any]]:
     from daskclust import EventBuilder
     from daskclust.datasets import timepix
-    from daskclust.events.device import cluster_on_gpu
+    from daskclust.readout.gpu import cluster_on_gpu
 
     place = place_of("cuda")
     made = timepix(hits, kind=kind, rng=0)

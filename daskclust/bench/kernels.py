@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from daskclust.core.jit import lane_kernel
-from daskclust.core.ops import like, load, store
+from daskclust.core.device.kernels import lane_kernel
+from daskclust.core.device.operations import like, load, store
 
 OPERATIONS = 24  # of a number in a round: a product and a sum in each of 12 chains
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from daskclust.bench import chunked, clue, dbscan, events, hca, peers, scaling, stream, thesis
-from daskclust.core.files import replacing
+from daskclust.core.data.files import replacing
 
 FORMATS = (".json", ".md", ".html")
 TITLES = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from daskclust.bench import clue, dbscan, events, hca
 from daskclust.bench._report import check_kinds, table
 from daskclust.bench._timing import kernel_threads, seconds_of
-from daskclust.core.labels import same_partition
+from daskclust.core.merge.labels import same_partition
 
 _TICK = 1.5625  # ns
 

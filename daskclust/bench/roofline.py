@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 
 from daskclust.bench._timing import place_of, seconds_of
 from daskclust.bench.kernels import OPERATIONS, multiply_add
-from daskclust.core.arrays import HOST, Cuda, copy
-from daskclust.core.threads import in_threads, thread_count
+from daskclust.core.device.arrays import HOST, Cuda, copy
+from daskclust.core.device.threads import in_threads, thread_count
 
 _COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: beyond caches, and long beside a launch
 _POINTS = 1 << 18

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.bench._report import table
-from daskclust.core.jit import kernel
+from daskclust.core.device.kernels import kernel
 
 _STEPS = 40  # pieces in which one template is sent
 _DISORDER = 20e3  # ns

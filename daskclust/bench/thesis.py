@@ -83,7 +83,7 @@ def _neighbours(size: int, repeats: int) -> list[dict[str, Any]]:
 @contextmanager
 def _known(count: int) -> Iterator[None]:
     """Let each cluster know of so many nearest ones; the answer is the same."""
-    from daskclust.hca import level
+    from daskclust.hca import levels as level
 
     before, level.NEIGHBOURS = level.NEIGHBOURS, count
     try:

@@ -117,7 +117,7 @@ def _events(work: Work, asked: Asked) -> Report:
 
 def _stream(work: Work, asked: Asked) -> Report:
     from daskclust.bench import bench_stream
-    from daskclust.core.checks import check_positive
+    from daskclust.core.data.checks import check_positive
 
     rate, seconds = check_positive("--rate", asked.rate), check_positive("--seconds", asked.seconds)
     work.begin(f"{rate:,.0f} hits/s for {seconds:g} s, and some to begin")

@@ -18,7 +18,7 @@ from typing import Any
 
 import typer
 
-from daskclust.core.quote import short
+from daskclust.core.data.quote import short
 from daskclust.machine import NoGPUError
 
 # What is the user's to mend. All else is a fault of this program, and shows where it happened.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from daskclust.cli._running import Running
     from daskclust.events.estimator import EventBuilder
-    from daskclust.events.stream import EventStream
+    from daskclust.readout.stream import EventStream
 
     Prepare = Callable[[xr.Dataset], xr.Dataset] | None
 
@@ -111,7 +111,7 @@ def _in_time(data: xr.Dataset) -> xr.Dataset:
 
 def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventStream:
     """Return the stream of a file's hits, a window of the file a round."""
-    from daskclust.events.stream import EventStream
+    from daskclust.readout.stream import EventStream
 
     def windows() -> Iterator[xr.Dataset]:
         start = 0
@@ -152,8 +152,8 @@ def running_readout(
     prepare: Prepare,
 ) -> EventStream:
     """Return the stream of a running readout, or of a file that grows."""
-    from daskclust.events.stream import EventStream
-    from daskclust.io import readout
+    from daskclust.io.timepix import readout
+    from daskclust.readout.stream import EventStream
 
     gap: int = reading["gap"]
     layout: Any = reading["layout"] or "chips"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskclust.cli._options import CLUSTERING, READING, columns_of, units_of
-from daskclust.core.files import check_file
+from daskclust.core.data.files import check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,7 +44,7 @@ def box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
         return ...
-    from daskclust.core.checks import check_positive
+    from daskclust.core.data.checks import check_positive
 
     try:
         sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]

@@ -109,7 +109,7 @@ class Running:
         if not self.is_on_dask:
             yield None
             return
-        from daskclust.core.graph import only_needed
+        from daskclust.core.run.graph import only_needed
         from daskclust.workers import start
 
         if self.scheduler is None:

@@ -19,7 +19,7 @@ _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that it
 
 def summary_of(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
     """Return what is told of a hierarchy."""
-    from daskclust.core import tree
+    from daskclust.core import hierarchy as tree
 
     attrs = result["linkage"].attrs
     return {
@@ -46,7 +46,7 @@ def write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     """Write the table of merges."""
     import xarray as xr
 
-    from daskclust.core.files import replacing
+    from daskclust.core.data.files import replacing
     from daskclust.io import write_hits
 
     Z = result["linkage"].values
@@ -64,7 +64,7 @@ def write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
 
 def write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
     """Write cells with their labels, or labels alone."""
-    from daskclust.core.files import replacing
+    from daskclust.core.data.files import replacing
     from daskclust.io import write_cells
 
     if path.suffix == ".npy":
@@ -88,7 +88,7 @@ def show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
 
 def show_top(Z: np.ndarray[Any, Any], min_size: int | float, to: Console) -> None:
     """Show the last merges of large clusters."""
-    from daskclust.core import tree
+    from daskclust.core import hierarchy as tree
 
     n = len(Z) + 1
     least = tree.least_size(min_size if min_size != 1 else _LARGE, n)

@@ -135,7 +135,9 @@ class Work:
 @contextmanager
 def bar(name: str, console: Console, *, quiet: bool = False) -> Iterator[Work]:
     """Show a bar, and remove it at the end; nothing where the console is no terminal."""
-    figures = [kind(table_column=Column(no_wrap=True)) for kind in (_Amount, _Rate, _Times)]  # the name wraps, they do not
+    figures = [
+        kind(table_column=Column(no_wrap=True)) for kind in (_Amount, _Rate, _Times)
+    ]  # the name wraps, they do not
     columns = (SpinnerColumn(), TextColumn("{task.description}", table_column=Column()), BarColumn(20), *figures)
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         yield Work(shown, name)

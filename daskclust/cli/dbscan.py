@@ -103,7 +103,7 @@ def dbscan(
     Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
     """
     from daskclust.accessor import ClustAccessor
-    from daskclust.core.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive, check_whole
 
     began = time.perf_counter()
     running = Running(workers, cuda, scheduler, memory_limit)

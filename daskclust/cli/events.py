@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from daskclust.cli._work import Work
-    from daskclust.events.stream import EventStream
+    from daskclust.readout.stream import EventStream
 
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (

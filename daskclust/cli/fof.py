@@ -106,7 +106,7 @@ def fof(
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
     from daskclust.accessor import ClustAccessor
-    from daskclust.core.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive, check_whole
     from daskclust.properties import halo_table
 
     began = time.perf_counter()

@@ -230,7 +230,7 @@ def _number(text: str) -> int | float | None:
 
 def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
-    from daskclust.core.checks import check_whole
+    from daskclust.core.data.checks import check_whole
 
     least = _number(min_size)
     if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):

@@ -9,14 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.clue.density_kernels import choose_kernel
-from daskclust.clue.measures import Measures
+from daskclust.clue.densities import Measures
+from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
-from daskclust.core.arrays import device_of, is_dask, library
-from daskclust.core.checks import axis_periods, check_distance, check_points, check_positive
-from daskclust.core.columns import groups, plain, reals
-from daskclust.core.engine import Lazy, finish_in_memory, run_in_memory
-from daskclust.core.inputs import (
+from daskclust.core.data.checks import axis_periods, check_distance, check_points, check_positive
+from daskclust.core.data.columns import groups, plain, reals
+from daskclust.core.data.inputs import (
     EVENT,
     LAYER,
     WEIGHT,
@@ -26,10 +24,12 @@ from daskclust.core.inputs import (
     on_device_of,
     split_points,
 )
-from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.nested import flat, nest
-from daskclust.core.partition import Chunk, Division, Partition
-from daskclust.core.units import threshold_in
+from daskclust.core.data.nested import flat, nest
+from daskclust.core.data.units import threshold_in
+from daskclust.core.device.arrays import device_of, is_dask, library
+from daskclust.core.run.engine import Lazy, finish_in_memory, run_in_memory
+from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.space.partition import Chunk, Division, Partition
 
 _DTYPES = {"labels": np.int64, "is_seed": np.bool_}
 

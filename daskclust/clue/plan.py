@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue import kernels
-from daskclust.clue.measures import Measures, Measuring, maker
-from daskclust.core.arrays import Cuda, Host, device_of, fill
-from daskclust.core.cells import WIDER
-from daskclust.core.merge import NONE, NOTHING, Fragments, Slice, merge_fragments
-from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Chunk
-from daskclust.core.workload import Cost
+from daskclust.clue.densities import Measures, Measuring, maker
+from daskclust.clue.kernels import formulas as kernels
+from daskclust.core.device.arrays import Cuda, Host, device_of, fill
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.grid import WIDER
+from daskclust.core.space.partition import Chunk
 
 
 class Trees(NamedTuple):

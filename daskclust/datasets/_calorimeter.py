@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, check_counts, check_fraction, check_not_negative, check_positive, dataset
 from ._showers import Deposits, layer_positions, noise_deposits, shower_deposits, sum_in_cells

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_positive
 from ._indexed import Bits, Steps, directions, draw_keys, make_columns, normals, segment_of, shuffled, uniforms

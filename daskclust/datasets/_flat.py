@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_not_negative, check_positive, dataset
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.partition import block_sizes
+from daskclust.core.space.partition import block_sizes
 
 from ._arguments import Float, Int, check_counts
 

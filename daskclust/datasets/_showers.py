@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.units import HITS
+from daskclust.core.data.units import HITS
 
 from ._arguments import RNG, Int, check_counts, check_not_negative, check_positive
 from ._pixel_shapes import KINDS, Shapes, make_shapes

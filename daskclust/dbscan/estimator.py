@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
-from daskclust.core.columns import plain, reals
-from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import Points, beside, split_points
-from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.nested import flat, nest
-from daskclust.core.partition import Division, Partition
+from daskclust.core.data.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
+from daskclust.core.data.columns import plain, reals
+from daskclust.core.data.inputs import Points, beside, split_points
+from daskclust.core.data.nested import flat, nest
+from daskclust.core.device.arrays import is_dask
+from daskclust.core.run.engine import Lazy, run_in_memory
+from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.space.partition import Division, Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.cells import WIDER
-from daskclust.core.checks import check_count, raise_not_finite, raise_not_finite_value
-from daskclust.core.equal_rows import equal_rows
-from daskclust.core.merge import Fragments, Slice, merge_fragments
-from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Chunk
-from daskclust.core.survey import survey
-from daskclust.core.workload import Cost
-from daskclust.dbscan import kernels
-from daskclust.dbscan.places import PlaceSearch
-from daskclust.dbscan.search import BlockSearch
-from daskclust.dbscan.tree import TreeSearch
+from daskclust.core.data.checks import check_count, raise_not_finite, raise_not_finite_value
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.equal_rows import equal_rows
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import WIDER
+from daskclust.core.space.partition import Chunk
+from daskclust.dbscan.block_search import BlockSearch
+from daskclust.dbscan.equal_points import PlaceSearch
+from daskclust.dbscan.kernels import links as kernels
+from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
 Search = BlockSearch | TreeSearch | PlaceSearch

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.partition import Chunk
-from daskclust.events import kernels
-from daskclust.events.pixels import Hits
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.space.partition import Chunk
+from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels.pixels import Hits
 
 Ids = NDArray[np.int64]
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.arrays import device_of, is_cuda, is_dask
-from daskclust.core.checks import check_positive, check_whole
-from daskclust.core.columns import column, groups, integers, times
-from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import beside, columns_of
-from daskclust.core.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.nested import flat, flatten, is_awkward, nest, without_lists
-from daskclust.core.partition import Division, Partition
+from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.columns import column, groups, integers, times
+from daskclust.core.data.inputs import beside, columns_of
+from daskclust.core.data.nested import flat, flatten, is_awkward, nest, without_lists
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask
+from daskclust.core.run.engine import Lazy, run_in_memory
+from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
+from daskclust.core.space.partition import Division, Partition
 from daskclust.events.plan import RULES, EventPlan
 
 

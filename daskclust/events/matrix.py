@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host
-from daskclust.events.kernels import HIGH, LOW
-from daskclust.events.pixels import Hits, Matrix
+from daskclust.core.device.arrays import Cuda, Host
+from daskclust.events.kernels.pixels import Hits, Matrix
+from daskclust.events.kernels.rules import HIGH, LOW
 
 _FARTHEST = 1 << 62
 MOST_CELLS = 1 << 26  # 256 MiB of last hits, of all threads

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host
-from daskclust.core.threads import thread_count
-from daskclust.events import kernels
+from daskclust.core.device.arrays import Cuda, Host
+from daskclust.core.device.threads import thread_count
+from daskclust.events.kernels import rules as kernels
 
 PIECE = 1 << 16  # hits that are worth a thread of their own
 

@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of
-from daskclust.core.checks import check_count
-from daskclust.core.jit import Body
-from daskclust.core.own_ids import OwnIds
-from daskclust.core.partition import Chunk
-from daskclust.core.unionfind import flatten, start
-from daskclust.core.workload import Cost
-from daskclust.events import kernels, numbering
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.device.kernels import Body
+from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.partition import Chunk
+from daskclust.events import numbering
+from daskclust.events.across_windows import Passage, PassageSlice, merge_passages
 from daskclust.events.borders import (
     NO_IDS,
     NOTHING,
@@ -37,9 +38,9 @@ from daskclust.events.borders import (
     place_of,
     time_of,
 )
+from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
 from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
-from daskclust.events.passages import Passage, PassageSlice, merge_passages
-from daskclust.events.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
 
 RULES: dict[str, Body] = {
     "local": kernels.near_hit,

@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.core import tree
-from daskclust.core.arrays import device_of, is_dask, library
-from daskclust.core.checks import check_points, check_whole
-from daskclust.core.columns import column, groups, plain
-from daskclust.core.engine import Lazy, gather_in_memory
-from daskclust.core.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
-from daskclust.core.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
-from daskclust.core.nested import nest, without_lists
-from daskclust.core.partition import Division, Partition
+from daskclust.core import hierarchy as tree
+from daskclust.core.data.checks import check_points, check_whole
+from daskclust.core.data.columns import column, groups, plain
+from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
+from daskclust.core.data.nested import nest, without_lists
+from daskclust.core.device.arrays import device_of, is_dask, library
+from daskclust.core.run.engine import Lazy, gather_in_memory
+from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
+from daskclust.core.space.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
 

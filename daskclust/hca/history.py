@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.hca.items import Items
+from daskclust.hca.clusters import Items
 from daskclust.hca.kernels.order import rank_merges
-from daskclust.hca.level import Level
+from daskclust.hca.levels import Level
 
 
 class History(NamedTuple):

@@ -14,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.arrays import Cuda, Host, device_of
-from daskclust.core.checks import raise_not_finite
-from daskclust.core.partition import Chunk
-from daskclust.core.survey import survey
-from daskclust.core.workload import Cost
+from daskclust.core.data.checks import raise_not_finite
+from daskclust.core.device.arrays import Cuda, Host, device_of
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.extent import survey
+from daskclust.core.space.partition import Chunk
+from daskclust.hca.clusters import Items, items_of_points, joined, moved, take, together, without_members
 from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
-from daskclust.hca.items import Items, items_of_points, joined, moved, take, together, without_members
 from daskclust.hca.kernels.order import count_members
 from daskclust.hca.kernels.shapes import Rule
-from daskclust.hca.level import link_level
+from daskclust.hca.levels import link_level
 
 RULES = {
     "thesis": {"scales": 0, "missing": 0, "smallest": 1},

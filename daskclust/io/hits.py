@@ -12,23 +12,22 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.files import check_file, replacing
-from daskclust.core.quote import listed
-from daskclust.core.units import BOX
-
-from ._attrs import KEY, pack, stored_attrs, stored_units
-from ._binary import read_npy, read_npz
-from ._blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim
-from ._hdf5 import read_hdf5, write_hdf5
-from ._lazy import check_hits_per_chunk
-from ._matrices import PIXELS
-from ._parquet import RowGroups, by_event
-from ._parquet_read import read_parquet
-from ._quad import LAYOUTS
-from ._root import read_root
-from ._text import is_number, read_text
-from .fields import FIELDS, TIMEPIX
-from .schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.core.data.files import check_file, replacing
+from daskclust.core.data.quote import listed
+from daskclust.core.data.units import BOX
+from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
+from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim
+from daskclust.io.fields import FIELDS, TIMEPIX
+from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.tables.binary import read_npy, read_npz
+from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
+from daskclust.io.tables.matrices import PIXELS
+from daskclust.io.tables.parquet import RowGroups, by_event
+from daskclust.io.tables.parquet_read import read_parquet
+from daskclust.io.tables.root import read_root
+from daskclust.io.tables.text import is_number, read_text
+from daskclust.io.timepix.quad import LAYOUTS
 
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.nested import flatten, is_awkward
-from daskclust.core.quote import listed, meant, quoted, repeated, short
-from daskclust.core.units import BOX, ONE, check, converted, ratio
-
-from ._kinds import conform, target_dtype
-from .fields import CALORIMETER, FIELDS, Field, Variable
+from daskclust.core.data.nested import flatten, is_awkward
+from daskclust.core.data.quote import listed, meant, quoted, repeated, short
+from daskclust.core.data.units import BOX, ONE, check, converted, ratio
+from daskclust.io.fields import CALORIMETER, FIELDS, Field, Variable
+from daskclust.io.kinds import conform, target_dtype
 
 Columns = Sequence[str] | Mapping[str, str | None]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.checks import check_positive, check_whole
-from daskclust.core.labels import NOISE
+from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._channels import Channel, Ids, columns_of, labels_of, length, matrix, names_of, place_of
 from daskclust.plot._data import unit_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import stack, table_of
-from daskclust.core.labels import NOISE
+from daskclust.core.data.inputs import stack, table_of
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import on_host
 
 Array = npt.NDArray[Any]

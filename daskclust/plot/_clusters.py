@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
-from daskclust.core.labels import NOISE
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
 from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
 from daskclust.plot._look import INK, hv, panel, side_by_side

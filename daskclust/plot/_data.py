@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column, coordinate, label_numbers, native, plain
+from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
+from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.plot._elements import hv
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
-from daskclust.core.labels import NOISE
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
 from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, hv, line, overlay
 from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, log_ticks

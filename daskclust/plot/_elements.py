@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import (
     ACCENT,
     COLORS,

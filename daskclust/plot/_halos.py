@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import is_dask
-from daskclust.core.columns import column
-from daskclust.core.inputs import dataset_of
+from daskclust.core.data.columns import column
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, shown, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options

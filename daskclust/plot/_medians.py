@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.labels import NOISE
-from daskclust.core.tree import leaf_order
+from daskclust.core.hierarchy import leaf_order
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._channels import Array, Ids, columns_of, labels_of, length, matrix, names_of
 from daskclust.plot._data import on_host, unit_of
 from daskclust.plot._look import WIDTH, finished, hv

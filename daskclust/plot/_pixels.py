@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
-from daskclust.core.labels import NOISE
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
 from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, with_options
 

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from daskclust.core.checks import check_positive
-from daskclust.core.files import replacing
+from daskclust.core.data.checks import check_positive
+from daskclust.core.data.files import replacing
 from daskclust.plot._look import hv, load_backends
 
 _BY_MATPLOTLIB = (".png", ".svg", ".pdf")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
+from daskclust.core.data.inputs import dataset_of
 from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, in_time_units, without
 from daskclust.plot._elements import histogram
 from daskclust.plot._look import hv

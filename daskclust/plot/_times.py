@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
+from daskclust.core.data.inputs import dataset_of
 from daskclust.plot._data import check_bins, counted, finite, in_memory, in_time_units
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import COLORS, hv, with_options

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.labels import NOISE
-from daskclust.core.tree import SEVERAL, Top, check_linkage, condense, leaf_order, node_labels
-from daskclust.core.tree.linkage import sizes_of
+from daskclust.core.hierarchy import SEVERAL, Top, check_linkage, condense, leaf_order, node_labels
+from daskclust.core.hierarchy.linkage import sizes_of
+from daskclust.core.merge.labels import NOISE
 from daskclust.metrics import point_height_correlation, point_heights
 from daskclust.plot._data import on_host
 from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
@@ -38,7 +38,7 @@ def dendrogram(
     p : int, default 30
         Most leaves: there are fewer if there are not so many clusters of `min_size` points.
     labels : array_like of int, shape (n,), optional
-        Labels of the points, -1 noise, such as of `daskclust.core.tree.cut`: branches of one cluster, with noise or
+        Labels of the points, -1 noise, as of `daskclust.core.hierarchy.cut`: branches of one cluster, with noise or
         without, have its colour, those of noise are grey and those of several clusters dark.
     min_size : int or float, default 1
         Smaller clusters, as a fraction of all points if it is a float, are no leaves: where one joins a branch there is
@@ -57,7 +57,7 @@ def dendrogram(
 
     Notes
     -----
-    O(n). Leaves are in the order of `daskclust.core.tree.leaf_order`, which is that of SciPy's dendrograms.
+    O(n). Leaves are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
 
     Examples
     --------

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.inputs import dataset_of
-from daskclust.core.labels import NOISE
-from daskclust.core.units import common, converted
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.units import common, converted
+from daskclust.core.merge.labels import NOISE
 
 from . import _lazy, _pixels
 from ._columns import check_n_clusters, checked, label_values, row_count, table_of, variable

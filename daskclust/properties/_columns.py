@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, is_cuda
-from daskclust.core.checks import check_whole
-from daskclust.core.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
-from daskclust.core.labels import NOISE
-from daskclust.core.quote import quoted
+from daskclust.core.data.checks import check_whole
+from daskclust.core.data.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
+from daskclust.core.data.quote import quoted
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.merge.labels import NOISE
 
 Array = npt.NDArray[Any]
 Int = npt.NDArray[np.int64]

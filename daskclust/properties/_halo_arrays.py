@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill
-from daskclust.core.checks import check_count
-from daskclust.core.threads import one_thread
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
+from daskclust.core.device.threads import one_thread
+from daskclust.properties.kernels import halos as kernels
+from daskclust.properties.kernels.halos import Columns, Means, Particles, Spreads
 
-from . import halo_kernels as kernels
 from ._columns import Array, Int, check, check_labels, finite, groups, numbered, on_device, row_count
-from .halo_kernels import Columns, Means, Particles, Spreads
 
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least

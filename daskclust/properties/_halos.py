@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.arrays import device_of
-from daskclust.core.checks import check_positive
-from daskclust.core.inputs import dataset_of
-from daskclust.core.units import BOX, box_in, common, converted
+from daskclust.core.data.checks import check_positive
+from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.units import BOX, box_in, common, converted
+from daskclust.core.device.arrays import device_of
 
 from . import _lazy
 from ._columns import check_n_clusters, checked, label_values, table_of, variable

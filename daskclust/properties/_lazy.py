@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.columns import for_kernels
+from daskclust.core.data.columns import for_kernels
 
 Array = npt.NDArray[Any]
 Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.labels import NOISE
+from daskclust.core.merge.labels import NOISE
 
 from ._columns import check, check_labels, finite, groups
 

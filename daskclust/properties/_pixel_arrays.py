@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.arrays import HOST, Cuda, Host, device_of, fill
-from daskclust.core.checks import check_count
-from daskclust.core.threads import in_threads, thread_count
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
+from daskclust.core.device.threads import in_threads, thread_count
+from daskclust.properties.kernels import chains as chain_kernels
+from daskclust.properties.kernels.clusters import Columns, Hits, Totals
 
-from . import chain_kernels
 from ._columns import Array, check, check_labels, finite, on_device, row_count
-from .kernels import Columns, Hits, Totals
 
 OPTIONAL = ("energy", "chip", "tof")
 BLOCK = 4096  # hits of which the range of labels is known

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.arrays import HOST
-from daskclust.core.checks import check_count
-from daskclust.core.labels import NOISE
-from daskclust.core.threads import one_thread
+from daskclust.core.data.checks import check_count
+from daskclust.core.device.arrays import HOST
+from daskclust.core.device.threads import one_thread
+from daskclust.core.merge.labels import NOISE
+from daskclust.properties.kernels import chains as chain_kernels
+from daskclust.properties.kernels import clusters as kernels
+from daskclust.properties.kernels.clusters import Totals
 
-from . import chain_kernels, kernels
 from ._columns import Array, Int, groups, numbered, row_count
 from ._pixel_arrays import FLOATS, divided, empty_columns, explain, heads, hits_of, is_there, prepared, survey
-from .kernels import Totals
 
 _OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.arrays import device_of
+from daskclust.core.device.arrays import device_of
+from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 from . import _lazy
 from ._columns import checked, label_values, table_of, variable
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
-from .kernels import BY_ENERGY, BY_NOTHING, BY_TOT
 
 _NEEDED = ("x", "y", "toa", "tot")
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from daskclust.core.arrays import device_of, is_dask
-from daskclust.core.columns import column, label_numbers
-from daskclust.core.quote import meant
+from daskclust.core.data.columns import column, label_numbers
+from daskclust.core.data.quote import meant
+from daskclust.core.device.arrays import device_of, is_dask
 
 from ._columns import check_labels, checked, label_values
 from ._lazy import in_same_chunks

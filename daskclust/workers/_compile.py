@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from distributed import Worker, WorkerPlugin
 
-from daskclust.core.arrays import cupy_module
+from daskclust.core.device.arrays import cupy_module
 
 SYSTEMS = ("clue", "events", "dbscan", "hca")
 _N = 200  # points

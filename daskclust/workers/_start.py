@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from daskclust.core.checks import check_whole
+from daskclust.core.data.checks import check_whole
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
 from daskclust.workers._silent import Silent

@@ -7,7 +7,7 @@ import pytest
 from numba import cuda
 
 from daskclust.bench import kernels, roofline
-from daskclust.core.arrays import device_of
+from daskclust.core.device.arrays import device_of
 
 pytestmark = pytest.mark.cudasim
 

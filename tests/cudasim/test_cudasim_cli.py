@@ -9,8 +9,8 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.lines import LINES, assert_same_files, make_files
 from distributed import LocalCluster
-from line_cases import LINES, assert_same_files, make_files
 
 from daskclust import io, machine
 from daskclust.workers import _start
@@ -40,7 +40,7 @@ def gpu(cupy, monkeypatch):
 @pytest.fixture
 def launches(gpu, monkeypatch):
     """Count the kernels that run on the device."""
-    from daskclust.core.arrays import Cuda
+    from daskclust.core.device.arrays import Cuda
 
     counted, run = [], Cuda.run
     monkeypatch.setattr(Cuda, "run", lambda *args, **options: counted.append(args[1]) or run(*args, **options))

@@ -7,17 +7,17 @@ and grids small: a launched thread costs about 0.3 ms.
 from __future__ import annotations
 
 import numpy as np
-import oracles
 import pytest
-from clue_cases import Case, assert_right, assert_same_results, cases, results
+from cases import oracles
+from cases.clue import Case, assert_right, assert_same_results, cases, results
+from clue.test_reference import assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from numba import cuda
-from test_clue_reference import assert_equals_reference, inputs, load
 
 from daskclust import CLUE
-from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.partition import Partition
-from daskclust.core.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.cudasim
 

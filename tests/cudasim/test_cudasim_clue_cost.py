@@ -6,13 +6,13 @@ import importlib
 
 import numpy as np
 import pytest
-from clue_cases import Case, assert_right, assert_same_results
+from cases.clue import Case, assert_right, assert_same_results
 from numba import cuda
 
-from daskclust.clue import places
-from daskclust.core import binning
-from daskclust.core.arrays import HOST, device_of
-from daskclust.core.cells import PAD, make_grid
+from daskclust.clue.kernels import equal_points as places
+from daskclust.core.device.arrays import HOST, device_of
+from daskclust.core.space import sorting as binning
+from daskclust.core.space.grid import PAD, make_grid
 
 pytestmark = pytest.mark.cudasim
 

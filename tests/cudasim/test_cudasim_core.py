@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.device.arrays import device_of, is_cuda
 
 pytestmark = pytest.mark.cudasim
 

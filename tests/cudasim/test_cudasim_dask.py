@@ -8,7 +8,7 @@ import sys
 import dask
 import numpy as np
 import pytest
-from device_cases import NAMES, assert_points_stay, fit, lazy
+from cases.device import NAMES, assert_points_stay, fit, lazy
 
 from daskclust import EventBuilder, workers
 from daskclust.datasets import timepix

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dbscan_cases import Case, assert_answer, cases
+from cases.dbscan import Case, assert_answer, cases
 from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.arrays import device_of, is_cuda
+from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.dbscan.plan import DbscanPlan
 
 pytestmark = [

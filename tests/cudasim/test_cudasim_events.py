@@ -6,13 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
-from event_cases import TICK, VARIANTS, Case, assert_labels, cases, dense
+from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense
 from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import EventBuilder
-from daskclust.core.arrays import device_of, is_cuda
-from daskclust.core.partition import Chunk, Partition
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.core.space.partition import Chunk, Partition
 
 pytestmark = pytest.mark.cudasim
 

@@ -7,7 +7,7 @@ import pytest
 from numba import cuda
 
 from daskclust import MahalanobisHCA
-from daskclust.core.arrays import is_cuda
+from daskclust.core.device.arrays import is_cuda
 
 pytestmark = pytest.mark.cudasim
 

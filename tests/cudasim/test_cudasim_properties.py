@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numba import cuda
 
-from daskclust.core.arrays import HOST, device_of, is_cuda
+from daskclust.core.device.arrays import HOST, device_of, is_cuda
 from daskclust.properties import _halo_arrays, _pixel_arrays
-from daskclust.properties.kernels import BY_ENERGY, BY_NOTHING, BY_TOT
+from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 pytestmark = pytest.mark.cudasim
 

@@ -8,9 +8,9 @@ import xarray as xr
 from numba import cuda
 
 from daskclust import EventBuilder
-from daskclust.core.arrays import device_of, is_cuda
-from daskclust.events.device import cluster_on_gpu, quiet_windows
+from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io import calibrate, correct_timewalk, open_tpx3, time_of_flight, write_tpx3
+from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 pytestmark = pytest.mark.cudasim
 
@@ -75,7 +75,7 @@ def test_windows_of_time_are_not_made_for_a_device(tmp_path, monkeypatch):
     """They take a pass over the words on the host, and the device sorts all hits at once."""
     path = tmp_path / "run.tpx3"
     write_tpx3(hits(20), path)
-    monkeypatch.setattr("daskclust.io._tpx3_read.divide", None)
+    monkeypatch.setattr("daskclust.io.timepix.tpx3.read.divide", None)
     assert open_tpx3(path, like=cuda.to_device(np.zeros(1))).sizes["hit"] == 20
 
 

@@ -23,7 +23,7 @@ def assembler():
 
 
 def make_recorder():
-    from daskclust.core.arrays import Cuda
+    from daskclust.core.device.arrays import Cuda
 
     class Recorder(Cuda):
         """A CUDA device whose arrays are numpy's and whose kernels run on the CPU."""
@@ -100,7 +100,7 @@ def sources_of(launched):
     from numba.cuda import types
     from numba.cuda.typing.typeof import typeof
 
-    from daskclust.core import scan
+    from daskclust.core.device import scan
 
     for kernel, args in launched:
         if kernel == "running_sum":

@@ -19,7 +19,8 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import measures, plan
+    from daskclust.clue import densities as measures
+    from daskclust.clue import plan
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
@@ -35,8 +36,8 @@ def run(monkeypatch, X, layer, blocks=False, **parameters):
 
 def _run_in_blocks(recorder, fitted, X, layer):
     """Run the plan on two blocks with halos: the kernels that mark borders and name exits."""
-    from daskclust.core.arrays import HOST
-    from daskclust.core.partition import Partition
+    from daskclust.core.device.arrays import HOST
+    from daskclust.core.space.partition import Partition
 
     plan = fitted._plan(tuple(range(X.shape[1])))
     cuts = (np.array([5.0]),) + (np.empty(0),) * (X.shape[1] - 1)
@@ -62,8 +63,8 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
-    from daskclust.clue import places
-    from daskclust.core import binning
+    from daskclust.clue.kernels import equal_points as places
+    from daskclust.core.space import sorting as binning
 
     monkeypatch.setattr(places, "MANY", 4)
     monkeypatch.setattr(binning, "_CROWD", 4)
@@ -111,7 +112,7 @@ def test_sparse_grid_assembles(monkeypatch, tmp_path):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_homes_in_a_partition_assemble(monkeypatch, tmp_path, dtype):
     """What divides the points of a dask array into blocks, on their device."""
-    from daskclust.core import partition
+    from daskclust.core.space import partition
 
     recorder = make_recorder()
     X, _ = points(3, dtype)

@@ -5,10 +5,10 @@ The CUDA path's results, as the recorder finds them on the CPU, are compared wit
 
 import numpy as np
 import pytest
-from dbscan_cases import Case, assert_answer
+from cases.dbscan import Case, assert_answer
 
-from daskclust.core.arrays import HOST
-from daskclust.dbscan.blocks import Blocks
+from daskclust.core.device.arrays import HOST
+from daskclust.dbscan.kernels.blocks import Blocks
 from daskclust.dbscan.plan import DbscanPlan
 from ptx.recorder import check, make_recorder
 

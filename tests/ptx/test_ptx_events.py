@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from event_cases import VARIANTS, Case, assert_labels, dense
+from cases.events import VARIANTS, Case, assert_labels, dense
 
-from daskclust.core.partition import Partition
+from daskclust.core.space.partition import Partition
 from ptx.recorder import check, make_recorder
 
 pytestmark = pytest.mark.ptx

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.ptx
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_table_of_halos(tmp_path, monkeypatch, dtype):
-    from daskclust.core.arrays import HOST
+    from daskclust.core.device.arrays import HOST
     from daskclust.properties import _halo_arrays
 
     rng, n = np.random.default_rng(0), 300

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from daskclust import MahalanobisHCA
-from daskclust.core.partition import Chunk
+from daskclust.core.space.partition import Chunk
 from daskclust.hca.plan import LAST, HcaPlan, rule_of
 from ptx.recorder import check, make_recorder
 
@@ -13,7 +13,9 @@ pytestmark = pytest.mark.ptx
 
 @pytest.fixture
 def recorder(monkeypatch):
-    from daskclust.hca import items, level, plan
+    from daskclust.hca import clusters as items
+    from daskclust.hca import levels as level
+    from daskclust.hca import plan
 
     recorder = make_recorder()
     monkeypatch.setattr(plan, "device_of", lambda array: recorder)

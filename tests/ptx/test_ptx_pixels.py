@@ -12,8 +12,8 @@ pytestmark = pytest.mark.ptx
 def test_decoding_words(tmp_path, monkeypatch, layout):
     from daskclust.datasets import timepix
     from daskclust.io import open_tpx3, write_tpx3
-    from daskclust.io._tpx3_device import CELL_WORDS, read_on_device
-    from daskclust.io._tpx3_read import open_hits
+    from daskclust.io.timepix.tpx3.device import CELL_WORDS, read_on_device
+    from daskclust.io.timepix.tpx3.read import open_hits
 
     path = tmp_path / "run.tpx3"
     write_tpx3(timepix(2000, chips=4, rng=0), path)
@@ -30,9 +30,9 @@ def test_decoding_words(tmp_path, monkeypatch, layout):
 
 @pytest.mark.parametrize("with_optional", [True, False])
 def test_table_of_clusters(tmp_path, monkeypatch, with_optional):
-    from daskclust.core.arrays import HOST
+    from daskclust.core.device.arrays import HOST
     from daskclust.properties import _pixel_arrays
-    from daskclust.properties.kernels import BY_ENERGY, BY_TOT
+    from daskclust.properties.kernels.clusters import BY_ENERGY, BY_TOT
 
     rng, n = np.random.default_rng(0), 300
     arrays = {

@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._ground import Ground
-from daskclust.core.inputs import split_points
+from daskclust.core.data.inputs import split_points
 
 Values = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
 from daskclust.app.systems._base import System, Values, coordinates, is_timepix, matrix, unit_of
 from daskclust.app.systems._scale import lengths
-from daskclust.core.labels import without_small
+from daskclust.core.merge.labels import without_small
 
 
 class _Points(System):

@@ -9,7 +9,7 @@ import xarray as xr
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._base import System, Values, is_timepix
-from daskclust.core.labels import without_small
+from daskclust.core.merge.labels import without_small
 
 
 class Events(System):

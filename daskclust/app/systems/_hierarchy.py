@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.app.selection import LINKAGE
-from daskclust.core import tree
+from daskclust.core import hierarchy as tree
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,8 @@ from daskclust.app.systems import Hierarchy
 from daskclust.app.views._frame import Canvas, Ranges
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
-from daskclust.core import tree
-from daskclust.core.labels import NOISE
+from daskclust.core import hierarchy as tree
+from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import COLORS, MARK, hv
 from daskclust.plot._trees import axis_limits, branches, places
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body
-from daskclust.core.ops import any_lane, bits_of, like, load, select, times
+from daskclust.core.device.kernels import body
+from daskclust.core.device.operations import any_lane, bits_of, like, load, select, times
 
 SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes

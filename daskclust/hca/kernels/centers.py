@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.jit import kernel
-from daskclust.core.ops import times
+from daskclust.core.device.kernels import kernel
+from daskclust.core.device.operations import times
 
 
 @kernel

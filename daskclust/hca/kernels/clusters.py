@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body
-from daskclust.core.ops import square_root, times
+from daskclust.core.device.kernels import body
+from daskclust.core.device.operations import square_root, times
 
 SURE = 1.0 + 1e-12  # what is larger than a bound by more than rounding
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskclust.core.jit import body, kernel
+from daskclust.core.device.kernels import body, kernel
 
 LAST, GONE = -1, -2
 

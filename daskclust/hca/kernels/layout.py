@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.jit import body, kernel
+from daskclust.core.device.kernels import body, kernel
 from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE, WIDTH, Blocks, Boxes
 from daskclust.hca.kernels.clusters import Clusters
 

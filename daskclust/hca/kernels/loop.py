@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
+from daskclust.core.device.kernels import body, kernel
 from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
 from daskclust.hca.kernels.clusters import first_alive
 from daskclust.hca.kernels.layout import DOWN, YOUNG

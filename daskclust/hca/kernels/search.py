@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.jit import body, kernel
-from daskclust.core.ops import bits_of, load, lowest_bit
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import bits_of, load, lowest_bit
 from daskclust.hca.kernels.blocks import SIDE, WIDTH, gap2, limits, within
 from daskclust.hca.kernels.clusters import distance
 

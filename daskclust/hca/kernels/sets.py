@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daskclust.core.jit import kernel
+from daskclust.core.device.kernels import kernel
 from daskclust.hca.kernels.teams import own_part
 from daskclust.hca.kernels.union import add_members, use_shape
 

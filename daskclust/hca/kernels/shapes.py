@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from daskclust.core.jit import body
-from daskclust.core.ops import square_root, times
+from daskclust.core.device.kernels import body
+from daskclust.core.device.operations import square_root, times
 
 PIVOT = 1e-13  # part of a channel's variance that must be its own, or the covariance counts as singular
 RESOLUTION = 2.0**-48  # of coordinates: a spread below this part of the mean is rounding

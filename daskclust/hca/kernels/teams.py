@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body, team_kernel
-from daskclust.core.ops import team_barrier
+from daskclust.core.device.kernels import body, team_kernel
+from daskclust.core.device.operations import team_barrier
 from daskclust.hca.kernels.clusters import Clusters, distance, first_alive
 from daskclust.hca.kernels.shapes import Shapes
 from daskclust.hca.kernels.union import ALIVE, DONE, SWITCHED, Merges, switches_now, unite, use_shape

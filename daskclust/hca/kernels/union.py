@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.jit import body
-from daskclust.core.ops import times
+from daskclust.core.device.kernels import body
+from daskclust.core.device.operations import times
 from daskclust.hca.kernels.shapes import add_outer, make_shape
 
 DONE, ALIVE, REACHED, SWITCHED = 0, 1, 2, 3  # places in `Merges.state`

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from daskclust.core.arrays import is_dask
-from daskclust.core.checks import check_points, check_positive, check_whole
-from daskclust.core.engine import Lazy, run_in_memory
-from daskclust.core.inputs import split_points
+from daskclust.core.data.checks import check_points, check_positive, check_whole
+from daskclust.core.data.inputs import split_points
+from daskclust.core.device.arrays import is_dask
+from daskclust.core.run.engine import Lazy, run_in_memory
 
 from .plan import GridPlan
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from daskclust.core.jit import kernel
+from daskclust.core.device.kernels import kernel
 
 
 @kernel

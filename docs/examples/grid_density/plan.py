@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import cKDTree
 
-from daskclust.core.arrays import device_of
-from daskclust.core.checks import check_count, check_extent, raise_not_finite
-from daskclust.core.labels import NOISE
-from daskclust.core.merge import Slice, components
-from daskclust.core.partition import Chunk
-from daskclust.core.survey import survey
+from daskclust.core.data.checks import check_count, check_extent, raise_not_finite
+from daskclust.core.device.arrays import device_of
+from daskclust.core.merge.labels import NOISE
+from daskclust.core.merge.sets import Slice, components
+from daskclust.core.space.extent import survey
+from daskclust.core.space.partition import Chunk
 
 from .kernels import find_cell, take_label
 

@@ -1,0 +1,277 @@
+"""What CLUE measures of a chunk, which no threshold changes: densities, and nearest highers.
+
+A point's higher ones are looked for in cells close by; where there is none, in a tree of boxes. Many points that are
+equal are taken together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.clue.kernels import equal_points as of_places
+from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
+from daskclust.clue.kernels.equal_points import Places, find_places
+from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
+from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
+from daskclust.core.device.kernels import Body
+from daskclust.core.device.unionfind import start
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
+from daskclust.core.space.groups import without_gaps
+from daskclust.core.space.partition import Chunk
+from daskclust.core.space.sorting import sort_into_cells
+
+# How many times dc are searched cell by cell, before the tree is, on 1 to 4 axes; measured.
+_NEAR = 8, 8, 4, 2
+
+
+class Measures(NamedTuple):
+    """Densities and nearest highers of sorted points, and what is needed to go on from them."""
+
+    chunk: Chunk
+    order: Any
+    rho: Any
+    delta: Any
+    nearest: Any
+
+
+class Field(NamedTuple):
+    """Where a chunk's points lie."""
+
+    grid: Grid
+    group: Any  # (n,) group of each point, in their order; empty where there is one
+    groups: int
+    extent: NDArray[np.float64]  # (2, d) lowest and highest coordinates
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Parameters of CLUE, lengths in the unit of the coordinates.
+
+    Parameters
+    ----------
+    dc : float
+        Radius of the density.
+    rhoc : float or None
+        Density threshold of seeds; None where the chunk's column ``rhoc`` holds one for each point.
+    delta_c, delta_o : float
+        Separation that makes a dense point a seed, and a sparse one an outlier.
+    chi : Body
+        Kernel ``chi(distance, per_scale)``.
+    per_scale : float
+        Second argument of the kernel, one over its length.
+    neighbor_weight : float
+        Factor for all points but the point itself.
+    period : tuple of float
+        Period of every axis, 0 where it is open.
+    """
+
+    dc: float
+    rhoc: float | None
+    delta_c: float
+    delta_o: float
+    chi: Body
+    per_scale: float
+    neighbor_weight: float
+    period: tuple[float, ...]
+
+    @property
+    def dm(self) -> float:
+        """Largest distance at which a nearest higher is looked for."""
+        return max(self.delta_c, self.delta_o)
+
+    @property
+    def halo(self) -> float:
+        """How far around a block its chunk must reach."""
+        return (self.dm + self.dc) * WIDER
+
+    def measure(self, chunk: Chunk) -> Measures:
+        """Compute density, nearest higher and separation: all that does not depend on thresholds."""
+        device = device_of(chunk.columns["X"])
+        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        n, dtype, new = len(columns["X"]), columns["X"].dtype.type, maker(device, chunk)
+        order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
+        rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
+        if n == 0:
+            return Measures(chunk, order, rho, delta, nearest)
+        cells, field = self._sort(device, columns, chunk.ids, order)
+        places = find_places(device, cells, n, field.group)
+        if places is None:
+            weight = device.scratch("weight", n + PAD, dtype)
+            if "weight" in columns:
+                device.run(gather, n, columns["weight"], order, weight)
+            else:
+                device.run(fill, n, weight, dtype(1))
+            self._sum_density(device, n, cells, weight, device.empty(0, dtype), rho)
+            self._find_higher(device, n, cells, field, (rho, order, order), None, delta, nearest)
+        else:
+            device.run(start, n + PAD, order)
+            self._measure_places(device, columns, field, places, rho, delta, nearest)
+        return Measures(chunk, order, rho, delta, nearest)
+
+    def _measure_places(
+        self,
+        device: Host | Cuda,
+        columns: dict[str, Any],
+        field: Field,
+        places: Places,
+        rho: Any,
+        delta: Any,
+        nearest: Any,
+    ) -> None:
+        """Write what is measured of points in the order of the input, equal ones of which are taken together."""
+        X, n, k = columns["X"], len(delta), len(places.firsts)
+        dtype = X.dtype.type
+        group = device.take_at(field.group, places.firsts) if len(field.group) else field.group
+        order = device.empty(k + PAD, np.int32)
+        cells = sort_into_cells(device, device.take_at(X, places.firsts), group, field.groups, field.grid, order)
+        weight = columns.get("weight", device.empty(0, dtype))
+        total, sorted_weight, alone, rho_of = (device.empty(k + PAD, dtype) for _ in range(4))
+        sorted_of, top, tie = (device.empty(k + PAD, np.int32) for _ in range(3))
+        device.run(of_places.add_up, k, places, weight, total)
+        device.run(of_places.describe, k, order, places, total, sorted_weight, alone, sorted_of)
+        self._sum_density(device, k, cells, sorted_weight, alone, rho_of)
+
+        at_zero = device.full(1 + PAD, 0, dtype)
+        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
+        device.run(
+            kernels.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
+        )
+        known = places, sorted_of, rho_of, alone, self._is_flat, at_zero, weight, total
+        device.run(of_places.density_of_row, n, *known, rho)
+        rows, least = places.rows, device.empty(n, np.int32)
+        if not self._is_flat:  # points of a place may differ in their density
+            by_density = device.argument(device.order_of(device.take_at(rho, device.argument(rows))))
+            rows = device.take_at(rows, by_density)
+            rows = device.take_at(rows, device.argument(device.order_of(device.take_at(places.of_row, rows))))
+        device.run(of_places.find_least, k, places.begin, rows, least)
+        members = Members(order, places.begin, rows, least, rho)
+        device.run(of_places.find_top, k, order, members, top, tie, rho_of)
+
+        delta_of, nearest_of = device.empty(k, dtype), device.empty(k, np.int32)
+        higher_of = self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
+        device.run(of_places.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
+
+    def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
+        dtype = rho.dtype.type
+        density = kernels.density.bind(**self._metric, **self._density_step())
+        factors = dtype(self.neighbor_weight), dtype(self.per_scale)
+        reach2 = square_below(self.dc, dtype)
+        device.run(density, n, cells.row, cells, self.dc * WIDER, reach2, weight, alone, *factors, rho)
+
+    def _find_higher(
+        self,
+        device: Host | Cuda,
+        n: int,
+        cells: Cells,
+        field: Field,
+        of_points: tuple[Any, Any, Any],
+        members: Members | None,
+        delta: Any,
+        nearest: Any,
+    ) -> Any:
+        """Write distance and place of the nearest highers of sorted points; return their indices if there are members.
+
+        `of_points` are density, index and, for ties, index again (-1 where several points are at one place).
+        """
+        rho, order, tie = of_points
+        near = min(self.dm, _NEAR[len(cells.grid.shape) - 1] * self.dc)
+        if len(cells.first) == 0 and self.dm >= 2 * self.dc:
+            near = 0.0  # cells are found by bisection, and most of them are empty
+        if near > 0:
+            step: dict[str, Body] = {"visit": kernels.take_nearer if members is None else kernels.take_nearer_place}
+            if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
+                step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
+            beyond2 = just_above(square_below(near, rho.dtype.type))
+            close_by = kernels.nearest_higher.bind(**self._metric, **step)
+            device.run(close_by, n, cells.row, cells, near * WIDER, beyond2, rho, order, tie, delta, nearest)
+        else:
+            device.run(fill, n, nearest, np.int32(-1))
+        if near == self.dm and members is None:
+            return None
+        group = device.empty(n if len(field.group) else 0, np.int32)
+        device.run(sorted_group, len(group), order, field.group, field.grid.first_group, group)
+        tree = make_tree(device, cells, n, (rho, order, group), field.extent)
+        beyond2 = just_above(square_below(self.dm, rho.dtype.type))
+        higher = device.empty(n, np.int32)
+        members = members or no_members(device, rho.dtype)
+        search = search_tree.bind(**self._metric)
+        device.run(search, n, tree, members, near < self.dm, beyond2, tie, delta, nearest, higher, grain=512)
+        return higher
+
+    # ------------------------------------------------------------------------------------------------------ its steps
+    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> tuple[Cells, Field]:
+        """Check the points and sort them into cells a little wider than dc.
+
+        Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
+        """
+        X = columns["X"]
+        check_count(len(X))
+        low, high, bad = survey(device, X)
+        if bad < len(X):
+            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
+        for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
+            if column in columns:
+                self._check_finite(device, columns[column], name, ids)
+        tile = self.dc * WIDER
+        check_extent(low, high, tile)
+        group, first_group, groups = without_gaps(device, columns.get("layer", device.empty(0, np.int32)))
+        grid = make_grid(low, high, tile, self.period, device.empty(0, np.int64), first_group)
+        is_periodic, cycle = np.array(self.period) > 0, np.array(self.period)
+        extent = np.where(is_periodic, [np.zeros(len(cycle)), cycle], [low, high])
+        return sort_into_cells(device, X, group, groups, grid, order), Field(grid, group, groups, extent)
+
+    def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
+        *_, bad = survey(device, values.reshape(len(values), 1))
+        if bad < len(values):
+            value = device.to_host(values[bad : bad + 1])[0]
+            raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
+
+    @property
+    def _metric(self) -> dict[str, Body]:
+        return {"distance2": periodic_distance2} if any(self.period) else {}
+
+    @property
+    def _is_flat(self) -> bool:
+        return self.chi is kernels.flat and self.neighbor_weight == 1.0
+
+    def _density_step(self) -> dict[str, Body]:
+        if self._is_flat:
+            return {"visit": kernels.add_weight}
+        return {"visit": kernels.add_weighted, "chi": self.chi}
+
+
+def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
+    """Return what makes arrays for results of a step: scratch in memory, where the next step follows at once."""
+    if chunk.ids is None:
+        return device.scratch
+    return lambda _name, shape, dtype: device.empty(shape, dtype)
+
+
+def square_below(distance: float, dtype: Any) -> Any:
+    """Return the largest number of type `dtype` whose square root is at most `distance` in that precision.
+
+    Comparing squares with it is comparing distances with `distance`, to the last bit.
+    """
+    with np.errstate(over="ignore"):
+        limit, up = dtype(distance), dtype(np.inf)
+        if limit == up:
+            raise ValueError(f"a distance of {distance:g} is too large for {np.dtype(dtype)} coordinates; use float64")
+        square = limit * limit
+        while np.sqrt(square) > limit:
+            square = np.nextafter(square, -up)
+        while np.sqrt(np.nextafter(square, up)) <= limit:
+            square = np.nextafter(square, up)
+    return square
+
+
+def just_above(number: Any) -> Any:
+    """Return the next larger number of the same type."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(number, type(number)(np.inf))

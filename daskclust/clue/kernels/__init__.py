@@ -1,0 +1,1 @@
+"""CLUE's kernels."""

@@ -1,0 +1,240 @@
+"""CLUE's formulas, each once (Rovere et al. 2020, equations 2.3 and 2.4 and section 2.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from daskclust.core.device.exp import exp_of_negative
+from daskclust.core.device.kernels import body, kernel, lane_kernel
+from daskclust.core.device.operations import highest, like, load, places, select, square_root, store, times
+from daskclust.core.space.grid import fold_neighbours, open_distance2, within_period
+
+FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
+HOPS = 16  # most chains are shorter
+
+
+@body
+def distance2(own, positions, j, period):
+    """Squared distance to point j; bound to the periodic one where an axis is."""
+    return open_distance2(own, positions, j, period)
+
+
+# ------------------------------------------------------------------------------------------------ density, equation 2.3
+@body
+def gaussian(distance, per_scale):
+    """exp(-d**2 / (2 sigma**2)) with `per_scale` = 1 / sigma."""
+    z = times(distance, like(distance, per_scale))
+    return exp_of_negative(times(times(z, z), like(z, -0.5)))
+
+
+@body
+def exponential(distance, per_scale):
+    """exp(-d / length) with `per_scale` = 1 / length."""
+    return exp_of_negative(times(distance, like(distance, -per_scale)))
+
+
+@body
+def flat(distance, per_scale):
+    """One for every neighbour."""
+    return like(distance, 1.0)
+
+
+@body
+def chi(distance, per_scale):
+    """Return the weight of a neighbour; bound to one of the above or to the user's own."""
+    return flat(distance, per_scale)
+
+
+@body
+def add_weight(state, own, positions, j, context):
+    """Every point within dc counts with its full weight: chi = 1."""
+    period, reach2, weight, _, _, _, _ = context
+    near = distance2(own, positions, j, period) <= reach2
+    return (state[0] + select(near, weight[j], like(state[0], 0)),)
+
+
+@body
+def add_weighted(state, own, positions, j, context):
+    """Count a point itself with `own_part`, others within dc with neighbor_weight * chi(d)."""
+    period, reach2, weight, neighbor_weight, per_scale, self, own_part = context
+    d2 = distance2(own, positions, j, period)
+    part = select(self == j, own_part, times(chi(square_root(d2), per_scale), like(d2, neighbor_weight)))
+    return (state[0] + select(d2 <= reach2, times(part, like(d2, weight[j])), like(d2, 0)),)
+
+
+@lane_kernel
+def density(i, m, row, cells, reach, reach2, weight, alone, neighbor_weight, per_scale, rho):
+    """Local density of sorted point i: the sum of chi(d) * weight over points with d <= dc.
+
+    `alone` is what the point's own weight counts with: 1, or 0 for several points at one place, which are summed
+    elsewhere; it is empty where all are points.
+    """
+    zero = like(load(weight, i, m), 0)
+    own_part = load(alone, i, m) if len(alone) > 0 else like(zero, 1)
+    context = (cells.grid.period, reach2, weight, neighbor_weight, per_scale, places(i, zero), own_part)
+    (total,) = fold_neighbours(i, m, cells, reach, (zero,), context)
+    store(rho, i, m, total)
+
+
+@lane_kernel
+def chi_at_zero(i, m, row, neighbor_weight, per_scale, values):
+    """Write what the weight of another point at the same place counts with."""
+    zero = like(load(values, i, m), 0)
+    store(values, i, m, times(chi(zero, per_scale), like(zero, neighbor_weight)))
+
+
+# ----------------------------------------------------------------------------------------- nearest higher, equation 2.4
+@body
+def is_higher(rho, order, other_rho, other_order):
+    """Return whether the other point is higher: of points equally dense the later one in the input is."""
+    return (rho < other_rho) | ((rho == other_rho) & (order < other_order))
+
+
+@body
+def take_nearer(state, own, positions, j, context):
+    """Keep the closest denser point.
+
+    Of points equally far the earlier one in the input counts as closer.
+    """
+    period, rho, order, _, own_rho, own_order = context
+    nearest2, nearest_order, nearest_place = state
+    d2 = distance2(own, positions, j, period)
+    higher = is_higher(own_rho, own_order, rho[j], order[j])
+    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_order > order[j]))
+    taken = higher & nearer
+    return (
+        select(taken, d2, nearest2),
+        select(taken, order[j], nearest_order),
+        select(taken, j, nearest_place),
+    )
+
+
+@body
+def take_nearer_place(state, own, positions, j, context):
+    """As `take_nearer` where several points may be at a place: `tie` is its point, or -1, which wins a tie."""
+    period, rho, order, tie, own_rho, own_order = context
+    nearest2, nearest_tie, nearest_place = state
+    d2 = distance2(own, positions, j, period)
+    nearer = (d2 < nearest2) | ((d2 == nearest2) & (nearest_tie > tie[j]))
+    taken = is_higher(own_rho, own_order, rho[j], order[j]) & nearer
+    return (
+        select(taken, d2, nearest2),
+        select(taken, tie[j], nearest_tie),
+        select(taken, j, nearest_place),
+    )
+
+
+@body
+def largest_nearest2(state, context):
+    """How far the search must go on for the point, of those in a SIMD vector, that has the farthest to go."""
+    return np.float64(highest(state[0]))
+
+
+@body
+def walk(i, m, cells, reach, state, context):
+    """Visit the neighbours; bound to `search_neighbours` where the reach is so large that most need no visit."""
+    return fold_neighbours(i, m, cells, reach, state, context)
+
+
+@lane_kernel
+def nearest_higher(i, m, row, cells, reach, beyond2, rho, order, tie, delta, nearest):
+    """Place of the closest denser point within the reach among the sorted points and its distance; -1 and inf for none.
+
+    `rho` and `order` are density and index of the sorted points; `tie` is as `take_nearer_place` says.
+    """
+    own_rho = load(rho, i, m)
+    own_order = load(order, i, m)
+    nowhere = like(own_order, -1)
+    context = (cells.grid.period, rho, order, tie, own_rho, own_order)
+    state = (like(own_rho, beyond2), nowhere, nowhere)
+    nearest2, _, place = walk(i, m, cells, reach, state, context)
+    store(delta, i, m, select(place < 0, like(own_rho, np.inf), square_root(nearest2)))
+    store(nearest, i, m, place)
+
+
+# ---------------------------------------------------------------------------------- seeds, outliers, trees, section 2.2
+@kernel
+def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm, owned, kind, parent, is_seed):
+    """Decide what sorted point i is; `parent` is the point it follows, itself at the root of a tree.
+
+    `rhoc_of` holds one threshold per input point, or is empty and `rhoc` serves; `owned` says which input points are
+    this chunk's, empty for all. A nearest higher beyond `dm` does not count.
+    """
+    at = order[i]
+    threshold = rhoc_of[at] if len(rhoc_of) > 0 else rhoc
+    lone = nearest[i] < 0 or delta[i] > dm
+    what = FOLLOWER
+    if rho[i] >= threshold:
+        if lone or delta[i] > delta_c:
+            what = SEED
+    elif lone or delta[i] > delta_o:
+        what = OUTLIER
+    if len(owned) > 0:
+        if not owned[at]:
+            what = OUTLIER  # a halo point's chain is another chunk's
+        elif what == FOLLOWER and not owned[order[nearest[i]]]:
+            what = EXIT
+    kind[i] = what
+    parent[i] = nearest[i] if what == FOLLOWER else i
+    is_seed[at] = what == SEED
+
+
+@kernel
+def find_root(i, parent, unfinished):
+    """Follow the chain of nearest highers towards its end, `HOPS` links at most; say where that is farther on.
+
+    To be run until none is unfinished. A link then spans what was followed before, so each time chains are `HOPS` times
+    shorter. Other threads shorten them meanwhile: at any time ``parent[i]`` is an ancestor of i.
+    """
+    root = parent[i]
+    above = parent[root]
+    hops = 1
+    while above != root and hops < HOPS:
+        root = above
+        above = parent[root]
+        hops += 1
+    parent[i] = root
+    if above != root:
+        unfinished[0] = 1
+
+
+@kernel
+def mark_border(i, X, owned, low, high, period, reach, is_border):
+    """Mark the chunk's own points within `reach` of a face of its block: points of other blocks may follow them."""
+    near = False
+    for k in range(len(low)):
+        x = np.float64(within_period(X[i, k], period[k]))
+        near = near | (x - low[k] <= reach) | (high[k] - x <= reach)
+    is_border[i] = near and owned[i]
+
+
+@kernel
+def end_of_chain(i, order, kind, root, seeds_up_to, number_of_exit, labels):
+    """Write the number of the seed at the root of sorted point i's tree, or of the exit; -1 below an outlier.
+
+    Seeds are numbered in input order.
+    """
+    r = root[i]
+    label = np.int64(-1)
+    if kind[r] == SEED:
+        label = np.int64(seeds_up_to[order[r]] - 1)
+    elif kind[r] == EXIT:
+        label = np.int64(number_of_exit[r])
+    labels[order[i]] = label
+
+
+@kernel
+def emit(i, order, ids, rho, delta, nearest, dm, results):
+    """Write what was measured of sorted point i in input order; `ids` are global, or empty."""
+    density, separation, nearest_higher = results
+    at = np.int64(order[i])
+    density[at] = rho[i]
+    higher = np.int64(-1)
+    apart = like(delta[i], np.inf)
+    if nearest[i] >= 0 and delta[i] <= dm:
+        apart = delta[i]
+        higher = np.int64(order[nearest[i]])
+        if len(ids) > 0:
+            higher = ids[higher]
+    separation[at] = apart
+    nearest_higher[at] = higher

@@ -1,0 +1,1 @@
+"""What comes in: containers, columns, checks, units, and the words of messages."""

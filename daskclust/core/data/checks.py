@@ -1,0 +1,165 @@
+"""Checks of the user's input. Each error shows the value and says what to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.data.quote import quoted
+from daskclust.core.device.arrays import is_cuda, is_dask
+
+_MOST_POINTS = 2**31 - 64
+MOST_CELLS = 2**62
+_FARTHEST_CELL = 2**52
+
+
+def check_number(name: str, value: Any) -> float:
+    """Return `value` as a float, infinite where a float cannot be as large, if it is a number and not NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return number
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if it is a finite number above 0 (or 0, with `zero`) that `dtype` holds."""
+    number = math.nan if isinstance(value, float | np.floating) and np.isnan(value) else check_number(name, value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
+        raise ValueError(f"{name} must be finite and {'not negative' if zero else 'positive'}, got {quoted(value)}")
+    least, most = float(np.finfo(dtype).tiny), float(np.finfo(dtype).max)
+    if dtype != np.float64 and number and not least <= number <= most:
+        raise ValueError(
+            f"{name} must lie between {least:g} and {most:g} for {np.dtype(dtype)} coordinates, got {quoted(value)}; "
+            "give them in float64"
+        )
+    return number
+
+
+def check_distance(name: str, value: Any, dtype: Any = np.float64) -> float:
+    """Return `value` as a float if `dtype` holds its square: points are compared by squared distances."""
+    number = check_positive(name, value)
+    least, most = math.sqrt(np.finfo(dtype).tiny), math.sqrt(np.finfo(dtype).max) / 2
+    if not least <= number <= most:
+        raise ValueError(
+            f"{name} must lie between {least:g} and {most:g}, whose squares {np.dtype(dtype)} coordinates hold, got "
+            f"{quoted(value)}; give the coordinates and {name} in another unit"
+        )
+    return number
+
+
+def check_whole(name: str, value: Any, least: int, most: int = 2**63 - 1, *, clamp: bool = False) -> int:
+    """Return `value` as an int if it is a whole number from `least` to `most`; with `clamp` more than `most` is `most`.
+
+    Clamp where `most` is beyond all that the number is compared with: then all larger ones mean the same.
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {quoted(value)}")
+    if value > most and not clamp:
+        raise ValueError(f"{name} must be at most {quoted(most)}, got {quoted(value)}")
+    return min(int(value), most)
+
+
+def check_points(estimator: Any, points: Any) -> Any:
+    """Return coordinates (n, d) in float32 or float64, checked in all that needs no pass over the data.
+
+    `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame.
+    """
+    from sklearn.utils.validation import validate_data
+
+    X = points.X
+    if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
+        raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
+    if is_dask(X) and np.isnan(X.shape[0]):
+        raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
+    # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape
+    like = np.broadcast_to(np.float64(0), X.shape) if is_dask(X) or is_cuda(X) else X
+    like = validate_data(estimator, like, dtype=[np.float64, np.float32], ensure_all_finite=False)
+    if points.features and all(isinstance(name, str) for name in points.axes):
+        estimator.feature_names_in_ = np.array(points.axes, object)
+    if is_dask(X):
+        return X.rechunk({1: -1})
+    return X if is_cuda(X) else np.ascontiguousarray(like)
+
+
+def check_count(n: int) -> None:
+    """Refuse more points than one chunk's indices can number."""
+    if n > _MOST_POINTS:
+        raise ValueError(f"{n} points are more than one chunk holds ({_MOST_POINTS}); pass a dask array of more chunks")
+
+
+def check_length(name: str, values: Any, n: int) -> None:
+    """Refuse a column that does not have one value for each of `n` points."""
+    if np.ndim(values) != 1 or len(values) != n:
+        raise ValueError(f"{name} must have one value for each of the {n} points of X, got shape {np.shape(values)}")
+
+
+def raise_not_finite(point: NDArray[Any], row: int) -> None:
+    """Say which coordinate is NaN or infinite."""
+    axis = int(np.flatnonzero(~np.isfinite(point))[0])
+    what = "NaN" if np.isnan(point[axis]) else "infinity (inf)"
+    raise ValueError(
+        f"X contains {what}: X[{row}, {axis}] = {point[axis]}; remove such points first, e.g. "
+        "X[np.isfinite(X).all(axis=1)]"
+    )
+
+
+def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: float) -> None:
+    """Refuse coordinates so large that cells of width `tile` cannot be told apart."""
+    for axis, ends in enumerate(zip(low, high, strict=True)):
+        farthest = max(ends, key=abs)
+        if abs(farthest) / tile > _FARTHEST_CELL:
+            raise ValueError(
+                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {tile:g} that points are "
+                "compared at; remove far outliers, or scale the coordinates to the distances"
+            )
+
+
+def check_cells(groups: int, shape: Sequence[int], n: int) -> None:
+    """Refuse a grid with more cells than can be numbered."""
+    if groups * math.prod(shape) >= MOST_CELLS:
+        raise ValueError(
+            f"the {n} points lie in {' x '.join(map(str, shape))} slabs of cells on {groups} layers, over 2**62 cells; "
+            "larger dc or delta, or fewer points at a time, make fewer"
+        )
+
+
+def raise_not_finite_value(name: str, value: Any, row: int) -> None:
+    """Say which value of a column is NaN or infinite."""
+    raise ValueError(f"{name} must be finite, got {name}[{row}] = {value}; remove such points first")
+
+
+def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any], dtype: Any = np.float64) -> tuple[float, ...]:
+    """Return the period of each axis, 0 where it is open.
+
+    Parameters
+    ----------
+    wrap : mapping or None
+        Period by axis: its number, or its name in `names`.
+    names : sequence
+        Names of the axes; plain numbers for arrays.
+    dtype : dtype
+        Of the coordinates.
+    """
+    periods = [0.0] * len(names)
+    if wrap is not None and not isinstance(wrap, Mapping):
+        raise TypeError(f"wrap must be a mapping from axes to periods, such as {{'phi': 6.28}}, or None, got {wrap!r}")
+    for axis, period in (wrap or {}).items():
+        if axis in names:
+            k = list(names).index(axis)
+        elif isinstance(axis, int | np.integer) and not isinstance(axis, bool) and -len(names) <= axis < len(names):
+            k = int(axis)
+        else:
+            raise ValueError(f"wrap names the axis {axis!r}; the axes are {list(names)!r}")
+        periods[k] = check_distance(f"wrap[{axis!r}]", period, dtype)
+    return tuple(periods)

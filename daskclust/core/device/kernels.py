@@ -1,0 +1,370 @@
+"""One body, three targets: CPU loops, CUDA kernels and the CUDA simulator compiled from the same function.
+
+`body` marks a function that other bodies call, `kernel` one that is run for every index. Neither compiles anything at
+import. A body may name the operations of `device/operations.py` and other bodies; for each target those names are bound
+to that target's versions, and with `bind` to functions chosen by the caller (a density kernel, a metric).
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import os
+import types as pytypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from daskclust.core.device import operations as ops
+from daskclust.core.device.inlined import inlined_pipeline
+from daskclust.core.device.kernel_cache import kept
+from daskclust.core.device.threads import in_threads, thread_count
+
+SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
+BLOCK = 128  # CUDA threads a block
+_SIMULATED_THREADS = 32  # each is a Python thread, 0.3 ms to start
+
+
+class Body:
+    """A function that is compiled, when first needed, for each target that asks for it."""
+
+    def __init__(self, function: Callable[..., Any], bindings: dict[str, Any] | None = None) -> None:
+        self.function = function
+        self.bindings = bindings or {}
+        self._variants: dict[tuple[Any, ...], Self] = {}
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__wrapped__ = function.__module__, function
+
+    def bind(self, **names: Any) -> Self:
+        """Return this body with the given global names replaced, here and in the bodies it calls."""
+        needed = self._names(names)
+        chosen = {name: value for name, value in sorted(names.items()) if name in needed}
+        if not chosen:
+            return self
+        key = tuple(chosen.items())
+        if key not in self._variants:
+            self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
+        return self._variants[key]
+
+    def _names(self, bindings: dict[str, Any]) -> set[str]:
+        """Return the global names of this body and of those it calls, `bindings` put in their place."""
+        return {name for function in self._functions(bindings) for name in function.__code__.co_names}
+
+    def _functions(self, bindings: dict[str, Any]) -> set[Callable[..., Any]]:
+        """Return this body's function and those of all bodies that it calls."""
+        bindings = {**self.bindings, **bindings}
+        functions = {self.function}
+        for name in self.function.__code__.co_names:
+            value = bindings.get(name, self.function.__globals__.get(name))
+            if isinstance(value, Body):
+                functions |= value._functions(bindings)
+        return functions
+
+    def rebound(self, target: str) -> Callable[..., Any]:
+        """Return a copy of the function whose global names mean what they mean on `target`."""
+        bound = dict(self.function.__globals__)
+        for name in self.function.__code__.co_names:
+            value = self.bindings.get(name, bound.get(name))
+            if isinstance(value, Body):
+                value = value.bind(**self.bindings) if self.bindings else value
+                bound[name] = getattr(value, target)
+            elif name in ops.__all__ and value is getattr(ops, name):
+                bound[name] = _operation(name, target)
+            elif name in self.bindings:
+                bound[name] = value
+        copy = pytypes.FunctionType(self.function.__code__, bound, self.label, self.function.__defaults__)
+        copy.__module__ = self.function.__module__
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel to workers by name, so that there, too, each body is compiled once."""
+        return _restore, (self.function.__module__, self.function.__qualname__, self.bindings)
+
+    @property
+    def label(self) -> str:
+        chosen = [getattr(v, "__name__", str(v)) for _, v in sorted(self.bindings.items())]
+        return "_".join([self.function.__name__, *chosen])
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether machine code may be kept on disk: not with a function that numba's cache cannot see change."""
+        return all(v.cacheable if isinstance(v, Body) else isinstance(v, int | float) for v in self.bindings.values())
+
+    @functools.cached_property
+    def cpu(self) -> Callable[..., Any]:
+        return _njit(self.rebound("cpu"), forceinline=True, no_cpython_wrapper=True, pipeline_class=inlined_pipeline())
+
+    @functools.cached_property
+    def cuda(self) -> Callable[..., Any]:
+        if SIMULATED:
+            return self.rebound("cuda")
+        from numba import cuda
+
+        return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
+
+
+class Kernel(Body):
+    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads.
+
+    With `lanes` the body is ``body(i, m, row, ...)`` and treats points `i` to `i + m - 1`, whose entries in `row`, its
+    first array, are equal: a SIMD vector of them on the CPU, one on CUDA.
+    """
+
+    lanes = False
+
+    @functools.cached_property
+    def loop(self) -> Callable[..., Any]:
+        """The CPU loop ``loop(first, last, args)``."""
+        template = _lane_loop if self.lanes else _loop
+        names: dict[str, Any] = {"body": self.cpu}
+        if self.lanes:
+            from daskclust.core.device.cpu import equal_run
+
+            names["equal_run"] = equal_run
+        return self._kept(_njit(self._driver(template, names)))
+
+    @functools.cached_property
+    def grid(self) -> Any:
+        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop."""
+        from numba import cuda
+
+        template = _lane_grid if self.lanes else _grid
+        if SIMULATED:
+            template = _simulated_lane_grid if self.lanes else _simulated_grid
+            return cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda}))
+        return self._kept(cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda})))
+
+    def _kept(self, dispatcher: Any) -> Any:
+        return kept(dispatcher) if self.cacheable else dispatcher
+
+    def _fingerprint(self) -> str:
+        """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
+        digest = hashlib.blake2s(digest_size=6)
+        for function in sorted(self._functions(self.bindings), key=lambda f: (f.__module__, f.__qualname__)):
+            code = function.__code__
+            digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
+        digest.update(_operations_source())
+        return digest.hexdigest()
+
+    def _driver(self, template: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
+        """Copy a driver; it takes its body's name, file and line so that numba caches it beside the body."""
+        label = f"{self.label}{template.__name__}_{self._fingerprint()}"
+        source = self.function.__code__
+        code = template.__code__.replace(
+            co_name=label, co_filename=source.co_filename, co_firstlineno=source.co_firstlineno
+        )
+        driver = pytypes.FunctionType(code, {**template.__globals__, **names}, label)
+        driver.__qualname__ = label
+        driver.__module__ = self.function.__module__
+        return driver
+
+    def run(self, n: int, *args: Any, grain: int = 8192) -> None:
+        """Run the body for `n` indices on the CPU, at least `grain` a task, so that handing them out costs little."""
+        loop = self.loop
+        threads = thread_count()
+        if threads == 1 or n <= grain:
+            loop(0, n, args)
+            return
+        pieces = min(-(-n // grain), 8 * threads)
+        bounds = [n * k // pieces for k in range(pieces + 1)]
+        in_threads(lambda k: loop(bounds[k], bounds[k + 1], args), pieces, threads)
+
+    def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
+        """Launch the body for `n` indices on the current CUDA device."""
+        if n == 0:
+            return
+        if SIMULATED:
+            self.grid[2 if n > _SIMULATED_THREADS else 1, _SIMULATED_THREADS](n, *args)
+        else:
+            blocks = min(-(-n // BLOCK), 1 << 16)
+            self.grid[blocks, BLOCK, stream](n, args)
+
+
+class LaneKernel(Kernel):
+    """A kernel whose body treats several points that share a row."""
+
+    lanes = True
+
+
+class TeamKernel(Kernel):
+    """A kernel whose body ``body(i, rank, size, *args)`` a team of `size` threads runs together for index `i`.
+
+    A team is one thread on the CPU. On CUDA it is one or more whole blocks, which are all on the device at once, so
+    that they can wait for each other (`team_barrier`).
+    """
+
+    @functools.cached_property
+    def loop(self) -> Callable[..., Any]:
+        return self._kept(_njit(self._driver(_team_loop, {"body": self.cpu})))
+
+    @functools.cached_property
+    def grid(self) -> Any:
+        """The CUDA kernel ``grid[teams * blocks, threads](blocks, args)``."""
+        from numba import cuda
+
+        driver = self._driver(_simulated_team_grid if SIMULATED else _team_grid, {"body": self.cuda, "cuda": cuda})
+        return cuda.jit(driver) if SIMULATED else self._kept(cuda.jit(driver))
+
+    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
+        """Launch `teams` teams of so many blocks on the current CUDA device."""
+        if SIMULATED:
+            self.grid[teams * blocks, threads](blocks, *args)
+        else:
+            self.grid[teams * blocks, threads, stream](blocks, args)
+
+
+def _njit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """Return a function that numba compiles for the CPU when it is first called."""
+    from numba import njit
+    from numba.core import entrypoints
+    from numba.core.compiler_lock import global_compiler_lock
+
+    # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
+    # one that compiles meanwhile fails on tables that change.
+    with global_compiler_lock:
+        entrypoints.init_all()
+    compiled: Callable[..., Any] = njit(_nrt=False, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
+        function
+    )
+    return compiled
+
+
+def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:
+    found: Body = getattr(importlib.import_module(module), name)
+    return found.bind(**bindings)
+
+
+def body(function: Callable[..., Any]) -> Body:
+    """Mark a function that kernels and other bodies call on any target.
+
+    Parameters
+    ----------
+    function : function
+        What is compiled, as it is, for the CPU and for CUDA; in the simulator it stays Python.
+
+    Returns
+    -------
+    Body
+        Callable as the function within kernels.
+    """
+    return Body(function)
+
+
+def kernel(function: Callable[..., Any]) -> Kernel:
+    """Mark ``function(i, *args)`` as the body of a kernel: it fills arrays, and allocates and raises nothing.
+
+    Parameters
+    ----------
+    function : function
+        Called for each index `i`, in any order and on any number of threads.
+
+    Returns
+    -------
+    Kernel
+        ``kernel.run(n, *args)`` runs it on the CPU, ``kernel.launch(n, *args)`` on the current CUDA device.
+    """
+    return Kernel(function)
+
+
+def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
+    """Mark ``function(i, m, row, *args)`` as the body of a kernel over points that share a row.
+
+    Parameters
+    ----------
+    function : function
+        Called for points `i` to `i + m - 1`, whose entries in `row`, its first array, are equal: a SIMD vector of them
+        on the CPU, one on CUDA.
+
+    Returns
+    -------
+    LaneKernel
+        Run and launched as a `kernel`.
+    """
+    return LaneKernel(function)
+
+
+def team_kernel(function: Callable[..., Any]) -> TeamKernel:
+    """Mark ``function(i, rank, size, *args)`` as the body of a kernel that teams of threads run (see `TeamKernel`)."""
+    return TeamKernel(function)
+
+
+def _operation(name: str, target: str) -> Any:
+    if target == "cpu":
+        from daskclust.core.device import cpu as lanes
+
+        return getattr(lanes, name)
+    if SIMULATED:
+        return getattr(ops, name)
+    from daskclust.core.device import cuda as cuda_ops
+
+    return getattr(cuda_ops, name)
+
+
+@functools.cache
+def _operations_source() -> bytes:
+    folder = Path(__file__).parent
+    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "masks.py", "cuda.py"))
+
+
+# -------------------------------------------------------------------------------------------------------------- drivers
+# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
+def _loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, *args)
+
+
+def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
+    i = first
+    while i < last:
+        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
+        body(i, m, *args)  # type: ignore[call-arg]
+        i += m
+
+
+def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, 0, 1, *args)
+
+
+def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+    team = np.uint32(cuda.blockIdx.x) // np.uint32(blocks)  # type: ignore[name-defined]  # noqa: F821
+    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_team_grid(blocks, *args):  # type: ignore[no-untyped-def]
+    team, size = cuda.blockIdx.x // blocks, blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _grid(n, args):  # type: ignore[no-untyped-def]
+    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
+    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
+    while i < last:
+        body(i, *args)
+        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+def _lane_grid(n, args):  # type: ignore[no-untyped-def]
+    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
+    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
+    while i < last:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_grid(n, *args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, *args)
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _simulated_lane_grid(n, *args):  # type: ignore[no-untyped-def]
+    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
+    while i < n:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821

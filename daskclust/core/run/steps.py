@@ -1,0 +1,159 @@
+"""What workers do beside a plan's own steps: divide points into parts of chunks, join these, put results in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.core.data.columns import for_kernels
+from daskclust.core.data.inputs import on_device_of
+from daskclust.core.device.arrays import device_of, put
+from daskclust.core.merge.own_ids import OwnIds
+from daskclust.core.merge.sets import Fragments
+from daskclust.core.run.exchange import unbundled
+from daskclust.core.run.plan import Plan, WholePlan
+from daskclust.core.space.partition import Chunk, Partition
+
+
+def itself(value: Any) -> Any:
+    """Return what a step of its own brings to each worker once, where there are many that need it."""
+    return value
+
+
+def as_chunk(names: list[str], columns: list[list[Any]], first: int) -> Chunk:
+    """Return a run of the input's chunks, from the id `first` on, as a chunk of the plan."""
+    named = _named(names, columns)
+    X = named[names[0]]
+    return Chunk(named, first + device_of(X).count_up(len(X)), as_given=True)
+
+
+def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
+    """Return the columns by name, each of one or more blocks, all on the device of the first."""
+    like = columns[0][0]
+    given = zip(names, columns, strict=True)
+    return {name: _joined([on_device_of(like, for_kernels(name, each)) for each in blocks]) for name, blocks in given}
+
+
+def _joined(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def split(
+    partition: Partition,
+    names: list[str],
+    columns: list[list[Any]],
+    first: int,
+    positions: str,
+    group: str,
+    among: list[int],
+) -> list[Chunk]:
+    """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`)."""
+    named = _named(names, columns)
+    return partition.split(named, first, positions, named.get(group), np.array(among))
+
+
+def join(bundles: Sequence[Sequence[Chunk]]) -> Chunk:
+    """Put the parts of a chunk together; they come in the order of the data set."""
+    parts = unbundled(bundles)
+    columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
+    owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
+    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
+
+
+def frontier_with_places(local_and_frontier: tuple[Any, Any]) -> Any:
+    """Return what goes up of a chunk."""
+    _, frontier = local_and_frontier
+    return frontier
+
+
+def frontier(local_and_frontier: tuple[Any, Any]) -> Any:
+    """Return what goes up of a chunk, without what only many chunks need."""
+    _, found = local_and_frontier
+    return found._replace(places=None) if isinstance(found, Fragments) else found
+
+
+def turn(_before: None, _frontier: Any) -> None:
+    """Do nothing, after the chunk before and a frontier."""
+
+
+def merge(plan: WholePlan, frontiers: list[Any], _turns: None) -> Any:
+    """Return what `plan` makes of all frontiers."""
+    return plan.merge(frontiers)
+
+
+def cut_slice(merged: list[Any], k: int, _: Any) -> Any:
+    """Return a chunk's slice of what was merged."""
+    return merged[k]
+
+
+class Piece(NamedTuple):
+    """Results for points of a chunk."""
+
+    ids: OwnIds
+    results: dict[str, Any]
+
+
+def finish(
+    plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]] | None = None
+) -> Any:
+    """Return a chunk's results; in pieces, where there are runs of the input's chunks, for its points in each."""
+    local, _ = local_and_frontier
+    if runs is None:
+        return plan.finish(local, mine)
+    parts = [plan.part(local, *run) for run in runs]
+    return [Piece(ids, plan.finish(part, mine)) for ids, part in parts]
+
+
+def early(plan: Plan, measures: Any, runs: list[tuple[int, int]] | None = None) -> Any:
+    """Return those of a chunk's results that do not need the merge; in pieces, where there are several runs."""
+    ids, results = plan.early(measures)  # type: ignore[misc]  # only where there are such results
+    if runs is None:
+        return results
+    device = device_of(ids)
+    own = OwnIds.of(device, ids)
+    parts = [own.within(device, *run) for run in runs]
+    return [Piece(mine, {name: values[rows] for name, values in results.items()}) for mine, rows in parts]
+
+
+class Box(np.ndarray):
+    """An array of one element, the results for a chunk by name: dask's arrays are made of arrays alone."""
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes with its results, as dask wants to know."""
+        return sum(int(values.nbytes) for results in self.ravel() for values in results.values())
+
+
+def boxed(results: dict[str, Any], begin: int = 0, end: int | None = None) -> Any:
+    """Return an array of one element, the results for a chunk."""
+    box = np.empty(1, object).view(Box)
+    box[0] = results if end is None else {name: values[begin:end] for name, values in results.items()}
+    return box
+
+
+def from_box(box: Any, name: str) -> Any:
+    """Return one of the results in a box."""
+    return box[0][name]
+
+
+def n_clusters(merged: Any) -> np.int64:
+    """Return the number of clusters that any slice tells."""
+    return np.int64(merged.n_clusters)
+
+
+def gather(bundles: Sequence[Sequence[Piece]], start: int, size: int) -> dict[str, Any]:
+    """Put the results for a run of the input's chunks in order; every point is in exactly one piece."""
+    pieces = unbundled(bundles)
+    count = sum(piece.ids.size for piece in pieces)
+    if count != size:
+        raise RuntimeError(f"{count} results for the {size} points from {start} on: please report this")
+    given = pieces[0].results
+    device = device_of(next(iter(given.values())))
+    results = {name: device.empty(size, values.dtype) for name, values in given.items()}
+    for piece in pieces:
+        ids = device.argument(piece.ids.on(device))
+        for name, target in results.items():
+            device.run(put, len(ids), device.argument(piece.results[name]), ids, start, target)
+    return {name: device.give(target) for name, target in results.items()}

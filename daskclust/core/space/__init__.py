@@ -1,0 +1,1 @@
+"""Points in space: the grid, sorting into cells, planes, partition into blocks with halos."""

@@ -1,0 +1,83 @@
+"""One look at all coordinates before anything is allocated: their extent, and the first that is not a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.device.kernels import kernel
+from daskclust.core.device.operations import atomic_max, atomic_min
+from daskclust.core.device.threads import thread_count
+
+
+def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the lowest and highest coordinate of every axis, float64, and the first row with one that is not finite.
+
+    That row is n where all are finite. `X` is (n, d) on `device`.
+    """
+    n, d = X.shape
+    if device is HOST:
+        pieces = min(n, 8 * thread_count())
+        low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)
+        bad = np.full(pieces, n)
+        _survey_piece.run(pieces, X, low, high, bad, grain=1)
+        return low.min(axis=0), high.max(axis=0), int(bad.min())
+    low, high, bad = device.full(d, np.inf, float), device.full(d, -np.inf, float), device.full(1, n, np.int64)
+    device.run(_survey_point, n, X, low, high, bad)
+    return device.to_host(low), device.to_host(high), int(device.to_host(bad)[0])
+
+
+def group_range(device: Host | Cuda, group: Any) -> tuple[int, int]:
+    """Return the lowest and highest group number in ``group`` (n,), 0 and 0 where it is empty."""
+    if len(group) == 0:
+        return 0, 0
+    if device is HOST:
+        return int(group.min()), int(group.max())
+    ends = device.from_host(np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min]))
+    device.run(_survey_group, len(group), group, ends)
+    low, high = device.to_host(ends)
+    return int(low), int(high)
+
+
+@kernel
+def _survey_group(i, group, ends):
+    number = np.int64(group[i])
+    if number < ends[0]:
+        atomic_min(ends, 0, number)
+    if number > ends[1]:
+        atomic_max(ends, 1, number)
+
+
+@kernel
+def _survey_piece(piece, X, low, high, bad):
+    n, d = X.shape
+    begin, end = n * piece // len(bad), n * (piece + 1) // len(bad)
+    for k in range(d):
+        least, most, finite = X[begin, k], X[begin, k], True
+        for i in range(begin, end):
+            x = X[i, k]
+            finite &= x - x == 0  # false for infinities and NaN
+            least = x if x < least else least
+            most = x if x > most else most
+        low[piece, k] = least
+        high[piece, k] = most
+        if not finite:
+            for i in range(begin, end):
+                if X[i, k] - X[i, k] != 0:
+                    bad[piece] = min(bad[piece], i)
+
+
+@kernel
+def _survey_point(i, X, low, high, bad):
+    """Update extremes; a plain look before each atomic keeps threads from queueing: it may be stale, never wrong."""
+    for k in range(X.shape[1]):
+        x = np.float64(X[i, k])
+        if x - x == 0.0:
+            if x < low[k]:
+                atomic_min(low, k, x)
+            if x > high[k]:
+                atomic_max(high, k, x)
+        else:
+            atomic_min(bad, 0, i)

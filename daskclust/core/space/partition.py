@@ -1,0 +1,386 @@
+"""Chunks of a data set: what a worker gets, and which point goes to which chunk.
+
+Chunks are groups of layers (or of apriori labels, or of events: any integer that neighbours share), blocks of space,
+or both. A block is cut out by planes across the axes; its chunk holds the points inside, which it *owns*, and a halo:
+those within a given distance of it, around periodic axes too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
+from daskclust.core.space.block_of_point import MARGIN, Level, Tree, find_home, tree_of
+from daskclust.core.space.grid import wrap_positions
+from daskclust.core.space.split import in_parts
+
+_ROUNDED = 2.0**-20  # of a coordinate and its period: what float32 may be off by where it is moved, and more
+
+
+class Chunk(NamedTuple):
+    """Points of one chunk in the order of the data set.
+
+    Attributes
+    ----------
+    columns : dict of arrays
+        Arrays with a row for each point: ``X``, and what else the system needs.
+    ids : array of int64, shape (n,), or None
+        Where each point stands in the data set, on the device of the columns; None where this is all of it.
+    owned : array of bool, shape (n,), or None
+        False for points of the halo; None where there is none.
+    region : tuple of (float, float)
+        Extent of the block along each cut axis, infinite where it is open.
+    as_given : bool
+        Whether it is the user's own chunk, said to hold all points of its groups.
+    """
+
+    columns: dict[str, Any]
+    ids: Any = None
+    owned: Any = None
+    region: tuple[tuple[float, float], ...] = ()
+    as_given: bool = False
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A division of points into ``len(self)`` chunks.
+
+    Parameters
+    ----------
+    groups : int
+        Chunks by group: a point goes to chunk ``group % groups``. No pass over the data is needed, and points of one
+        group stay together.
+    cuts : tuple
+        Planes across each axis in turn: ascending coordinates, or a list of these, one for each block that the axes
+        before it make. An axis without planes is not divided.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+    halo : float
+        How far points outside a block may be to be part of its chunk.
+    """
+
+    groups: int = 1
+    cuts: tuple[Any, ...] = ()
+    period: tuple[float, ...] = ()
+    halo: float = 0.0
+    n_blocks: int = field(init=False)
+    _levels: tuple[Level, ...] = field(init=False, repr=False, compare=False)
+    _tree: Tree = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        levels, count = [], 1
+        for axis, cuts in enumerate(self.cuts):
+            rows = list(cuts) if len(cuts) and np.ndim(cuts[0]) else [cuts] * count
+            if len(rows) != count:
+                raise ValueError(f"cuts[{axis}] has planes for {len(rows)} blocks; the axes before it make {count}")
+            counts = np.array([len(row) + 1 for row in rows])
+            planes = np.full((count, counts.max() - 1), np.inf)
+            for row, values in zip(planes, rows, strict=True):
+                row[: len(values)] = values
+            levels.append(Level(planes, counts, np.cumsum(counts) - counts))
+            count = int(counts.sum())
+        object.__setattr__(self, "_levels", tuple(levels))
+        object.__setattr__(self, "_tree", tree_of(self._levels, self.period))
+        object.__setattr__(self, "n_blocks", count)
+
+    def __len__(self) -> int:
+        return self.groups * self.n_blocks
+
+    def for_points(self, period: tuple[float, ...], least: float, why: str, halo: float) -> Partition:
+        """Return the partition with a halo that is wide enough for the points.
+
+        Parameters
+        ----------
+        period : tuple of float
+            Period of each axis of the points, 0 where it is open.
+        least : float
+            Halo that a user must have given.
+        why : str
+            What that is, for the message.
+        halo : float
+            `least`, and what rounding needs beyond it.
+
+        Returns
+        -------
+        Partition
+            With a halo of at least `halo`; itself where no axis is cut.
+
+        Raises
+        ------
+        ValueError
+            For a halo below `least`, and for axes or periods that are not those of the points.
+        """
+        cut = len(self.cuts)
+        if not cut:
+            return self
+        if cut > len(period) or tuple(self.period[:cut]) != period[:cut]:
+            raise ValueError(
+                f"the partition cuts {cut} axes of periods {self.period}; X has {len(period)} axes, of periods "
+                f"{period} (0: open)"
+            )
+        if self.halo < least:
+            raise ValueError(f"the partition has a halo of {self.halo:g}; it must be at least {least:g}, {why}")
+        return replace(self, halo=max(self.halo, halo))
+
+    def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
+        """Return the extent of a chunk's block.
+
+        Parameters
+        ----------
+        chunk : int
+            Its number.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Low and high along each cut axis, the high one not included; infinite where no block lies beyond.
+        """
+        extents: list[tuple[float, float]] = []
+        block = len(self._tree.low) - self.n_blocks + chunk % self.n_blocks
+        for _ in self.cuts:
+            extents.append((float(self._tree.low[block]), float(self._tree.high[block])))
+            block = int(np.searchsorted(self._tree.first, block, side="right")) - 1
+        return tuple(reversed(extents))
+
+    def reached(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[NDArray[np.int64]]:
+        """Return the chunks that points within a box may go to, for each of some boxes.
+
+        Parameters
+        ----------
+        low, high : numpy.ndarray of float64, shape (m, d)
+            Lowest and highest coordinates in each box; NaN or infinity where they are not known.
+
+        Returns
+        -------
+        list of numpy.ndarray of int64
+            Numbers of chunks for each box, ascending.
+        """
+        low, high = np.array(low, float), np.array(high, float)
+        unknown = ~(np.isfinite(low) & np.isfinite(high)).all(axis=1)
+        low[unknown], high[unknown] = -np.inf, np.inf
+        rows, block = np.arange(len(low)), np.zeros(len(low), np.int64)
+        for axis, level in enumerate(self._levels):
+            a, b, period = low[:, axis], high[:, axis], self.period[axis]
+            if period:
+                a, b = _wider_where_moved(a, b, period)
+            # a little wider, so that no point's own rounding takes it beyond
+            a, b = a - MARGIN * np.abs(a), b + MARGIN * np.abs(b)
+            rows, block = self._spread(HOST, axis, level, a[rows], b[rows], rows, block)
+        groups = np.arange(self.groups)[:, None] * self.n_blocks
+        return [np.unique(found + groups) for found in np.split(block, np.searchsorted(rows, np.arange(1, len(low))))]
+
+    @cached_property
+    def along_curve(self) -> NDArray[np.int64]:
+        """Return where each chunk is on a curve through all of them, shape (chunks,): those near on it are neighbours.
+
+        Chunks of a group follow each other along a Z-order curve (Morton, IBM technical report, 1966).
+        """
+        coordinates = np.zeros((1, 0), np.int64)
+        for level in self._levels:
+            rows = np.repeat(np.arange(len(level.counts)), level.counts)
+            along = np.arange(len(rows)) - level.first[rows]
+            coordinates = np.concatenate([coordinates[rows], along[:, None]], axis=1)
+        key = np.zeros(self.n_blocks, np.int64)
+        axes = len(self._levels)
+        for bit in range(62 // max(axes, 1)):
+            for axis in range(axes):
+                key |= (coordinates[:, axis] >> bit & 1) << (bit * axes + axis)
+        place = np.argsort(np.argsort(key, kind="stable"))
+        return (place + np.arange(self.groups)[:, None] * self.n_blocks).ravel()
+
+    def halo_share(self, places: NDArray[Any]) -> float:
+        """Return how many points halos have for each point.
+
+        Parameters
+        ----------
+        places : numpy.ndarray of float, shape (m, d)
+            Coordinates of some of the points.
+
+        Returns
+        -------
+        float
+            Points of halos over points.
+        """
+        rows, _ = self._blocks_near(HOST, places[:, : len(self.cuts)])
+        return len(rows) / max(len(places), 1) - 1
+
+    def seen_from(self, chunk: int, places: NDArray[Any]) -> NDArray[np.int64]:
+        """Return which chunks have points in their block or halo.
+
+        Parameters
+        ----------
+        chunk : int
+            A chunk that has them.
+        places : numpy.ndarray of float, shape (q, cut axes)
+            Coordinates of the points, in the dtype in which they were divided: another one rounds in another way.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (q, 2)
+            The first and the last of the chunks that have each, by their places `along_curve`.
+        """
+        if len(places) == 0:
+            return np.empty((0, 2), np.int64)
+        rows, block = self._blocks_near(HOST, places)
+        place = self.along_curve[chunk // self.n_blocks * self.n_blocks + block]
+        begin = np.searchsorted(rows, np.arange(len(places)))
+        return np.stack([np.minimum.reduceat(place, begin), np.maximum.reduceat(place, begin)], axis=1)
+
+    def split(
+        self,
+        columns: dict[str, Any],
+        first_id: int,
+        positions: str = "X",
+        group: Any = None,
+        among: NDArray[np.int64] | None = None,
+    ) -> list[Chunk]:
+        """Return the part of every chunk in the given points.
+
+        Parameters
+        ----------
+        columns : dict of arrays
+            Arrays with a row for each point.
+        first_id : int
+            Id of the first point; the others' count up from it.
+        positions : str, default "X"
+            Name of the column, of shape (n, d) or (n,), that the planes cut.
+        group : array of int, shape (n,), optional
+            Group of each point, where the partition goes by groups.
+        among : numpy.ndarray of int64, optional
+            Numbers of the only chunks that the points go to. Default: all.
+
+        Returns
+        -------
+        list of Chunk
+            One for each chunk of the partition, or of those in `among`, with the points that it owns and those of its
+            halo.
+
+        Raises
+        ------
+        ValueError
+            For points that go to other chunks.
+        """
+        X = columns[positions]
+        X = X if X.ndim == 2 else X[:, None]
+        device = device_of(X)
+        home, copied, copy_block = self._homes(device, X)
+        if self.groups > 1:
+            number = self._number_of_group(device, group)
+            home, copy_block = device.give(home) + number, copy_block + number[copied]
+        rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
+        if among is not None:
+            _check_among(among, np.diff(ends), first_id)
+        chunks = []
+        for number in map(int, range(len(self)) if among is None else among):
+            part = slice(ends[number], ends[number + 1])
+            taken = {name: device.give(device.take_at(device.argument(v), rows[part])) for name, v in columns.items()}
+            ids = first_id + device.cast(device.give(rows[part]), np.int64)
+            is_own = device.give(owned[part]).copy() if self.cuts else None
+            chunks.append(Chunk(taken, ids, is_own, self.region(number)))
+        return chunks
+
+    def _number_of_group(self, device: Host | Cuda, group: Any) -> Any:
+        """Return what a point's group adds to the number of its chunk."""
+        wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
+        return device.cast(wide % self.groups, np.int32) * self.n_blocks
+
+    def _homes(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
+        """Return the block of each point, and of each copy for a halo the point and the block."""
+        if not self.cuts:
+            nothing = device.count_up(0)
+            return device.full(len(X), 0, np.int32), nothing, nothing
+        cut, period = len(self.cuts), self.period[: len(self.cuts)]
+        tree = Tree(*map(device.from_host, self._tree))
+        home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
+        whole = len(tree.low) - self.n_blocks
+        device.run(find_home, len(X), device.argument(X[:, :cut]), tree, period, self.halo, whole, home, is_near)
+        near = np.flatnonzero(device.give(is_near))
+        rows, block = self._blocks_near(device, X[near, :cut])
+        is_copy = block != device.give(home)[near[rows]]
+        return home, near[rows[is_copy]], block[is_copy]
+
+    def _blocks_near(self, device: Host | Cuda, places: Any) -> tuple[Any, Any]:
+        """Return pairs of a row of `places` (m, cut axes), ascending, and a block that it is in or within reach of."""
+        # a coordinate that is no number goes to any one chunk, which says so
+        positions = wrap_positions(np.where(np.isfinite(places), places, 0), self.period[: len(self.cuts)])
+        rows = device.count_up(len(positions))
+        block = 0 * rows
+        for axis, level in enumerate(self._levels):
+            x = positions[rows, axis].astype(np.float64)
+            here = Level(*[device.give(device.from_host(values)) for values in level])
+            rows, block = self._spread(device, axis, here, x, x, rows, block)
+        return rows, block
+
+    def _spread(
+        self, device: Host | Cuda, axis: int, level: Level, low: Any, high: Any, rows: Any, block: Any
+    ) -> tuple[Any, Any]:
+        """Give each (row, block) pair one for every block along `axis` that is within the halo of `low` to `high`."""
+        low = _block_at(level, self.period[axis], low - self.halo - MARGIN * np.abs(low), block)
+        high = _block_at(level, self.period[axis], high + self.halo + MARGIN * np.abs(high), block)
+        # around a short period a block may be met twice
+        times = np.minimum(high - low + 1, level.counts[block])
+        end = np.cumsum(times)
+        pair = device.count_up(int(end[-1]) if len(end) else 0)
+        of = np.searchsorted(end, pair, side="right")  # as numpy.repeat, which CuPy has for one number only
+        here = (low[of] + pair - (end - times)[of]) % level.counts[block[of]]
+        return rows[of], level.first[block[of]] + here
+
+
+def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
+    """Return the number of the block at `x` within those of its row; it goes on counting beyond a period."""
+    turns = np.floor(x / period).astype(np.int64) if period else 0 * block
+    x = x - turns * period
+    at = turns * level.counts[block]
+    if len(level.planes) == 1:  # these may be many
+        return at + np.searchsorted(level.planes[0], x, side="right")
+    for plane in level.planes.T:
+        at = at + (x >= plane[block])
+    return at
+
+
+def _wider_where_moved(
+    low: NDArray[np.float64], high: NDArray[np.float64], period: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return ends of boxes so wide that points within are not beyond when they are moved by periods, which rounds."""
+    moved = ~((low >= 0) & (high < period))
+    all_around = ~(high - low < period)
+    margin = np.where(moved & ~all_around, _ROUNDED * (np.abs(low) + np.abs(high) + period), 0)
+    return np.where(all_around, 0, low - margin), np.where(all_around, period, high + margin)
+
+
+def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: int) -> None:
+    """Refuse points, or copies for halos, that go elsewhere: they would be lost."""
+    others = np.setdiff1d(np.flatnonzero(counts), among)
+    if len(others):
+        raise ValueError(
+            f"points of the chunk that begins at {first_id} lie elsewhere than when its extent was taken; its source "
+            "gives other values each time: persist() the data first"
+        )
+
+
+class Division(NamedTuple):
+    """How a data set is divided for a plan.
+
+    Attributes
+    ----------
+    partition : Partition or None
+        Which point goes to which chunk; None takes the data set's chunks as they are.
+    rows : int
+        Up to how many points of consecutive chunks of the data set are taken together; 0: each chunk is on its own.
+    reached : list of numpy.ndarray of int64, or None
+        For each chunk of the data set, the chunks of the partition that its points may go to; None: all.
+    """
+
+    partition: Partition | None
+    rows: int = 0
+    reached: list[NDArray[np.int64]] | None = None
+
+
+def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
+    """Return the rows of each block: `chunks`, and what is left; one empty block without rows."""
+    return (chunks,) * (rows // chunks) + ((rows % chunks,) if rows % chunks or not rows else ())

@@ -1,0 +1,259 @@
+"""Sort points into cells, stably: the same order on every device and any number of threads.
+
+CPU: points go first to buckets of neighbouring cells, then each bucket is sorted within the cache (a counting sort in
+two levels, parallel in both). CUDA: counts and slots by atomics, in any order; then each point finds its rank among
+those of its cell, or, where a cell has very many, all are sorted by cell. Grids with far more cells than points are
+sorted by key instead of by table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.data.checks import MOST_CELLS, check_cells
+from daskclust.core.device.arrays import HOST, Cuda, Host, copy, fill
+from daskclust.core.device.kernels import SIMULATED, body, kernel
+from daskclust.core.device.operations import atomic_add
+from daskclust.core.device.threads import thread_count
+from daskclust.core.space.grid import PAD, Cells, Grid, cell_of, within_period
+
+# cells; measured: a table of up to 64 cells a point costs less than sorting by key (not in the simulator: a sum over it
+# goes through a Python thread for each cell)
+_TINY_TABLE, _SMALL_TABLE = (1 << 10, 1 << 10) if SIMULATED else (1 << 16, 1 << 22)
+_CROWD = 256  # points in a cell, from which on sorting costs less than each of them looking at all others
+_BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
+
+
+def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: Grid, order: Any) -> Cells:
+    """Return the points ``X`` (n, d), each in the group ``group[i]`` of `groups` or all in one, sorted by cell.
+
+    `order` (n + PAD,) is the caller's; the other arrays of the result serve again at the next call.
+    """
+    n, d = X.shape
+    if groups * math.prod(grid.shape) >= MOST_CELLS:
+        grid = _with_slabs(device, X, grid)
+        check_cells(groups, grid.shape, n)
+    number = groups * math.prod(grid.shape)
+    dense = number <= 8 * n + _TINY_TABLE or number <= min(64 * n, _SMALL_TABLE)
+    cells = Cells(
+        grid,
+        device.scratch("positions", (d, n + PAD), X.dtype),
+        order,
+        device.scratch("row", n + PAD, np.int32 if number // grid.shape[0] < 2**31 else np.int64),
+        device.scratch("first", number + 1 if dense else 0, np.int32),
+        device.scratch("keys", 0 if dense else n + PAD, np.int64),
+    )
+    if not dense:
+        _sort_by_key(device, X, group, cells)
+    elif device is HOST:
+        _sort_by_buckets(X, group, groups, cells)
+    else:
+        _sort_by_slots(device, X, group, cells)
+    device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
+    return cells
+
+
+def _with_slabs(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
+    """Return the grid with only those cells along each axis numbered that hold points."""
+    positions, slabs, shape = device.to_host(X), list(grid.slabs), list(grid.shape)
+    for axis in range(len(grid.shape)):
+        if not grid.period[axis]:
+            cells = np.floor(positions[:, axis].astype(np.float64) * grid.inverse[axis]).astype(np.int64)
+            slabs[axis] = device.from_host(np.unique(cells - grid.origin[axis]))
+            shape[axis] = len(slabs[axis])
+    return grid._replace(slabs=tuple(slabs), shape=tuple(shape))
+
+
+@kernel
+def _end(i, n, positions, index, row):
+    """Fill the padding: finite coordinates that no result depends on."""
+    for k in range(positions.shape[0]):
+        positions[k, n + i] = 0
+    index[n + i] = -1
+    row[n + i] = -1
+
+
+@body
+def _put(place, i, X, cells):
+    """Write point i of the input to `place` among the sorted points."""
+    cells.order[place] = i
+    for k in range(len(cells.grid.period)):
+        cells.positions[k, place] = within_period(X[i, k], cells.grid.period[k])
+
+
+# ------------------------------------------------------------------------------------------------------ CPU: two levels
+def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
+    n, number = len(X), len(cells.first) - 1
+    cell = np.empty(n, np.int32)
+    _cell_numbers.run(n, X, group, cells.grid, cell)
+    cells.first[0] = 0
+    begin = _ends_of_groups(group, groups, cells.grid.first_group)
+    if begin is not None:  # layer after layer: each is a bucket as it stands
+        _sort_bucket.run(groups, X, cell[:0], cell, begin, number // groups, cells, grain=1)
+        return
+    shift = max(0, int(np.ceil(np.log2(max(1, number * _BUCKET / max(n, 1))))))
+    buckets = (number - 1 >> shift) + 1
+    pieces = 8 * thread_count() if n > 8 * _BUCKET and thread_count() > 1 else 1
+    counts = np.zeros((pieces, buckets), np.int32)
+    _count_buckets.run(pieces, cell, shift, counts, grain=1)
+    begin = np.zeros(buckets * pieces + 1, np.int32)  # by bucket, then by piece: earlier points come first
+    np.cumsum(counts.T, out=begin[1:])
+    starts = begin[:-1].reshape(buckets, pieces).T.copy()
+    order, its_cell = np.empty(n, np.int32), np.empty(n, np.int32)
+    _to_buckets.run(pieces, cell, shift, starts, order, its_cell, grain=1)
+    _sort_bucket.run(buckets, X, order, its_cell, begin[::pieces].copy(), 1 << shift, cells, grain=1)
+
+
+def _ends_of_groups(group: Any, groups: int, first_group: int) -> Any:
+    """Return where each group begins, and n, if points come group after group, in groups that fit the cache."""
+    if len(group) < groups * 64:
+        return None
+    wanted = np.arange(first_group, first_group + groups + 1).clip(max=np.iinfo(group.dtype).max).astype(group.dtype)
+    begin = np.searchsorted(group, wanted).astype(np.int32)  # right if they are ascending
+    begin[-1] = len(group)
+    if np.diff(begin).max() > 8 * _BUCKET:
+        return None
+    descents = np.zeros(min(len(group), 8 * thread_count()), np.int64)
+    _count_descents.run(len(descents), group, descents, grain=1)
+    return None if descents.any() else begin
+
+
+@kernel
+def _count_descents(piece, group, descents):
+    n, pieces = len(group), len(descents)
+    for i in range(max(1, n * piece // pieces), n * (piece + 1) // pieces):
+        if group[i] < group[i - 1]:
+            descents[piece] += 1
+
+
+@kernel
+def _cell_numbers(i, X, group, grid, cell):
+    cell[i] = cell_of(i, X, group, grid)
+
+
+@kernel
+def _count_buckets(piece, cell, shift, counts):
+    n = len(cell)
+    pieces = len(counts)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        counts[piece, cell[i] >> shift] += 1
+
+
+@kernel
+def _to_buckets(piece, cell, shift, starts, order, its_cell):
+    n = len(cell)
+    pieces = len(starts)
+    for i in range(n * piece // pieces, n * (piece + 1) // pieces):
+        c = cell[i]
+        p = starts[piece, c >> shift]
+        starts[piece, c >> shift] = p + 1
+        order[p] = i
+        its_cell[p] = c
+
+
+@kernel
+def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
+    """Sort one bucket of `width` cells; its points are ``order[begin[bucket]:begin[bucket + 1]]``, or just those rows.
+
+    ``first[c + 1]`` counts cell c, then is where it goes on, and last where it ends.
+    """
+    first = cells.first
+    low = bucket * width
+    high = min(low + width, len(first) - 1)
+    for c in range(low, high):
+        first[c + 1] = 0
+    for p in range(begin[bucket], begin[bucket + 1]):
+        first[its_cell[p] + 1] += 1
+    total = begin[bucket]
+    for c in range(low, high):
+        count = first[c + 1]
+        first[c + 1] = total
+        total += count
+    columns = np.uint32(cells.grid.shape[0])
+    for p in range(begin[bucket], begin[bucket + 1]):
+        c = its_cell[p]
+        place = first[c + 1]
+        first[c + 1] = place + 1
+        _put(place, order[p] if len(order) > 0 else p, X, cells)
+        cells.row[place] = np.uint32(c) // columns
+
+
+# ---------------------------------------------------------------------------------------------------------- CUDA: slots
+def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+    n, number = len(X), len(cells.first) - 1
+    cell = device.scratch("cell", n, np.int32)
+    slots = device.scratch("slots", n, np.int32)
+    cursor = device.scratch("cursor", number + 1, np.int32)
+    is_crowded = device.full(1, 0, np.int32)
+    device.run(fill, number + 1, cells.first, np.int32(0))
+    device.run(_count_cell, n, X, group, cells.grid, _CROWD, cell, cells.first, is_crowded)
+    device.running_sum(cells.first, cells.first)
+    if device.to_host(is_crowded)[0]:
+        device.run(_place_in_table, n, device.argument(device.order_of(cell)), cell, X, cells)
+        return
+    device.run(copy, number + 1, cells.first, cursor)
+    device.run(_take_slot, n, cell, cursor, slots)
+    device.run(_rank, n, slots, cell, X, cells)
+
+
+@kernel
+def _count_cell(i, X, group, grid, crowd, cell, first, is_crowded):
+    c = cell_of(i, X, group, grid)
+    cell[i] = c
+    if atomic_add(first, c + 1, 1) >= crowd:
+        is_crowded[0] = 1
+
+
+@body
+def _put_in_table(place, i, cell, X, cells):
+    _put(place, i, X, cells)
+    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.shape[0])  # CUDA divides 32 bits faster
+
+
+@kernel
+def _place_in_table(place, order, cell, X, cells):
+    """Put the point that is at `place` of all that are sorted by cell."""
+    _put_in_table(place, order[place], cell, X, cells)
+
+
+@kernel
+def _take_slot(i, cell, cursor, slots):
+    slots[atomic_add(cursor, cell[i], 1)] = i
+
+
+@kernel
+def _rank(slot, slots, cell, X, cells):
+    """Slots of a cell were taken in any order; a point's place is the number of earlier points in the cell."""
+    i = slots[slot]
+    begin = cells.first[cell[i]]
+    end = cells.first[cell[i] + 1]
+    place = begin
+    for other in range(begin, end):
+        if slots[other] < i:
+            place += 1
+    _put_in_table(place, i, cell, X, cells)
+
+
+# --------------------------------------------------------------------------------------------- few points in many cells
+def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+    n = len(X)
+    keys = device.scratch("unsorted keys", n, np.int64)
+    device.run(_key, n, X, group, cells.grid, keys)
+    order = device.from_host(np.argsort(device.to_host(keys), kind="stable").astype(np.int32))
+    device.run(_place_by_order, n, order, keys, X, cells)
+
+
+@kernel
+def _key(i, X, group, grid, keys):
+    keys[i] = cell_of(i, X, group, grid)
+
+
+@kernel
+def _place_by_order(place, order, keys, X, cells):
+    i = order[place]
+    _put(place, i, X, cells)
+    cells.keys[place] = keys[i]
+    cells.row[place] = keys[i] // cells.grid.shape[0]

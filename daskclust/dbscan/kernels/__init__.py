@@ -1,0 +1,1 @@
+"""Kernels of DBSCAN and friends-of-friends."""

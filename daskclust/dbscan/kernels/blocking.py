@@ -1,0 +1,304 @@
+"""Sort points into blocks of cells, on the CPU or a CUDA device: keys, one sort, and a look at where they change."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskclust.core.device.arrays import HOST, Cuda, Host, copy
+from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.threads import in_threads, thread_count
+from daskclust.core.space.grid import PAD, lower_bound, within_period
+from daskclust.dbscan.kernels.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
+
+_MOST_KEYS = 2**62
+_MOST_SHORT = 2**31 - 1  # numbers of rows and columns that int32 holds
+_KEY_BITS = 63
+
+
+class Gaps(NamedTuple):
+    """Where all cells are too many to number: those along each axis that hold points, and what becomes of them."""
+
+    kept: tuple[Any, ...]  # cells that hold points, ascending, an array for each axis; empty where all are numbered
+    moved: tuple[Any, ...]  # their numbers without the wide gaps
+
+
+def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blocks:
+    """Return the points ``X`` (n, d), n > 0, sorted into the blocks of `grid`."""
+    n, d = X.shape
+    rank = row_key = device.empty(0, np.int64)
+    gaps = Gaps((rank,) * d, (rank,) * d)
+    if _span(grid) >= _MOST_KEYS or grid.blocks[2] >= _MOST_SHORT:
+        grid, gaps = _without_gaps(device, X, grid, gaps)
+    if _span(grid) >= _MOST_KEYS:
+        rank, row_key = _ranked_rows(device, X, grid, gaps)
+    per_row = grid.blocks[2] << CELL_BITS
+    rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
+    keys = device.empty(n, np.int64)
+    device.run(write_keys, n, X, grid, gaps, rank, keys)
+    del rank
+    keys, order = _sorted(device, keys, rows * per_row)
+    is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
+
+    pieces = -(-n // (8192 if device is HOST else 64))
+    heads = device.empty((3, pieces), np.int32)
+    device.run(count_heads, pieces, keys, per_row, heads, grain=1)
+    up_to = tuple(device.empty(pieces, np.int32) for _ in range(3))
+    for k in range(3):
+        device.running_sum(heads[k], up_to[k])
+    n_cells, n_blocks, n_rows = (int(device.to_host(sums[pieces - 1 :])[0]) for sums in up_to)
+    blocks = Blocks(
+        grid,
+        device.from_host(reach_table(grid, eps)),
+        device.empty((d, n + PAD), X.dtype),
+        device.empty((2 * d, -(-n // LUMP)), X.dtype),
+        order,
+        device.empty(n_cells + 1, np.int32),
+        device.empty(n_blocks + 1, np.int32),
+        device.empty(n_blocks, np.int64),
+        device.empty(n_blocks, np.int32),
+        device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
+        device.empty((rows if is_table else n_rows) + 1, np.int32),
+        row_key if is_table else device.empty(n_rows, np.int64),
+    )
+    device.run(write_heads, pieces, keys, per_row, heads, up_to, is_table, blocks, grain=1)
+    device.run(write_row_firsts, n_blocks, blocks)
+    device.run(write_occupied, n_blocks, keys, blocks)
+    device.run(write_positions, n + PAD, X, blocks)
+    device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
+    return blocks
+
+
+def _span(grid: Grid) -> int:
+    return math.prod(grid.blocks) << CELL_BITS
+
+
+# ---------------------------------------------------------------------------------------------------------------- keys
+@body
+def cell_along(axis, x, grid, gaps):
+    """Return the cell of coordinate `x` along `axis`."""
+    cell = np.int64((np.float64(x) - grid.low[axis]) * grid.inverse[axis])
+    if len(gaps.kept[axis]) > 0:
+        return gaps.moved[axis][lower_bound(gaps.kept[axis], len(gaps.kept[axis]), cell)]
+    return min(cell, grid.cells[axis] - 1)
+
+
+@kernel
+def write_keys(i, X, grid, gaps, rank, keys):
+    """Write the number of point i's cell, row by row and block by block; `rank` numbers its row, unless it is empty."""
+    axes = len(grid.inverse)
+    bits = CELL_BITS // axes
+    block, within = np.int64(0), np.int64(0)
+    for k in range(axes):
+        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
+        if k == axes - 1 and len(rank) > 0:
+            block = rank[i]
+        block = block * grid.blocks[3 - axes + k] + (cell >> bits)
+        within = (within << bits) | (cell & ((1 << bits) - 1))
+    keys[i] = (block << CELL_BITS) | within
+
+
+def _without_gaps(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Grid, Gaps]:
+    """Return the grid with its open axes cut short where no point is: only near cells need to keep their distance."""
+    positions, kept, moved, cells = device.to_host(X), list(gaps.kept), list(gaps.moved), list(grid.cells)
+    for axis in range(len(grid.cells)):
+        if not grid.period[axis]:
+            x = positions[:, axis].astype(np.float64)
+            at = np.unique(((x - grid.low[axis]) * grid.inverse[axis]).astype(np.int64))
+            steps = np.minimum(np.diff(at), 4)  # cells four apart are out of reach
+            numbers = np.concatenate([[0], np.cumsum(steps)])
+            kept[axis], moved[axis], cells[axis] = device.from_host(at), device.from_host(numbers), int(numbers[-1]) + 1
+    return with_blocks(grid._replace(cells=tuple(cells))), Gaps(tuple(kept), tuple(moved))
+
+
+def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Any, Any]:
+    """Return the number of each point's row, of those that hold points, and which rows these are."""
+    if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
+        raise ValueError(
+            f"boxsize {' x '.join(f'{period:g}' for period in grid.period)} is "
+            f"{' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, which cannot be numbered; "
+            "a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
+        )
+    keys = device.empty(len(X), np.int64)
+    one_column = grid._replace(blocks=(*grid.blocks[:2], 1))
+    device.run(write_rows, len(X), X, one_column, gaps, keys)
+    rows, rank = np.unique(device.to_host(keys), return_inverse=True)
+    if len(rows) * (grid.blocks[2] << CELL_BITS) >= _MOST_KEYS:
+        raise ValueError(
+            f"points in {len(rows)} rows of {grid.blocks[2]} blocks of cells each cannot be numbered; a larger eps, "
+            "or fewer points at a time (chunks of a dask array), make fewer"
+        )
+    return device.from_host(rank.reshape(-1).astype(np.int64)), device.from_host(rows)
+
+
+@kernel
+def write_rows(i, X, grid, gaps, keys):
+    """Write the number of the row of blocks that point i is in."""
+    axes = len(grid.inverse)
+    row = np.int64(0)
+    for k in range(axes - 1):
+        cell = cell_along(k, within_period(X[i, k], grid.period[k]), grid, gaps)
+        row = row * grid.blocks[3 - axes + k] + (cell >> (CELL_BITS // axes))
+    keys[i] = row
+
+
+# ---------------------------------------------------------------------------------------------------------------- sort
+def _sorted(device: Host | Cuda, keys: Any, span: int) -> tuple[Any, Any]:
+    """Return the keys, all below `span`, in ascending order and the places they stood at (n + PAD,)."""
+    n = len(keys)
+    order = device.empty(n + PAD, np.int32)
+    if device is not HOST:
+        places = device.order_of(keys)
+        device.run(copy, n, places, order)
+        return device.take_at(keys, places), order
+    bits = max(1, (n - 1).bit_length())  # of a place: key and place are sorted as one number
+    surplus = max(0, (span - 1).bit_length() + bits - _KEY_BITS)
+    if surplus == 0:
+        pack.run(n, keys, bits, np.int64(-1), keys)
+        sort_in_threads(keys)
+        unpack.run(n, keys, bits, np.int64(0), keys, order)
+        return keys, order
+    if surplus > 16:
+        order[:n] = np.argsort(keys, kind="stable")
+        return keys[order[:n]], order
+    # too long by a few bits: first divide by those
+    low = _KEY_BITS - bits
+    high = (keys >> low).astype(np.uint16)
+    place = np.argsort(high, kind="stable")
+    ends = np.searchsorted(high[place], np.arange((1 << surplus) + 1))
+    packed = np.empty(n, np.int64)
+    pack.run(n, keys, bits, np.int64((1 << low) - 1), packed)
+    packed = packed[place]
+    for number, (a, b) in enumerate(itertools.pairwise(ends)):
+        sort_in_threads(packed[a:b])
+        unpack.run(int(b - a), packed[a:b], bits, np.int64(number << low), keys[a:b], order[a:b])
+    return keys, order
+
+
+def sort_in_threads(values: NDArray[np.int64]) -> None:
+    """Sort in place, on all threads."""
+    n, threads = len(values), thread_count()
+    if threads == 1 or n < 1 << 16:
+        values.sort()
+        return
+    cuts = [n * k // threads for k in range(threads + 1)]
+    values.partition(cuts[1:-1])
+    in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
+
+
+@kernel
+def pack(i, keys, bits, mask, packed):
+    """Put the lower bits of a key and its place into one number."""
+    packed[i] = ((keys[i] & mask) << bits) | i
+
+
+@kernel
+def unpack(i, packed, bits, base, keys, order):
+    """Take key and place apart again."""
+    number = packed[i]
+    order[i] = number & ((np.int64(1) << bits) - 1)
+    keys[i] = base | (number >> bits)
+
+
+# ------------------------------------------------------------------------------------------------- cells, blocks, rows
+@kernel
+def count_heads(piece, keys, per_row, heads):
+    """Count the points of a piece that are the first of their cell, of their block and of their row."""
+    n, pieces = len(keys), heads.shape[1]
+    begin, end = n * piece // pieces, n * (piece + 1) // pieces
+    cells = blocks = rows = 0
+    before = keys[begin - 1] if begin > 0 else np.int64(-1)
+    for i in range(begin, end):
+        key = keys[i]
+        if key != before:
+            cells += 1
+            if key >> CELL_BITS != before >> CELL_BITS:
+                blocks += 1
+                if before < 0 or key // per_row != before // per_row:
+                    rows += 1
+        before = key
+    heads[0, piece], heads[1, piece], heads[2, piece] = cells, blocks, rows
+
+
+@kernel
+def write_heads(piece, keys, per_row, heads, up_to, is_table, blocks):
+    """Write where those cells and blocks begin that begin in a piece; `up_to` counts all up to its end."""
+    n, pieces = len(keys), heads.shape[1]
+    begin, end = n * piece // pieces, n * (piece + 1) // pieces
+    cell, block, row = (
+        up_to[0][piece] - heads[0, piece],
+        up_to[1][piece] - heads[1, piece],
+        up_to[2][piece] - heads[2, piece],
+    )
+    before = keys[begin - 1] if begin > 0 else np.int64(-1)
+    for i in range(begin, end):
+        key = keys[i]
+        if key != before:
+            if key >> CELL_BITS != before >> CELL_BITS:
+                line = key // per_row
+                if is_table:
+                    blocks.row[block] = line
+                else:
+                    if before < 0 or line != before // per_row:
+                        blocks.row_key[row] = line
+                        row += 1
+                    blocks.row[block] = row - 1
+                blocks.column[block] = (key - line * per_row) >> CELL_BITS
+                blocks.first_cell[block] = cell
+                block += 1
+            blocks.start[cell] = i
+            cell += 1
+        before = key
+    if end == n:
+        blocks.start[cell] = n
+        blocks.first_cell[block] = cell
+
+
+@kernel
+def write_row_firsts(block, blocks):
+    """Write where those rows begin that end at this block's row and begin behind that of the block before."""
+    row, row_first = blocks.row, blocks.row_first
+    for r in range(row[block - 1] + 1 if block > 0 else 0, row[block] + 1):
+        row_first[r] = block
+    if block == len(row) - 1:
+        for r in range(row[block] + 1, len(row_first)):
+            row_first[r] = len(row)
+
+
+@kernel
+def write_occupied(block, keys, blocks):
+    """Write the mask of the cells of a block that hold points."""
+    mask = np.int64(0)
+    for cell in range(blocks.first_cell[block], blocks.first_cell[block + 1]):
+        mask |= np.int64(1) << (keys[blocks.start[cell]] & 63)
+    blocks.occupied[block] = mask
+
+
+@kernel
+def write_positions(place, X, blocks):
+    """Write the coordinates of a sorted point."""
+    period = blocks.grid.period
+    if place < len(X):
+        i = blocks.order[place]
+        for k in range(len(period)):
+            blocks.positions[k, place] = within_period(X[i, k], period[k])
+    else:  # vectors may read the padding, no result depends on it
+        blocks.order[place] = -1
+        for k in range(len(period)):
+            blocks.positions[k, place] = 0
+
+
+@kernel
+def write_boxes(lump, n, blocks):
+    """Write the box around a lump of sorted points."""
+    axes = len(blocks.grid.period)
+    for k in range(axes):
+        low = high = blocks.positions[k, lump * LUMP]
+        for i in range(lump * LUMP, min((lump + 1) * LUMP, n)):
+            low = min(low, blocks.positions[k, i])
+            high = max(high, blocks.positions[k, i])
+        blocks.boxes[k, lump], blocks.boxes[axes + k, lump] = low, high

@@ -1,0 +1,37 @@
+"""What is asked of pairs of points that a tree proposes as neighbours."""
+
+from __future__ import annotations
+
+from daskclust.core.device.kernels import kernel
+from daskclust.dbscan.kernels.core_points import add_exactly
+
+
+@kernel
+def check_near(pair, one, other, points, period, eps2, is_near):
+    """Say whether two points are within eps, around periods too."""
+    total = 0.0
+    for k in range(len(period)):
+        step = abs(points[one[pair], k] - points[other[pair], k])
+        if period[k] > 0.0:
+            step = min(step, period[k] - step)
+        total += step * step
+    is_near[pair] = total <= eps2
+
+
+@kernel
+def sum_weights(place, begin, members, weight, high, low):
+    """Write the sum of the weights of a place's members, as two numbers."""
+    high[place], low[place] = 0.0, 0.0
+    for k in range(begin[place], begin[place + 1]):
+        high[place], low[place] = add_exactly(high[place], low[place], weight[members[k]])
+
+
+@kernel
+def weigh(query, begin, neighbours, weight, rest, enough, is_enough):
+    """Say whether the neighbours of a point weigh enough; `rest` is added to their weights unless it is empty."""
+    high, low = 0.0, 0.0
+    for k in range(begin[query], begin[query + 1]):
+        high, low = add_exactly(high, low, weight[neighbours[k]])
+        if len(rest) > 0:
+            high, low = add_exactly(high, low, rest[neighbours[k]])
+    is_enough[query] = 1 if high >= enough else 0

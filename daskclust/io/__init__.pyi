@@ -1,0 +1,71 @@
+__all__ = [
+    "CALORIMETER",
+    "FIELDS",
+    "PARTICLES",
+    "TIMEPIX",
+    "Calibration",
+    "Field",
+    "ParquetSink",
+    "Variable",
+    "WordReader",
+    "arcsinh_transform",
+    "calibrate",
+    "compensate",
+    "correct_timewalk",
+    "follow",
+    "linking_length",
+    "open_fcs",
+    "open_katherine",
+    "open_particles",
+    "open_t3pa",
+    "open_tpx3",
+    "open_tpx3_triggers",
+    "read_calibration",
+    "read_cells",
+    "read_gmhc",
+    "read_hits",
+    "receive",
+    "time_of_flight",
+    "to_dataset",
+    "to_device",
+    "write_cells",
+    "write_gmhc",
+    "write_hits",
+    "write_particles",
+    "write_tpx3",
+]
+
+from .cytometry.files import open_fcs as open_fcs
+from .cytometry.files import read_cells as read_cells
+from .cytometry.gmhc import read_gmhc as read_gmhc
+from .cytometry.gmhc import write_gmhc as write_gmhc
+from .cytometry.transform import arcsinh_transform as arcsinh_transform
+from .cytometry.transform import compensate as compensate
+from .cytometry.write import write_cells as write_cells
+from .devices import to_device as to_device
+from .fields import CALORIMETER as CALORIMETER
+from .fields import FIELDS as FIELDS
+from .fields import PARTICLES as PARTICLES
+from .fields import TIMEPIX as TIMEPIX
+from .fields import Field as Field
+from .fields import Variable as Variable
+from .hits import read_hits as read_hits
+from .hits import write_hits as write_hits
+from .particles.files import linking_length as linking_length
+from .particles.files import open_particles as open_particles
+from .particles.files import write_particles as write_particles
+from .schema import to_dataset as to_dataset
+from .tables.parquet import ParquetSink as ParquetSink
+from .timepix.calibration import Calibration as Calibration
+from .timepix.calibration import calibrate as calibrate
+from .timepix.calibration import read_calibration as read_calibration
+from .timepix.katherine import open_katherine as open_katherine
+from .timepix.readout import WordReader as WordReader
+from .timepix.readout import follow as follow
+from .timepix.readout import receive as receive
+from .timepix.t3pa import open_t3pa as open_t3pa
+from .timepix.timewalk import correct_timewalk as correct_timewalk
+from .timepix.tpx3.files import open_tpx3 as open_tpx3
+from .timepix.tpx3.files import open_tpx3_triggers as open_tpx3_triggers
+from .timepix.tpx3.files import time_of_flight as time_of_flight
+from .timepix.tpx3.files import write_tpx3 as write_tpx3

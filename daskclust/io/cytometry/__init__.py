@@ -1,0 +1,1 @@
+"""Cells of cytometers: FCS, gmhclust, tables."""

@@ -1,0 +1,307 @@
+"""Cells of flow and mass cytometers from and to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import xarray as xr
+
+from daskclust.core.data.files import check_file
+from daskclust.io.attrs import unpack
+from daskclust.io.cytometry.events import FcsRows, spillover_of
+from daskclust.io.cytometry.fcs import FcsLayout, is_fcs, read_layout
+from daskclust.io.cytometry.gmhc import read_gmhc
+from daskclust.io.cytometry.rows import (
+    FIELD,
+    VARIABLES,
+    WholeNumbers,
+    cells_dataset,
+    check_chunks,
+    choose_channels,
+    column_of,
+    matrix_of,
+)
+from daskclust.io.cytometry.tables import read_csv, read_parquet
+from daskclust.io.cytometry.transform import (
+    Preparation,
+    arcsinh_transform,
+    check_untransformed,
+    curved_channels,
+    told,
+    unmixing,
+)
+from daskclust.io.cytometry.write import KEYWORD
+
+_TEXT = (".csv", ".tsv", ".txt")
+_PARQUET = (".parquet", ".pq")
+_AGAIN = "transforming them again"
+
+
+def open_fcs(
+    path: str | os.PathLike[str],
+    *,
+    channels: str | Sequence[str] | None = None,
+    compensate: Any = True,
+    transform: Literal["arcsinh"] | None = "arcsinh",
+    cofactor: float = 150.0,
+    linear: str | Sequence[str] | None = None,
+    data_set: int | None = None,
+    chunks: int | None = None,
+) -> xr.Dataset:
+    """Open the cells of an FCS file: compensated and transformed, as programs for cytometry show them.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: FCS 2.0, 3.0 or 3.1, with whole numbers of 8, 16, 32 or 64 bits or floats.
+    channels : str or sequence of str, optional
+        Names of channels, of their markers ($PnS) or detectors ($PnN), or patterns of these such as ``"CD*"``, in the
+        order in which they shall come. All of them by default.
+    compensate : bool, or matrix, default True
+        True compensates by the spillover matrix of the file ($SPILLOVER, SPILL) where it has one, False never. A
+        matrix is used instead, as `daskclust.io.compensate` takes it.
+    transform : {"arcsinh", None}, default "arcsinh"
+        Channels become arcsinh(x / cofactor), except those of `linear`; None leaves all as they are.
+    cofactor : float, default 150.0
+        150 is usual for fluorescence, 5 for mass cytometry.
+    linear : str or sequence of str, optional
+        Names or patterns of channels that are not transformed. By default time, scatter (``FSC*``, ``SSC*``), and what
+        mass cytometers tell of the pulse (``Event_length``, ``Center``, ``Offset``, ``Width``, ``Residual``), whether
+        in upper or lower case; ``()`` for none.
+    data_set : int, optional
+        Which data set, from 0, of a file that has several ($NEXTDATA).
+    chunks : int, optional
+        Cells per chunk of a Dataset of dask arrays. By default all are read into memory.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``X`` (cell, channel), float32 where the file has these, else float64. ``channel`` has the names of markers, or
+        those of detectors where there are none; ``detector`` these, where there are markers. ``attrs`` have
+        ``fcs_version``, ``transform``, ``cofactor`` and ``linear`` (the channels that stayed), ``compensation``
+        (``"file"``, ``"given"`` or ``"none"``), ``cytometer`` and ``date`` where the file tells them.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ImportError
+        Without flowio.
+    ValueError
+        For damaged files, those that claim more events than they hold, other versions and types of numbers, several
+        data sets without `data_set`, unknown channels, a matrix without inverse, and wrong options.
+
+    Notes
+    -----
+    Keywords are read by flowio, at once; events are read by NumPy, with `chunks` when they are used, each chunk its own
+    rows. Nothing is allocated because the file claims it. As by flowio, whole numbers are cut to the bits of their
+    range ($PnR), logarithmic amplifiers ($PnE) are undone, gains ($PnG) divided out, and time is in seconds
+    ($TIMESTEP); then values are compensated, then transformed, in float64. Events are where TEXT tells, or where the
+    header does, if TEXT does not fit their number. Not read are histograms, text ($DATATYPE A), numbers of other bits,
+    and $COMP of FCS 3.0, which does not name its channels.
+
+    References
+    ----------
+    Spidlen et al., "Data File Standard for Flow Cytometry, version FCS 3.1", Cytometry A 77 (2010),
+    doi:10.1002/cyto.a.20825.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "cells.fcs")
+    >>> from daskclust.io import write_cells
+    >>> cells = {"X": (("cell", "channel"), [[150.0, 2.0], [300.0, 3.0]])}
+    >>> write_cells(xr.Dataset(cells, coords={"channel": ["CD3", "Time"]}), file)
+    >>> ds = open_fcs(file)
+    >>> ds["channel"].values.tolist(), ds["X"].values.round(2).tolist(), ds.attrs["linear"]
+    (['CD3', 'Time'], [[0.8799999952316284, 2.0], [1.440000057220459, 3.0]], ['Time'])
+    >>> folder.cleanup()
+    """
+    name, wanted = os.fspath(path), check_chunks(chunks)
+    check_file(name)
+    layout = read_layout(name, data_set)
+    chosen = choose_channels(channels, layout.names, name)
+    rows, attrs = _prepare(layout, chosen, compensate, transform, cofactor, linear)
+    return _fcs_dataset(layout, rows, attrs, {}, wanted)
+
+
+def _prepare(
+    layout: FcsLayout, chosen: Sequence[int], compensate: Any, transform: Any, cofactor: Any, linear: Any
+) -> tuple[FcsRows, dict[str, Any]]:
+    """Return chosen channels of a file with what is done to them, and the attributes that tell it."""
+    name, names = layout.path, layout.names
+    before = unpack(layout.text.get(KEYWORD), name)[0]
+    if transform is not None:
+        check_untransformed(before, name, _AGAIN)
+    curved = curved_channels(transform, cofactor, linear, names, name)
+    compensation, spillover = _spillover(layout, compensate)
+    mixed: tuple[int, ...] = ()
+    inverse: tuple[tuple[float, ...], ...] = ()
+    if spillover is not None:
+        default = curved_channels("arcsinh", 1.0, None, names, name)
+        mixed, inverse = unmixing(spillover, names, default, name)
+    preparation = Preparation(mixed, inverse, curved, float(cofactor) if curved else 1.0)
+    rows = FcsRows(name, layout.start, layout.rows, layout.formats, layout.scales, preparation, tuple(chosen))
+    own = [k for k in chosen if k in curved]
+    attrs = {
+        **before,
+        "fcs_version": layout.version,
+        "compensation": before.get("compensation", "none") if compensation == "none" else compensation,
+        **(told([chosen.index(k) for k in own], cofactor, [names[k] for k in chosen]) if curved else {}),
+    }
+    attrs.setdefault("transform", "none")
+    told_by_file = {"cytometer": "cyt", "date": "date"}
+    attrs |= {ours: layout.text[key] for ours, key in told_by_file.items() if layout.text.get(key, "").strip()}
+    return rows, attrs
+
+
+def _spillover(layout: FcsLayout, compensate: Any) -> tuple[str, Any]:
+    """Return whose spillover matrix is used, and it."""
+    if isinstance(compensate, bool):
+        found = spillover_of(layout) if compensate else None
+        return ("none" if found is None else "file"), found
+    if compensate is None or isinstance(compensate, str):
+        raise ValueError(f"compensate must be True, False or a spillover matrix, got {compensate!r}")
+    return "given", compensate
+
+
+def _fcs_dataset(
+    layout: FcsLayout, rows: FcsRows, attrs: Mapping[str, Any], variables: Mapping[str, Any], chunks: int | None
+) -> xr.Dataset:
+    """Return the data set of chosen channels."""
+    own = [layout.names[k][0] for k in rows.chosen]
+    detectors = [layout.detectors[k] for k in rows.chosen]
+    about = {**attrs, "field": FIELD, "source": layout.path}
+    return cells_dataset(matrix_of(rows, chunks), own, about, variables, detectors if detectors != own else None)
+
+
+def read_cells(
+    path: str | os.PathLike[str],
+    *,
+    channels: str | Sequence[str] | None = None,
+    apriori: str | None = None,
+    transform: Literal["arcsinh"] | None = None,
+    cofactor: float = 150.0,
+    chunks: int | None = None,
+) -> xr.Dataset:
+    r"""Read cells from a table, an FCS file, or a file of gmhclust.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+        - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them, a column for each
+          channel, with or without names in the first line.
+        - ``.parquet``, ``.pq``: a column of numbers for each channel.
+        - What begins as an FCS file, whatever its extension: as `open_fcs` reads it, compensated by its own matrix.
+        - Anything else: a file of gmhclust, as `read_gmhc` reads it.
+    channels : str or sequence of str, optional
+        Names of channels, or patterns such as ``"CD*"``; they come in this order. All columns by default.
+    apriori : str, optional
+        The column that has apriori clusters, whole numbers.
+    transform : {"arcsinh", None}, default None
+        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter to arcsinh(x / cofactor).
+    cofactor : float, default 150.0
+        150 is usual for fluorescence, 5 for mass cytometry.
+    chunks : int, optional
+        Cells per chunk of a Dataset of dask arrays. By default all are read into memory.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
+        ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
+        int64, are columns with these names, unless `channels` are chosen; then `apriori` alone is read beside them.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ImportError
+        Where the library for the format is missing.
+    ValueError
+        For damaged files, text that is no number (with line and column), unknown channels, columns that are no numbers,
+        or no whole ones where they must be (with the row), values that are transformed already, and wrong options.
+
+    Notes
+    -----
+    With `chunks`, Parquet, FCS and binary files of gmhclust are read when they are used, each chunk its own rows; text
+    is read at once and then divided. Parquet and FCS files of `write_cells` keep what was done to the values. NaN and
+    inf are kept: estimators refuse them.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "cells.csv")
+    >>> _ = file.write_text("CD3,CD4,apriori\n0.5,1.5,7\n0.75,2.5,8\n")
+    >>> ds = read_cells(file)
+    >>> ds["channel"].values.tolist(), ds["X"].values[1], ds["apriori"].values
+    (['CD3', 'CD4'], array([0.75, 2.5 ]), array([7, 8]))
+    >>> folder.cleanup()
+    """
+    name, wanted = os.fspath(path), check_chunks(chunks)
+    check_file(name)
+    suffix = os.path.splitext(name)[1].lower()
+    if is_fcs(name):
+        return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)
+    if suffix not in (*_TEXT, *_PARQUET):
+        ds = _read_points(name, channels, apriori, wanted)
+    elif suffix in _PARQUET:
+        ds = _dataset(read_parquet(name, channels, apriori, wanted), name)
+    else:
+        ds = _dataset(read_csv(name, channels, apriori), name)
+        ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
+    if transform is None:
+        return ds
+    check_untransformed(ds.attrs, name, _AGAIN)
+    curved_channels(transform, cofactor, None, [], name)  # checks the names of options
+    return arcsinh_transform(ds, cofactor)  # type: ignore[no-any-return]
+
+
+def _read_fcs_cells(
+    name: str, channels: Any, apriori: str | None, transform: Any, cofactor: Any, chunks: int | None
+) -> xr.Dataset:
+    """Return the cells of an FCS file, with columns that are no channels beside them."""
+    layout = read_layout(name, None)
+    names = layout.names
+    beside: dict[str, int] = {}
+    if channels is None:
+        beside = {ours: k for k, own in enumerate(names) for ours in VARIABLES if ours == own[0]}
+    if apriori is not None:
+        beside["apriori"] = choose_channels(apriori, names, name)[0]
+    left = [k for k in range(len(names)) if k not in beside.values()]
+    chosen = [left[k] for k in choose_channels(channels, [names[k] for k in left], name)]
+    linear = curved_channels("arcsinh", 1.0, None, names, name)
+    kept = [names[k][0] for k in range(len(names)) if k not in linear or k in beside.values()]
+    rows, attrs = _prepare(layout, chosen, True, transform, cofactor, kept)
+    plain = FcsRows(name, layout.start, layout.rows, layout.formats, layout.scales, Preparation(), ())
+    variables = {}
+    for ours, k in beside.items():
+        column = FcsRows(name, plain.start, plain.rows, plain.formats, plain.scales, plain.preparation, (k,))
+        variables[ours] = column_of(WholeNumbers(column, 0, names[k][0]), chunks)
+    return _fcs_dataset(layout, rows, attrs, variables, chunks)
+
+
+def _dataset(cells: Any, name: str) -> xr.Dataset:
+    """Return the data set of a table."""
+    attrs = dict(cells.attrs)
+    second = dict(zip(attrs.pop("channel_names", []), attrs.pop("detector_names", []), strict=False))
+    detectors = [second[channel] for channel in cells.channels] if second.keys() >= {*cells.channels} else None
+    attrs = {"transform": "none", **attrs, "field": FIELD, "source": name}
+    return cells_dataset(cells.X, cells.channels, attrs, cells.variables, detectors)
+
+
+def _read_points(name: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
+    """Return the points of a file of gmhclust."""
+    if apriori is not None:
+        raise ValueError(
+            f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
+        )
+    ds = read_gmhc(name, chunks=chunks)
+    own = [(str(channel),) for channel in ds["channel"].values]
+    return ds if channels is None else ds.isel(channel=choose_channels(channels, own, name))

@@ -1,0 +1,338 @@
+"""Compensation and the arcsinh transformation of cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.data.quote import listed, quoted
+from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
+from daskclust.io.host import check_on_host
+
+Float = npt.NDArray[np.float64]
+
+LINEAR = ("time", "fsc*", "ssc*", "event*length", "event*number", "event #", "center", "offset", "residual", "width")
+"""Channels that stay linear: time, scatter, and what a mass cytometer tells of the pulse. In lower case."""
+
+Spillover = Any
+"""A pandas DataFrame or xarray.DataArray with names, or an array of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """What is done to the values of each cell, whatever block it is in.
+
+    Parameters
+    ----------
+    mixed : tuple of int
+        Columns that are compensated.
+    inverse : tuple of tuple of float
+        Inverse of the spillover matrix, a row for each of them.
+    curved : tuple of int
+        Columns that are transformed.
+    cofactor : float, default 1.0
+        They become arcsinh(x / cofactor).
+    """
+
+    mixed: tuple[int, ...] = ()
+    inverse: tuple[tuple[float, ...], ...] = ()
+    curved: tuple[int, ...] = ()
+    cofactor: float = 1.0
+
+    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
+    def apply(self, columns: Float) -> None:
+        """Change columns, of shape (d, n), in place."""
+        if self.mixed:
+            observed = columns[list(self.mixed)]
+            for j, column in enumerate(self.mixed):
+                # A loop, as the order of the sums of a matrix product depends on the number of rows.
+                total = np.zeros(columns.shape[1])
+                for i in range(len(self.mixed)):
+                    if self.inverse[i][j]:
+                        total += self.inverse[i][j] * observed[i]
+                columns[column] = total
+        for column in self.curved:
+            columns[column] = np.arcsinh(columns[column] / self.cofactor)
+
+
+def curved_channels(
+    transform: Any, cofactor: Any, linear: Any, names: Sequence[Sequence[str]], source: str
+) -> tuple[int, ...]:
+    """Return the channels that a transformation changes.
+
+    Parameters
+    ----------
+    transform : {"arcsinh", None}
+        None changes no channel.
+    cofactor : float
+        Checked alone.
+    linear : str, sequence of str, or None
+        Names or patterns of channels to leave; None for `LINEAR`, upper and lower case alike.
+    names : sequence of sequence of str
+        All names of each channel.
+    source : str
+        For messages.
+
+    Returns
+    -------
+    tuple of int
+        In the order of the channels.
+
+    Raises
+    ------
+    ValueError
+        For other transformations, a cofactor that is not positive, and patterns that no channel matches.
+    """
+    if transform is None:
+        return ()
+    if transform != "arcsinh":
+        raise ValueError(f"transform must be 'arcsinh' or None, got {transform!r}")
+    check_cofactor(cofactor)
+    if linear is not None:
+        kept = set(choose_channels(linear, names, source)) if check_patterns(linear, "linear") else set()
+    else:
+        lower = [[name.lower() for name in own] for own in names]
+        kept = {k for pattern in LINEAR for k in matching(pattern, lower)}
+    return tuple(k for k in range(len(names)) if k not in kept)
+
+
+def check_cofactor(cofactor: Any) -> float:
+    """Return a cofactor, if it is positive and finite."""
+    is_number = isinstance(cofactor, int | float | np.number) and not isinstance(cofactor, bool)
+    if not is_number or not 0 < cofactor < math.inf:
+        raise ValueError(f"cofactor must be positive and finite, got {cofactor!r}; 150 is usual for light, 5 for mass")
+    return float(cofactor)
+
+
+def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> None:
+    """Refuse values that were transformed before."""
+    if attrs.get("transform", "none") != "none":
+        raise ValueError(
+            f"{source} has transformed values (transform {attrs['transform']!r}, cofactor {attrs.get('cofactor')!r}), "
+            f"which {step} would spoil; "
+            + ("give transform=None" if step == "transforming them again" else "compensate before the transformation")
+        )
+
+
+def unmixing(
+    spillover: Spillover, names: Sequence[Sequence[str]], default: Sequence[int], source: str
+) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]:
+    """Return which columns a spillover matrix is of, and its inverse.
+
+    Parameters
+    ----------
+    spillover : DataFrame, DataArray or array, shape (k, k)
+        A row for each dye: the share of its light in each detector, 1 in its own. Names of the columns are those of
+        channels; without names they are `default`.
+    names : sequence of sequence of str
+        All names of each channel.
+    default : sequence of int
+        Channels of a matrix without names.
+    source : str
+        For messages.
+
+    Returns
+    -------
+    tuple of int, tuple of tuple of float
+        Columns, and the inverse by rows.
+
+    Raises
+    ------
+    ValueError
+        For matrices of other shapes, with NaN, without an inverse, or of unknown channels.
+    """
+    matrix = np.asarray(spillover, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"the spillover matrix for {source} must be square, got shape {matrix.shape}")
+    labels = _labels(spillover)
+    if labels is None:
+        if len(default) != len(matrix):
+            raise ValueError(
+                f"the spillover matrix has {len(matrix)} rows without names, and {source} has {len(default)} channels "
+                "that are not linear; give a pandas.DataFrame with the names of channels as columns"
+            )
+        mixed = list(default)
+    else:
+        mixed = []
+        for label in labels:
+            found = [k for k, own in enumerate(names) if label in own]
+            if len(found) != 1 or found[0] in mixed:
+                why = f"of which there are {len(found)}" if len(found) != 1 else "twice"
+                known = listed(own[0] for own in names)
+                raise ValueError(
+                    f"the spillover matrix for {source} names the channel {quoted(label)}, {why}; there are {known}: "
+                    "give a matrix with each of its channels once, or leave compensation out"
+                )
+            mixed.append(found[0])
+    if not np.isfinite(matrix).all() or np.linalg.matrix_rank(matrix) < len(matrix):
+        raise ValueError(
+            f"the spillover matrix for {source}, of {listed(names[k][0] for k in mixed)}, has NaN or no "
+            "inverse; give another one, or leave compensation out"
+        )
+    inverse = np.linalg.inv(matrix)
+    return tuple(mixed), tuple(tuple(row) for row in inverse.tolist())
+
+
+def _labels(spillover: Spillover) -> list[str] | None:
+    """Return the names of the columns of a matrix, None for a plain array."""
+    if isinstance(spillover, xr.DataArray):
+        last = spillover.dims[-1]
+        return [str(name) for name in spillover[last].values] if last in spillover.coords else None
+    columns = getattr(spillover, "columns", None)
+    return None if columns is None else [str(name) for name in columns]
+
+
+def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
+    """Take the light of other dyes out of each channel.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Cells that are not transformed, with ``X`` (cell, channel), numpy or dask.
+    spillover : pandas.DataFrame, xarray.DataArray or array_like, shape (k, k)
+        A row for each dye: the share of its light in each detector, 1 in its own, as FCS files have it. Columns have
+        the names of channels or detectors; without names they are all channels but time and scatter.
+
+    Returns
+    -------
+    xarray.Dataset
+        `ds` with another ``X`` of the same type, lazy where `ds` is; ``attrs["compensation"]`` is ``"given"``.
+
+    Raises
+    ------
+    TypeError
+        For arrays on a GPU.
+    ValueError
+        For transformed values, and for matrices of other shapes, without an inverse, or of unknown channels.
+
+    Notes
+    -----
+    What is measured is the product of what each dye sends with the matrix, so each cell is multiplied by its inverse.
+    Sums run in one order, so that chunks do not matter.
+
+    References
+    ----------
+    Bagwell and Adams, "Fluorescence spectral overlap compensation for any number of flow cytometry parameters", Ann. N.
+    Y. Acad. Sci. 677 (1993), doi:10.1111/j.1749-6632.1993.tb38775.x.
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({"X": (("cell", "channel"), [[100.0, 30.0]])}, coords={"channel": ["CD3", "CD4"]})
+    >>> compensate(ds, [[1.0, 0.25], [0.0, 1.0]])["X"].values
+    array([[100.,   5.]])
+    """
+    names = _check_cells(ds, "compensate")
+    check_untransformed(ds.attrs, "the Dataset", "compensation")
+    default = curved_channels("arcsinh", 1.0, None, names, "the Dataset")
+    mixed, inverse = unmixing(spillover, names, default, "the Dataset")
+    return _prepared(ds, Preparation(mixed, inverse), {"compensation": "given"})
+
+
+def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Sequence[str] | None = None) -> Any:
+    """Transform intensities to arcsinh(x / cofactor).
+
+    Parameters
+    ----------
+    data : xarray.Dataset, or array of numpy or dask
+        Cells with ``X`` (cell, channel), or values, all of which are transformed.
+    cofactor : float, default 150.0
+        Where the scale turns from linear to logarithmic: 150 is usual for fluorescence, 5 for mass cytometry.
+    linear : str or sequence of str, optional
+        Names, or patterns such as ``"FSC*"``, of channels that stay as they are. By default time, scatter, and length
+        and shape of the pulses of mass cytometers; ``()`` for none.
+
+    Returns
+    -------
+    xarray.Dataset, or array
+        As `data`, lazy where it is. Floats keep their type, others become float64. Of a Dataset,
+        ``attrs["transform"]``, ``"cofactor"`` and ``"linear"`` tell what was done.
+
+    Raises
+    ------
+    TypeError
+        For arrays on a GPU.
+    ValueError
+        For a cofactor that is not positive, patterns that no channel matches, and cells that are transformed already.
+
+    References
+    ----------
+    Bendall et al., "Single-cell mass cytometry of differential immune and drug responses across a human hematopoietic
+    continuum", Science 332 (2011), doi:10.1126/science.1198704.
+
+    Examples
+    --------
+    >>> arcsinh_transform(np.array([0.0, 150.0 * np.sinh(2.0)]))
+    array([0., 2.])
+    """
+    if not isinstance(data, xr.Dataset):
+        values = data if hasattr(data, "dtype") else np.asarray(data)
+        check_on_host("arcsinh_transform", {"data": values})
+        check_cofactor(cofactor)
+        return np.arcsinh(values.astype(np.float64) / cofactor).astype(_float_type(values.dtype))
+    names = _check_cells(data, "arcsinh_transform")
+    check_untransformed(data.attrs, "the Dataset", "transforming them again")
+    curved = curved_channels("arcsinh", cofactor, linear, names, "the Dataset")
+    return _prepared(data, Preparation(curved=curved, cofactor=float(cofactor)), told(curved, cofactor, names))
+
+
+def told(curved: Sequence[int], cofactor: float, names: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """Return the attributes that tell of a transformation."""
+    if not curved:
+        return {"transform": "none"}
+    linear = [own[0] for k, own in enumerate(names) if k not in curved]
+    return {"transform": "arcsinh", "cofactor": float(cofactor), "linear": linear}
+
+
+def _check_cells(ds: xr.Dataset, step: str) -> list[tuple[str, ...]]:
+    """Return all names of each channel, if the data set is one of cells."""
+    if "X" not in ds or ds["X"].ndim != 2 or "channel" not in ds["X"].coords or ds["X"].dims[1] != "channel":
+        found = f"dimensions {ds['X'].dims}" if "X" in ds else f"variables {', '.join(map(repr, ds)) or 'none'}"
+        raise ValueError(f"{step} needs X along (cell, channel) with names of channels; the Dataset has {found}")
+    check_on_host(step, {"X": ds["X"].data})
+    return channel_names(ds)
+
+
+def channel_names(ds: xr.Dataset) -> list[tuple[str, ...]]:
+    """Return all names of each channel, of the data set and of the detectors."""
+    channels = [str(name) for name in ds["channel"].values]
+    if "detector" not in ds.coords:
+        return [(name,) for name in channels]
+    return list(zip(channels, map(str, ds["detector"].values), strict=True))
+
+
+def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type that values of a type get."""
+    return dtype.newbyteorder("=") if dtype.kind == "f" and dtype.itemsize >= 4 else np.dtype(np.float64)
+
+
+def _prepared(ds: xr.Dataset, preparation: Preparation, attrs: Mapping[str, Any]) -> xr.Dataset:
+    """Return the data set with prepared values."""
+    X = ds["X"].data
+    dtype = _float_type(X.dtype)
+    if hasattr(X, "__dask_graph__"):
+        from dask.base import tokenize
+
+        X = X.rechunk({1: -1})
+        token = tokenize(X, preparation)
+        out = X.map_blocks(
+            _prepared_block, preparation, dtype, dtype=dtype, meta=np.empty((0, 0), dtype),
+            name=f"daskclust-io-prepare-{token}",
+        )  # fmt: skip
+    else:
+        out = _prepared_block(X, preparation, dtype)
+    result = ds.assign(X=(ds["X"].dims, out, ds["X"].attrs)).assign_attrs(attrs)
+    result["X"].attrs = {**ds["X"].attrs, "units": "1", "long_name": long_name(result.attrs)}
+    return result
+
+
+def _prepared_block(X: npt.NDArray[Any], preparation: Preparation, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the prepared values of a block."""
+    columns = np.array(X.T, np.float64, order="C")
+    preparation.apply(columns)
+    return np.ascontiguousarray(columns.T, dtype)

@@ -1,0 +1,159 @@
+"""Cells to files: CSV and Parquet as other columns are, FCS by flowio."""
+
+from __future__ import annotations
+
+import array
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.data.files import replacing
+from daskclust.core.data.quote import quoted, repeated
+from daskclust.io.attrs import pack, stored_attrs
+from daskclust.io.cytometry.fcs import import_flowio
+from daskclust.io.hits import write_hits
+from daskclust.io.host import check_on_host
+
+_WRITABLE = (".csv", ".parquet", ".pq", ".fcs")
+
+KEYWORD = "daskclust"
+"""Has the attributes of the data set, in lower case as flowio gives it."""
+
+# Attributes that an FCS file tells itself.
+_OWN = ("channel_names", "detector_names", "fcs_version", "cytometer", "date")
+
+# A float32 holds every whole number below this one.
+_EXACT = 2**24
+
+
+def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    r"""Write cells to a file, completely or not at all.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        ``X`` (cell, channel) with names of channels, numpy or dask, and variables of numbers along ``cell``.
+    path : str or path
+        The file; its extension tells the format. One that exists is replaced.
+
+        - ``.csv``: a column for each channel and variable.
+        - ``.parquet``, ``.pq``: as well, with types, names of detectors, and attributes that are numbers or texts.
+        - ``.fcs``: FCS 3.1 with float32: values of float64 are rounded, and variables are channels.
+
+    Raises
+    ------
+    ImportError
+        Where the library for the format is missing.
+    TypeError
+        For arrays on a GPU.
+    ValueError
+        For other extensions, a Dataset without ``X`` and names of channels, names that are alike or that the format
+        does not hold, and whole numbers that a float32 does not.
+    OSError
+        Where the folder does not exist or cannot be written to.
+
+    Notes
+    -----
+    The file is written under a temporary name in the same folder and renamed at the end. Dask arrays are computed chunk
+    by chunk, so that memory holds one chunk; those for FCS at once. Nothing undoes a transformation: files tell
+    it in their attributes, except CSV, and readers refuse to transform such values again.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "cells.csv")
+    >>> write_cells(xr.Dataset({"X": (("cell", "channel"), [[0.5, 1.0]])}, coords={"channel": ["CD3", "CD4"]}), file)
+    >>> file.read_text()
+    'CD3,CD4\n0.5,1.0\n'
+    >>> folder.cleanup()
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in _WRITABLE:
+        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(_WRITABLE)}")
+    flat, detectors = _flat(ds)
+    if suffix != ".fcs":
+        write_hits(flat, target)
+        return
+    with replacing(target) as stream:
+        _write_fcs(stream, flat.compute(), detectors)
+
+
+def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
+    """Return a column for each channel and variable, and the second names of all columns."""
+    if "X" not in ds or ds["X"].ndim != 2 or ds["X"].dims[1] != "channel" or "channel" not in ds.coords:
+        raise ValueError(
+            "write_cells needs X along (cell, channel) with names of channels; the Dataset has "
+            f"{dict(ds['X'].sizes) if 'X' in ds else 'variables ' + (', '.join(map(repr, ds)) or 'none')}: name them "
+            "with ds.assign_coords(channel=[...])"
+        )
+    check_on_host("write_cells", {"X": ds["X"].data})
+    cell = ds["X"].dims[0]
+    others = {str(name): ds[name].variable for name in ds if ds[name].dims == (cell,)}
+    names = [str(name) for name in ds["channel"].values]
+    alike = sorted({*repeated(names), *(name for name in names if name in others)})
+    if alike or not names:
+        raise ValueError(
+            f"X has channels without names of their own ({', '.join(map(repr, alike)) or 'no channels'}); name them "
+            "with ds.assign_coords(channel=[...])"
+        )
+    X = ds["X"].variable
+    X = X.chunk({"channel": -1}) if X.chunks else X
+    columns = {name: xr.Variable(cell, X[:, k].data) for k, name in enumerate(names)}
+    attrs = {name: value for name, value in ds.attrs.items() if name not in ("field", "source")}
+    detectors = list(names)
+    if "detector" in ds.coords:
+        detectors = [str(name) for name in ds["detector"].values]
+        attrs |= {"channel_names": names, "detector_names": detectors}
+    return xr.Dataset({**columns, **others}, attrs=attrs), [*detectors, *others]
+
+
+def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None:
+    """Write columns as the channels of an FCS 3.1 file, in float32.
+
+    Parameters
+    ----------
+    stream : binary file
+        Where to write.
+    flat : xarray.Dataset
+        Columns along one dimension; their names become $PnS.
+    detectors : list of str
+        $PnN.
+
+    Raises
+    ------
+    ImportError
+        Without flowio.
+    ValueError
+        For no cells, for names that such a file does not hold, and for whole numbers that a float32 does not.
+    """
+    flowio = import_flowio()
+    names = [str(name) for name in flat]
+    for name in (*names, *detectors):
+        # The slash divides keywords; flowio drops dollars; commas divide the names of a spillover matrix.
+        if not name.strip() or name != name.strip("/ ") or set(name) & set("$,") or not name.isprintable():
+            raise ValueError(
+                f"the name {quoted(name)} cannot stand in an FCS file; rename the channel, or write Parquet"
+            )
+    if len(set(detectors)) < len(detectors):
+        raise ValueError(
+            "FCS files have one channel with each name ($PnN); rename channels or detectors that are alike"
+        )
+    columns = []
+    for name in names:
+        values = flat[name].values
+        if values.dtype.kind in "iu" and len(values) and not -_EXACT <= values.min() <= values.max() <= _EXACT:
+            raise ValueError(
+                f"FCS files hold whole numbers to {_EXACT} here (float32), and {name} has {values.min()} to "
+                f"{values.max()}; write Parquet"
+            )
+        columns.append(values.astype(np.float32))
+    events = array.array("f")
+    events.frombytes(np.stack(columns, axis=1).tobytes() if columns else b"")
+    attrs = {name: value for name, value in stored_attrs(flat, "").items() if name not in _OWN}
+    metadata = {KEYWORD: pack(attrs)}
+    flowio.create_fcs(stream, events, detectors, opt_channel_names=names, metadata_dict=metadata)

@@ -1,0 +1,81 @@
+"""Data sets on a GPU, and back in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.device.arrays import cupy_module, device_of, is_cuda, is_dask
+from daskclust.io.blocks import native
+
+_NUMBERS = "fiub"  # kinds of dtypes that a GPU has
+
+
+def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
+    """Return a Dataset with its numbers on a GPU, or in host memory: there its estimators and ``ds.clust`` work.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Variables in memory, on a GPU, or lazy. It is not changed.
+    device : {"cpu", "cuda"}
+        ``"cuda"``: CuPy arrays on the current GPU; ``"cpu"``: NumPy arrays.
+
+    Returns
+    -------
+    xarray.Dataset
+        The same names, types, coordinates, attributes and chunks. Lazy variables stay lazy: their chunks go over on the
+        workers, as they are needed. Texts, times, and coordinates that are indexes are in host memory always; what is
+        on the device already is not copied.
+
+    Raises
+    ------
+    ValueError
+        For another device.
+    ImportError
+        Where CuPy is missing, with ``"cuda"``.
+
+    Notes
+    -----
+    In memory all variables are copied, at the speed of the bus; ``ds[["x", "y"]]`` chooses some. Of lazy ones only
+    those are that something is computed from. A GPU takes native byte order, to which others are converted.
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({"x": ("hit", [0.0, 1.0])})
+    >>> on_gpu = to_device(ds, "cuda").clust.clue(1.0, 2.0)  # doctest: +SKIP
+    >>> to_device(on_gpu, "cpu")["label"].values  # doctest: +SKIP
+    array([0, 0])
+    """
+    if not isinstance(ds, xr.Dataset):
+        raise TypeError(f"ds must be an xarray.Dataset, got {type(ds).__name__}; cupy.asarray takes arrays")
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f'device must be "cpu" or "cuda", got {device!r}')
+    move = _to_gpu if device == "cuda" else _to_host
+    moved = {
+        name: variable.copy(data=_moved(variable.data, move))
+        for name, variable in ds.variables.items()
+        if variable.dtype.kind in _NUMBERS and name not in ds.xindexes
+    }
+    coords = {name: variable for name, variable in moved.items() if name in ds.coords}
+    return ds.assign({name: moved[name] for name in moved if name not in coords}).assign_coords(coords)
+
+
+def _moved(data: Any, move: Callable[[Any], Any]) -> Any:
+    if not is_dask(data):
+        return move(data)
+    meta = move(data._meta)
+    if is_cuda(meta) == is_cuda(data._meta):
+        return data
+    return data.map_blocks(move, dtype=meta.dtype, meta=meta, token=f"daskclust-io{move.__name__.replace('_', '-')}")
+
+
+def _to_gpu(values: Any) -> Any:
+    return values if is_cuda(values) else cupy_module().asarray(native(np.asarray(values)))
+
+
+def _to_host(values: Any) -> Any:
+    return device_of(values).to_host(values)

@@ -1,0 +1,1 @@
+"""Particles of simulations: snapshots in HDF5, zarr stores, arrays, Parquet."""

@@ -1,0 +1,359 @@
+"""Particles of simulations from and to files."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.data.checks import check_positive
+from daskclust.core.data.files import check_file, replacing, replacing_folder
+from daskclust.core.data.quote import listed, quoted
+from daskclust.core.data.units import BOX, box_in
+from daskclust.io.attrs import stored_attrs, stored_units
+from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
+from daskclust.io.fields import PARTICLES
+from daskclust.io.kinds import conform, target_dtype
+from daskclust.io.lazy import MOST_ROWS
+from daskclust.io.particles.gadget import write_gadget
+from daskclust.io.particles.plain import read_arborx, read_npy, write_arborx, write_npy
+from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
+from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
+from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.tables.parquet import RowGroups
+from daskclust.io.tables.parquet_read import read_parquet
+
+_PARQUET = (".parquet", ".pq")
+_HDF5 = (".hdf5", ".h5")
+_ARBORX = (".arborx", ".bin")
+_KNOWN = (*_HDF5, *_PARQUET, ".npy", ".zarr", *_ARBORX)
+
+# 48 MB of positions in float32: large enough for a device, small enough for many workers.
+_AUTO_ROWS = 1 << 22
+
+_QUANTITIES = {"length": COMPONENTS, "velocity": ("vx", "vy", "vz")}
+
+
+def open_particles(
+    path: str | os.PathLike[str],
+    *,
+    particle_type: int | str = "dm",
+    columns: Columns | None = None,
+    units: Mapping[str, str] | None = None,
+    boxsize: float | Sequence[float] | None = None,
+    chunks: int | Literal["auto"] | None = "auto",
+    fill_missing: bool = False,
+    needs: Needs | None = None,
+) -> xr.Dataset:
+    """Open particles of a simulation, or other points in a box, as a data set of dask arrays.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its extension tells the format.
+
+        - ``.hdf5``, ``.h5``: a snapshot as Gadget-2, 3, 4, AREPO, EAGLE and SWIFT write it: groups ``Header`` and
+          ``PartType0`` ... Where it has several files (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one of them stands
+          for all, in the order of their numbers. Plain columns in HDF5 are for ``read_hits(path, field="particles")``.
+        - ``.parquet``, ``.pq``: columns of numbers.
+        - ``.npy``: shape (n, d), or a structured array; it is mapped, not loaded.
+        - ``.zarr``, or a folder that is a zarr store (format 2 or 3): a group with arrays ``x``, ``y``, ``z`` ... of
+          shape (n,), or ``Coordinates``, ``Velocities``, ``Masses``, ``ParticleIDs``; or one array of shape (n, d).
+        - ``.arborx``, ``.bin``: ArborX's: int32 n, int32 d, then float32 coordinates, little-endian.
+    particle_type : int or {"gas", "dm", "stars", "bh"}, default "dm"
+        Which particles of a snapshot: those of ``PartType0``, ``1``, ``4``, ``5``, or of a number.
+    columns : sequence of str, or mapping of str to str or None, optional
+        A sequence names all columns of an array without names; by default 1 to 3 are ``x``, ``y``, ``z``, 6 have
+        ``vx``, ``vy``, ``vz`` after these, 7 have ``mass`` at the end. A mapping gives the variable for a column of the
+        file; None leaves a column out, and ``{"*": None}`` all that are not named. Of a snapshot, positions,
+        velocities, masses and ids are read, and other arrays if they are named: ``{"Potential": "potential"}``;
+        columns of arrays of shape (n, 3) get x, y, z behind their names.
+    units : mapping of str to str, optional
+        Units where the file does not tell them, or tells them wrong, by variable, or for ``"length"`` and
+        ``"velocity"`` together: ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. They name the values, which do not
+        change.
+    boxsize : float or sequence of float, optional
+        Side of the periodic box, or one for each axis, in the unit of ``x``, where the file does not tell it, or tells
+        it wrong.
+    chunks : int, "auto" or None, default "auto"
+        Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
+    fill_missing : bool, default False
+        Whether the chunks that a zarr store does not have are taken for its fill value. By default they are an error.
+    needs : mapping of str to sequence of str, optional
+        As of `read_hits`, for all but snapshots.
+
+    Returns
+    -------
+    xarray.Dataset
+        Variables of shape (n,) along ``particle``, in the order of the file: ``x``, ``y``, ``z`` as far as there are
+        axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others where the file has them, in its own types, with
+        ``attrs["units"]`` where the unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ;
+        not there for an open box) and ``boxsize_units`` (as of ``x``), and what the file tells of ``redshift``,
+        ``scale_factor``, ``time`` (without expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``,
+        ``particle_type``, ``code``.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file, or files of a snapshot are missing.
+    ImportError
+        Where the library for the format is missing.
+    ValueError
+        For unknown extensions, damaged or incomplete files, other layouts, files of two snapshots, numbers of particles
+        that do not add up, a box that is not positive, and wrong options.
+
+    Notes
+    -----
+    Positions, boxes and masses are as in the file: comoving, and with 1/h in the codes that have it. Velocities are
+    peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file tells,
+    by its square root where it tells none; those of SWIFT are peculiar already. The mass of a snapshot that has one for
+    all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
+
+    Headers are read at once, and nothing else until it is used. Each chunk reads its own rows, on a worker that must
+    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest.
+
+    zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
+    reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
+    files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
+
+    Values are not searched for NaN, nor for positions outside of the box: estimators do so.
+
+    References
+    ----------
+    Springel et al., "Simulating cosmic structure formation with the GADGET-4 code", MNRAS 506 (2021),
+    doi:10.1093/mnras/stab1855. Schaller et al., "SWIFT: a modern highly parallel gravity and smoothed particle
+    hydrodynamics solver", MNRAS 530 (2024), doi:10.1093/mnras/stae922.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "points.npy")
+    >>> np.save(file, np.float32([[0.5, 1.5, 3.5], [2.0, 2.5, 0.5]]))
+    >>> ds = open_particles(file, boxsize=4.0, units={"length": "Mpc/h"})
+    >>> ds["z"].chunks, ds["z"].values, ds["z"].attrs["units"], ds.attrs["boxsize"]
+    (((2,),), array([3.5, 0.5], dtype=float32), 'Mpc/h', 4.0)
+    >>> folder.cleanup()
+    """
+    name, rows = os.fspath(path), _check_chunks(chunks)
+    kind = _check_type(particle_type)
+    suffix = _check_readable(name)
+    if suffix in _HDF5:
+        table = read_snapshot(name, kind, columns, rows)
+    else:
+        naming = Naming(PARTICLES, columns, name, needs=needs or {})
+        table = _read(name, suffix, naming, rows, fill_missing)
+    given = _expanded(units or {}, table, name)
+    check_units(given, PARTICLES, name)
+    axes = [axis for axis in COMPONENTS if axis in table.columns]
+    attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
+    if "x" in given or boxsize is not None:
+        attrs.pop(BOX, None)
+    values = {ours: _conformed(column, ours, name) for ours, column in table.columns.items()}
+    return to_dataset(values, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
+
+
+def _check_chunks(chunks: Any) -> int | None:
+    """Return the particles of a chunk, None for all at once."""
+    if chunks is None:
+        return None
+    if isinstance(chunks, str) and chunks == "auto":
+        return _AUTO_ROWS
+    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
+        raise ValueError(f"chunks must be a positive number of particles, 'auto' or None, got {chunks!r}")
+    return min(int(chunks), MOST_ROWS)
+
+
+def _check_type(particle_type: Any) -> int:
+    """Return the number of a type of particles."""
+    kind = TYPES.get(particle_type, -1) if isinstance(particle_type, str) else particle_type
+    if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or kind < 0:
+        raise ValueError(f"particle_type must be a number from 0, or one of {', '.join(TYPES)}, got {particle_type!r}")
+    return int(kind)
+
+
+def _check_readable(path: str) -> str:
+    """Return the extension in lower case, if the path can be one of ours."""
+    suffix = ".zarr" if is_zarr(path) else os.path.splitext(path)[1].lower()
+    if not (suffix == ".zarr" and os.path.isdir(path)):
+        check_file(path, "give one file of it")
+    if suffix not in _KNOWN:
+        raise ValueError(f"unknown extension {suffix!r} of {path}; known: {', '.join(_KNOWN)}")
+    return suffix
+
+
+def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
+    """Read a file of columns, or of one array."""
+    if suffix in _PARQUET:
+        return read_parquet(path, naming, chunks)
+    if suffix in _ARBORX:
+        return read_arborx(path, naming, chunks)
+    if suffix == ".npy":
+        return read_npy(path, naming, chunks)
+    return read_zarr(path, naming, chunks, fill_missing)
+
+
+def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, str]:
+    """Return the user's units by variable."""
+    given: dict[str, str] = {}
+    for name, unit in units.items():
+        names = [name] if name in table.columns else [n for n in _QUANTITIES.get(name, ()) if n in table.columns]
+        if not names:
+            raise ValueError(
+                f"units names {quoted(name)}, which {path} does not have; it has {listed(table.columns)}, of which "
+                f"{' and '.join(_QUANTITIES)} are several"
+            )
+        given.update(dict.fromkeys(names, unit))
+    return given
+
+
+def _conformed(column: Any, name: str, path: str) -> Any:
+    """Return a lazy column in a type that its variable may have; one in memory is left to `to_dataset`."""
+    variable = PARTICLES.find(name)
+    if variable is None or not hasattr(column, "__dask_graph__"):
+        return column
+    dtype = target_dtype(column.dtype, variable)
+    if dtype == column.dtype:
+        return column
+    return column.map_blocks(conform, variable=variable, source=path, dtype=dtype, meta=np.empty(0, dtype))
+
+
+def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) -> dict[str, Any]:
+    """Return the attributes with the box as one float, or a list of one for each axis; without an open one."""
+    told = attrs.get("boxsize") if given is None else given
+    others = {name: value for name, value in attrs.items() if name != "boxsize"}
+    if told is None:
+        return others
+    sides = np.asarray(told).ravel().tolist() if not isinstance(told, str) else [told]
+    sides = sides * n_axes if len(sides) == 1 else sides
+    source = f"the box of {path}" if given is None else "boxsize"
+    is_number = all(isinstance(side, int | float) and abs(side) <= sys.float_info.max for side in sides)
+    if given is None and is_number and not any(sides):
+        return others  # as codes write an open box
+    if len(sides) != n_axes or not is_number or min(sides, default=0) <= 0:
+        raise ValueError(
+            f"{source} must be positive and finite, one number or {n_axes}, got {quoted(told)}"
+            + ("; give boxsize=" if given is None else "")
+        )
+    sides = [float(side) for side in sides]
+    return {"boxsize": sides[0] if len(set(sides)) == 1 else sides, **others}
+
+
+def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
+    """Write particles to a file, completely or not at all.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Variables of numbers along one dimension, numpy or dask, as `open_particles` gives them.
+    path : str or path
+        The file; its extension tells the format. One that exists is replaced.
+
+        - ``.hdf5``, ``.h5``: a snapshot in the layout of Gadget-4, in one file: ``x``, ``y``, ``z``; ``vx``, ``vy``,
+          ``vz`` (peculiar), ``mass``, ``id`` and all others where there are any. ``attrs["particle_type"]`` tells the
+          group, ``PartType1`` by default.
+        - ``.parquet``, ``.pq``; ``.zarr``: all variables.
+        - ``.npy``: an array (n, d) of 1 to 3 coordinates, or 3 and the velocities, or these and ``mass``.
+        - ``.arborx``, ``.bin``: ArborX's: 1 to 3 coordinates in float32.
+
+    Raises
+    ------
+    ImportError
+        Where the library for the format is missing.
+    ValueError
+        For other extensions, variables that the format cannot hold, and variables of other shapes and types.
+    OSError
+        Where the folder does not exist or cannot be written to.
+
+    Notes
+    -----
+    The file is written under a temporary name in the same folder and renamed at the end: readers see the old file or
+    the whole new one, and after an error nothing new is left. Dask arrays are computed chunk by chunk, so that memory
+    holds one chunk; those of zarr in parallel, in chunks of a million. HDF5, Parquet and zarr keep types, units and the
+    attributes that are numbers or texts. In HDF5, velocities are divided by the square root of
+    ``attrs["scale_factor"]``, as Gadget has them: reading them again may change their last bit.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "points.arborx")
+    >>> write_particles(xr.Dataset({"x": ("particle", [0.5, 1.0]), "y": ("particle", [0.0, 2.0])}), file)
+    >>> file.stat().st_size, open_particles(file)["y"].values
+    (24, array([0., 2.], dtype=float32))
+    >>> folder.cleanup()
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in _KNOWN:
+        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(_KNOWN)}")
+    if target.exists() and target.is_dir() != (suffix == ".zarr"):
+        raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
+    dim = only_dim(ds)
+    if suffix == ".zarr":
+        with replacing_folder(target) as folder:
+            write_zarr(folder, ds, dim)
+        return
+    with replacing(target) as stream:
+        if suffix in _HDF5:
+            write_gadget(stream, ds, dim)
+        elif suffix in _PARQUET:
+            with RowGroups(stream, column_dtypes(ds), stored_units(ds), stored_attrs(ds, dim)) as groups:
+                for block in blocks_of(ds, dim):
+                    groups.write(block)
+        else:
+            (write_npy if suffix == ".npy" else write_arborx)(stream, ds, dim)
+
+
+def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
+    """Return a linking length for friends-of-friends as a fraction of the mean separation of particles.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Particles with ``attrs["boxsize"]``, as `open_particles` gives them. Nothing is computed.
+    b : float, default 0.2
+        The fraction.
+
+    Returns
+    -------
+    float
+        b * (V / n)**(1 / d), in the unit of ``x``: V is the volume of the box, n the number of particles, d the
+        number of ``x``, ``y``, ``z`` that there are.
+
+    Raises
+    ------
+    ValueError
+        Without a box or particles, and for a `b` that is not positive.
+
+    Notes
+    -----
+    Simulations with gas and stars count the separation of dark matter alone: give these particles.
+
+    References
+    ----------
+    Davis et al., "The evolution of large-scale structure in a universe dominated by cold dark matter", ApJ 292 (1985),
+    doi:10.1086/163168.
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({axis: ("particle", np.zeros(1000)) for axis in "xyz"}, attrs={"boxsize": 50.0})
+    >>> round(linking_length(ds, 0.2), 12)
+    1.0
+    """
+    b = check_positive("b", b)
+    axes = [axis for axis in COMPONENTS if axis in ds.variables]
+    n = ds["x"].size if axes else 0
+    if not n:
+        raise ValueError("the Dataset has no particles with x; a linking length needs some")
+    if "boxsize" not in ds.attrs:
+        raise ValueError("the Dataset has no attrs['boxsize']; give it with ds.assign_attrs(boxsize=...)")
+    box = _with_boxsize({}, box_in(ds, ds["x"].attrs.get("units")), len(axes), "the Dataset")["boxsize"]
+    volume = math.prod(box) if isinstance(box, list) else box ** len(axes)
+    return float(b * (volume / n) ** (1 / len(axes)))

@@ -1,0 +1,367 @@
+"""Snapshots of simulations in HDF5, as Gadget-2 to 4, AREPO, EAGLE and SWIFT write them: one file or several."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.data.quote import listed, meant, quoted
+from daskclust.io.attrs import KEY, plain_attrs, unpack
+from daskclust.io.particles.arrays import Part, Stored, check_numbers, constant, scalable
+from daskclust.io.particles.units import first_number, number, system_of, unit_of, velocity_power
+from daskclust.io.schema import REST, Columns, Naming, Table
+from daskclust.io.tables.binary import reading
+from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
+
+TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
+"""Types of particles that all these codes number alike."""
+
+COMPONENTS = ("x", "y", "z")
+
+# What the columns of an array of shape (n, 3) begin with; the variable that an array of shape (n,) becomes.
+KNOWN = {
+    "Coordinates": "",
+    "Velocities": "v",
+    "Velocity": "v",
+    "Masses": "mass",
+    "Mass": "mass",
+    "ParticleIDs": "id",
+}
+
+# Attributes of the groups Cosmology (SWIFT), Header and Parameters that become attributes of the data set.
+_COSMOLOGY = {
+    "hubble": ("h", "HubbleParam"),
+    "omega_m": ("Omega_m", "Omega0"),
+    "omega_lambda": ("Omega_lambda", "OmegaLambda"),
+    "omega_b": ("Omega_b", "OmegaBaryon"),
+}
+_NUMBERED = re.compile(r"(.*\.)(\d+)(\.[^.]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """One array of one file, and what its columns become."""
+
+    name: str
+    becomes: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    attrs: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What one file tells: its header, its other groups of attributes, and those arrays of one type that are read."""
+
+    path: str
+    header: dict[str, Any]
+    parameters: dict[str, Any]
+    units: dict[str, Any]
+    cosmology: dict[str, Any]
+    rows: int
+    members: dict[str, _Member]
+
+    def count(self, name: str, kind: int) -> int:
+        """Return how many particles of a type the header claims by one of its attributes."""
+        return _count(self.header, name, kind, self.path)
+
+
+def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | None) -> Table:
+    """Read particles of one type from a snapshot.
+
+    Parameters
+    ----------
+    path : str
+        Any one of its files.
+    kind : int
+        Type of the particles: those of the group ``PartType<kind>``.
+    columns : mapping of str to str or None, optional
+        Which further arrays to read, and which to leave out.
+    chunks : int or None
+        Rows per chunk of lazy columns; None reads at once.
+
+    Returns
+    -------
+    Table
+        Columns, units, and what the header tells.
+
+    Raises
+    ------
+    ImportError
+        Without h5py.
+    ValueError
+        For damaged files, other layouts, missing files, numbers of particles that do not agree, and arrays that are
+        not in their file.
+    """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise ValueError(
+            f"the arrays of {path} have names; give columns= as a mapping {{name in the file: name of the variable}}, "
+            f"got {columns!r}"
+        )
+    first = _open(path, kind, columns)
+    files = [first if other == path else _open(other, kind, columns) for other in _files_of(first)]
+    _check_agreement(files, kind)
+    filled = [file for file in files if file.rows]
+    if not filled:
+        total = first.header.get("NumPart_Total")
+        raise ValueError(
+            f"{path} has no particles of type {kind}; NumPart_Total is {total}: choose another with particle_type="
+        )
+    attrs, units = unpack(first.header.get(KEY), path)
+    scale = _scale_factor(first)
+    found: dict[str, Any] = {}
+    for member, entry in filled[0].members.items():
+        stored = _stored(filled, member, scale)
+        names = _variables(stored, entry.becomes, f"array {member} of {path}")
+        twice = sorted(set(names) & set(found))
+        if twice:
+            raise ValueError(
+                f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
+            )
+        found.update(zip(names, stored.columns(chunks), strict=True))
+        unit = _unit(filled[0], member)
+        units.update(dict.fromkeys(names, unit) if unit is not None else {})
+    if "mass" not in found and not _left_out(columns):
+        mass = _mass(first, kind)
+        if mass:
+            found["mass"] = constant(mass, sum(file.rows for file in files), chunks)
+            unit = _unit(filled[0], "Masses")
+            units.update({} if unit is None else {"mass": unit})
+    told = {**_attrs(first, scale), "particle_type": kind, **attrs}
+    units = {name: unit for name, unit in units.items() if name in found}
+    return Table(found, Naming(None, None, path), units, told)
+
+
+def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
+    """Read everything but the particles of one file."""
+    h5py = import_h5py()
+    with open_hdf5(path) as file:
+        with reading(path, "HDF5"):
+            groups = sorted(file)
+            header = _group_attrs(h5py, file, "Header")
+        if header is None:
+            raise ValueError(
+                f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
+                "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
+            )
+        with reading(path, "HDF5"):
+            others = {name: _group_attrs(h5py, file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
+        rows = _count(header, "NumPart_ThisFile", kind, path)
+        members = _members(h5py, file, header, kind, path, columns) if rows else {}
+    return _File(path, header, others["Parameters"], others["Units"], others["Cosmology"], rows, members)
+
+
+def _group_attrs(h5py: Any, file: Any, name: str) -> dict[str, Any] | None:
+    """Return the attributes of a group of the file itself; None where there is none."""
+    inside = isinstance(file.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
+    return plain_attrs(file[name].attrs) if inside and isinstance(file.get(name), h5py.Group) else None
+
+
+def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
+    """Return one number of a list of the header, 0 beyond its end."""
+    counts = header.get(name)
+    if not isinstance(counts, list) or not all(isinstance(c, int | float) and c >= 0 and c % 1 == 0 for c in counts):
+        raise ValueError(
+            f"{name} in the Header of {path} is {quoted(counts)}, expected a number of particles for each type; "
+            "write the snapshot again"
+        )
+    return int(counts[kind]) if kind < len(counts) else 0
+
+
+def _members(
+    h5py: Any,
+    file: Any,
+    header: Mapping[str, Any],
+    kind: int,
+    path: str,
+    columns: Mapping[str, str | None] | None,
+) -> dict[str, _Member]:
+    """Return the arrays to read, if they are in the file."""
+    group_name, rows = f"PartType{kind}", _count(header, "NumPart_ThisFile", kind, path)
+    with reading(path, "HDF5"):
+        is_there = _group_attrs(h5py, file, group_name) is not None
+        names = datasets_in(h5py, file[group_name]) if is_there else []
+    if "Coordinates" not in names:
+        raise ValueError(
+            f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "
+            f"type; it has {', '.join(names) or 'none'}: choose another type with particle_type="
+        )
+    members: dict[str, _Member] = {}
+    for name, ours in _choose(names, columns, path, every=KEY in header).items():
+        whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{quoted(name)}: None}}"
+        with reading(path, "HDF5"):
+            dataset = file[whole]
+            sources = [source.file_name for source in dataset.virtual_sources()] if dataset.is_virtual else []
+            shape, dtype, attrs = dataset.shape, dataset.dtype, plain_attrs(dataset.attrs)
+        if sources:
+            raise ValueError(
+                f"{path} has no particles itself, but names the files that have them, such as {sources[0]}; open that "
+                "one, and all that belong to it are read"
+            )
+        check_numbers(shape, dtype, f"array {whole} of {path}", remedy)
+        check_stored(dataset, whole, path, remedy)
+        if shape[0] != rows:
+            raise ValueError(
+                f"array {whole} of {path} has {shape[0]} rows, and the Header says {rows} particles: it was not "
+                f"written completely; write it again, or {remedy}"
+            )
+        members[name] = _Member(whole, ours, shape, dtype, attrs)
+    return members
+
+
+def _choose(names: list[str], columns: Mapping[str, str | None] | None, path: str, *, every: bool) -> dict[str, str]:
+    """Return the arrays to read, and what each becomes: those that all codes have, or every one."""
+    given = columns or {}
+    # What codes usually have may be left out where it is not: it may be in other files, or a mass in the header.
+    unknown = [name for name in given if name not in (*names, REST) and (given[name] is not None or name not in KNOWN)]
+    if unknown:
+        raise ValueError(
+            f"{path} has no array {quoted(unknown[0])}{meant(unknown[0], names)} of this type; it has {listed(names)}"
+        )
+    if given.get(REST) is not None:
+        raise ValueError(f"columns[{REST!r}] must be None (leave out all others), got {given[REST]!r}")
+    if given.get("Coordinates", "") is None:
+        raise ValueError(f"columns= leaves out Coordinates of {path}; particles have positions")
+    rest = {} if REST in given else {name: KNOWN.get(name, name) for name in names if every or name in KNOWN}
+    chosen = {"Coordinates": "", **rest, **given}
+    ordered = [*(name for name in KNOWN if name in names), *(name for name in names if name not in KNOWN)]
+    return {name: ours for name in ordered if (ours := chosen.get(name)) is not None}
+
+
+def _files_of(first: _File) -> list[str]:
+    """Return all files of the snapshot, in the order of their numbers."""
+    count = number(first.header.get("NumFilesPerSnapshot", 1))
+    if count is None or count < 1 or count % 1:
+        raise ValueError(
+            f"NumFilesPerSnapshot in the Header of {first.path} is {quoted(first.header.get('NumFilesPerSnapshot'))}, "
+            "expected a number of files; write the snapshot again"
+        )
+    if count == 1:
+        return [first.path]
+    folder, base = os.path.split(first.path)
+    own = _NUMBERED.fullmatch(base)
+    if own is None:
+        raise ValueError(
+            f"{first.path} says that the snapshot has {count:.0f} files, but has no number in its name, as in "
+            "snap.0.hdf5, by which to find the others; give them the names that they were written with"
+        )
+    matches = [_NUMBERED.fullmatch(entry) for entry in os.listdir(folder or ".")]
+    there = {int(m[2]): m[0] for m in matches if m and (m[1], m[3]) == (own[1], own[3])}
+    # No list of what a damaged number claims: the first few that are missing are enough.
+    missing = [str(k) for k in range(min(int(count), len(there) + 5)) if k not in there]
+    if missing:
+        raise FileNotFoundError(
+            f"the snapshot of {first.path} has {count:.0f} files, and {own[1]}*{own[3]} with the numbers "
+            f"{', '.join(missing[:5])}{' ...' if len(missing) > 4 else ''} are missing; copy them beside it"
+        )
+    return [os.path.join(folder, there[k]) for k in range(int(count))]
+
+
+def _check_agreement(files: list[_File], kind: int) -> None:
+    """Raise for files of different snapshots, and for numbers of particles that do not add up."""
+    first = files[0]
+    for file in files[1:]:
+        for name in ("NumFilesPerSnapshot", "NumPart_Total", "Time", "Redshift", "BoxSize"):
+            if repr(file.header.get(name)) != repr(first.header.get(name)):
+                raise ValueError(
+                    f"{name} is {quoted(file.header.get(name))} in {file.path} and {quoted(first.header.get(name))} in "
+                    f"{first.path}: these are files of two snapshots; put each in its own folder"
+                )
+    if "NumPart_Total" not in first.header:
+        return
+    total = first.count("NumPart_Total", kind)
+    if "NumPart_Total_HighWord" in first.header and total < 1 << 32:
+        total += first.count("NumPart_Total_HighWord", kind) << 32
+    rows = sum(file.rows for file in files)
+    if rows != total:
+        raise ValueError(
+            f"the {len(files)} files of the snapshot of {first.path} have {rows} particles of type {kind}, and its "
+            f"NumPart_Total says {total}: files are missing, or NumFilesPerSnapshot is wrong"
+        )
+
+
+def _left_out(columns: Mapping[str, str | None] | None) -> bool:
+    """Return whether masses are not wanted."""
+    return columns is not None and ("Masses" in columns or REST in columns)
+
+
+def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
+    """Return one array of all files."""
+    first = files[0]
+    remedy = f"leave it out with columns={{{quoted(member)}: None}}"
+    lacking = [file.path for file in files if member not in file.members]
+    if lacking:
+        raise ValueError(f"{lacking[0]} has no array {member} of this type, and {first.path} has; {remedy}")
+    entries = [file.members[member] for file in files]
+    if len({entry.shape[1:] for entry in entries}) > 1:
+        raise ValueError(f"array {member} has different shapes in the files of {first.path}; {remedy}")
+    factor = 1.0
+    if KNOWN.get(member) == "v" and scale is not None:
+        default = 0.0 if first.header.get("Code") == "SWIFT" else 0.5
+        factor = scale ** velocity_power(entries[0].attrs, default)
+    dtype = np.result_type(*[entry.dtype for entry in entries]).newbyteorder("=")
+    if factor != 1:
+        dtype = scalable(dtype)
+    parts = tuple(Part(file.path, entry.name, file.rows) for file, entry in zip(files, entries, strict=True))
+    return Stored(read_dataset, parts, entries[0].shape[1] if len(entries[0].shape) > 1 else None, dtype, factor)
+
+
+def _variables(stored: Stored, ours: str, what: str) -> list[str]:
+    """Return what the columns of an array are called."""
+    if stored.width is None or stored.width == 1:
+        return [ours or COMPONENTS[0]]
+    if stored.width > len(COMPONENTS):
+        raise ValueError(f"{what} has {stored.width} columns, and at most {len(COMPONENTS)} can be read")
+    return [ours + axis for axis in COMPONENTS[: stored.width]]
+
+
+def _scale_factor(file: _File) -> float | None:
+    """Return the scale factor of a cosmological run; None for one without expansion.
+
+    Gadget's ``Time`` is the scale factor or the time, and its ``Redshift`` 0 where it is the time.
+    """
+    told = first_number(file.header, ("Scale-factor", "ExpansionFactor"))
+    if told is None:
+        time, redshift = number(file.header.get("Time")), number(file.header.get("Redshift"))
+        if time is None or redshift is None or abs(time * (1 + redshift) - 1) > 1e-5:
+            return None
+        told = time
+    if not 0 < told < float("inf"):
+        raise ValueError(f"the scale factor in the Header of {file.path} is {quoted(told)}, expected a positive number")
+    return told
+
+
+def _unit(file: _File, member: str) -> str | None:
+    """Return the unit of an array of a snapshot."""
+    system = system_of(file.header, file.parameters, file.units)
+    is_swift = file.header.get("Code") == "SWIFT"
+    power = 0.0 if is_swift or _scale_factor(file) is None else -1.0
+    attrs = file.members[member].attrs if member in file.members else {}
+    told = attrs.get("units")
+    return told if isinstance(told, str) else unit_of(member, attrs, system, power)
+
+
+def _mass(file: _File, kind: int) -> float | None:
+    """Return the mass that the header has for all particles of a type."""
+    table = file.header.get("MassTable")
+    return number(table[kind]) if isinstance(table, list) and kind < len(table) else None
+
+
+def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
+    """Return what a snapshot tells, as attributes of a data set."""
+    attrs: dict[str, Any] = {}
+    if "BoxSize" in file.header:
+        attrs["boxsize"] = file.header["BoxSize"]
+    told = {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
+    if scale is None:
+        told = {"time": number(file.header.get("Time"))}
+    known = {**file.parameters, **file.header, **file.cosmology}
+    told |= {name: first_number(known, names) for name, names in _COSMOLOGY.items()}
+    attrs.update({name: value for name, value in told.items() if value is not None})
+    code = file.header.get("Code")
+    return {**attrs, "code": code} if isinstance(code, str) else attrs

@@ -1,0 +1,1 @@
+"""Columns of tables in files: text, NumPy, HDF5, Parquet, ROOT."""

@@ -1,0 +1,350 @@
+"""Parquet files: rows read from the row groups that have them, columns written chunk by chunk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.data.files import replacing
+from daskclust.core.data.quote import quoted
+from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
+from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
+from daskclust.io.tables.binary import reading
+
+# Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
+_GROUP_ROWS = 1 << 20
+# A column of a single number is stored in a few bytes, whatever its length; other columns take a byte for some rows.
+_MOST_EXPANSION = 2000
+_ALWAYS = 1 << 26
+
+
+def group_sizes(file: Any) -> list[int]:
+    """Return the rows of each row group of a `pyarrow.parquet.ParquetFile`."""
+    return [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+
+
+def check_claims(path: str, groups: list[int], row_bytes: int, chunks: int | None) -> None:
+    """Raise for a file that claims much more data than it has bytes.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    groups : list of int
+        Rows of each row group.
+    row_bytes : int
+        Bytes of the columns that are read, of one row.
+    chunks : int or None
+        Rows per chunk; None where all are read at once. Lazy columns need one row group in memory.
+
+    Raises
+    ------
+    ValueError
+        With both sizes.
+    """
+    size = os.path.getsize(path)
+    claimed = (sum(groups) if chunks is None else max(groups, default=0)) * row_bytes
+    if not 0 <= claimed <= size * _MOST_EXPANSION + _ALWAYS:
+        remedy = "; with chunks= rows are read when they are used" if chunks is None else ""
+        raise ValueError(f"{path} has {size} bytes, and claims to hold {claimed} bytes of columns{remedy}")
+
+
+def pyarrow_parquet() -> ModuleType:
+    """Import pyarrow.parquet, or say what to install."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
+    return pq  # type: ignore[no-any-return,unused-ignore]
+
+
+def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
+    """Return rows start to stop of some columns of a Parquet file as an Arrow table.
+
+    Parameters
+    ----------
+    path : str
+        The file. Only row groups that have these rows are read.
+    columns : sequence of str
+        Their names, or the paths that Parquet stores parts of them under.
+    start, stop : int
+        Rows, counted from 0, the last one not included.
+
+    Returns
+    -------
+    pyarrow.Table
+        In the order of the file.
+
+    Raises
+    ------
+    ValueError
+        Where a row group is damaged, with its number, or has fewer rows than it claims. Pages that
+        `RowGroups` writes have checksums.
+    """
+    import pyarrow as pa
+
+    with reading(path, "Parquet"):
+        file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
+    with file:
+        with reading(path, "Parquet"):
+            sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+            tables = [file.read_row_groups([], columns=list(columns))]
+        ends = np.cumsum(sizes, dtype=np.int64)
+        begins = ends - np.asarray(sizes, dtype=np.int64)
+        groups = np.flatnonzero((begins < stop) & (ends > start))
+        of = f" of column {quoted(columns[0])}" if len(columns) == 1 else ""
+        for k in groups:
+            with reading(path, "Parquet", f"row group {k}{of} (rows {begins[k]} to {ends[k] - 1}, counted from 0)"):
+                tables.append(file.read_row_group(k, columns=list(columns)))
+    table = pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
+    if table.num_rows != stop - start:
+        raise ValueError(
+            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata tell of; it is "
+            "damaged: copy or write the file again"
+        )
+    return table
+
+
+def _encoding(dtype: np.dtype[Any]) -> str | None:
+    """Return how a column is encoded, None for a dictionary of its values.
+
+    Times, energies and labels have too many values for a dictionary, which costs more than the rest of writing. These
+    encodings halve the time of a file of hits, and make it smaller.
+    """
+    if dtype.kind == "f" and dtype.itemsize >= 4:
+        return "BYTE_STREAM_SPLIT"
+    if dtype.kind in "fb":
+        return "PLAIN"
+    return "DELTA_BINARY_PACKED" if dtype.itemsize >= 4 else None
+
+
+class RowGroups:
+    """Writer of blocks of columns to an open Parquet file, one row group each.
+
+    Parameters
+    ----------
+    stream : binary file
+        Where to write.
+    dtypes : mapping of str to numpy.dtype
+        Types of the columns.
+    units : mapping of str to str
+        Kept in the metadata of the columns.
+    attrs : mapping of str to object
+        Of the data set, as `stored_attrs` gives them. Those at the end go into the metadata of the file.
+    event : str, optional
+        Column of which a row has one number, and lists of the numbers of all others (see `by_event`).
+
+    Notes
+    -----
+    It is a context manager, which ends the file; after an error, while the stream is still open.
+    """
+
+    def __init__(
+        self,
+        stream: BinaryIO,
+        dtypes: Mapping[str, np.dtype[Any]],
+        units: Mapping[str, str],
+        attrs: Mapping[str, Any] | None = None,
+        event: str | None = None,
+    ) -> None:
+        pq = pyarrow_parquet()
+        import pyarrow as pa
+
+        types = {name: pa.from_numpy_dtype(dtype) for name, dtype in dtypes.items()}
+        if event is not None:
+            types = {name: kind if name == event else pa.list_(kind) for name, kind in types.items()}
+        fields = [
+            pa.field(name, kind, metadata={"units": units[name]} if name in units else None)
+            for name, kind in types.items()
+        ]
+        self.attrs = dict(attrs or {})
+        self._schema = pa.schema(fields)
+        stored = {name: name if event in (None, name) else f"{name}.list.element" for name in dtypes}
+        self._writer = pq.ParquetWriter(
+            stream,
+            self._schema,
+            use_dictionary=[stored[name] for name, dtype in dtypes.items() if _encoding(dtype) is None] or False,
+            column_encoding={
+                stored[name]: encoding for name, dtype in dtypes.items() if (encoding := _encoding(dtype))
+            },
+            write_page_checksum=True,  # a damaged number would not show otherwise
+        )
+
+    def write(self, block: Mapping[str, Any], most: int | None = None) -> None:
+        """Write one block of columns, as groups of at most `most` rows where that is given."""
+        import pyarrow as pa
+
+        table = pa.table(dict(block), schema=self._schema)
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows if most is None else most))
+
+    def __enter__(self) -> RowGroups:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is None and self.attrs:
+            self._writer.add_key_value_metadata({KEY: pack(self.attrs)})
+        self._writer.close()
+
+
+def by_event(blocks: Iterable[Block], event: str) -> Iterator[Mapping[str, Any]]:
+    """Yield blocks of one row for each event, with lists of its hits: an event may go on in the next block.
+
+    Parameters
+    ----------
+    blocks : iterable of mappings of str to numpy.ndarray
+        Hits, in the order of their event.
+    event : str
+        The column of its number.
+
+    Yields
+    ------
+    mapping of str to numpy.ndarray or pyarrow.ListArray
+        Whole events.
+
+    Raises
+    ------
+    ValueError
+        For hits that are not in the order of events.
+    """
+    import pyarrow as pa
+
+    waiting: dict[str, npt.NDArray[Any]] = {}
+    for block in itertools.chain(blocks, [None]):
+        hits = waiting if block is None else {n: np.concatenate([waiting.get(n, v[:0]), v]) for n, v in block.items()}
+        number = hits[event]
+        falls = np.flatnonzero(number[1:] < number[:-1])
+        if falls.size:
+            before, after = number[falls[0] : falls[0] + 2].tolist()
+            raise ValueError(
+                f"lists of hits need hits in the order of {event}, got {after} after {before}; sort them first, "
+                f"ds.sortby({event!r})"
+            )
+        starts = np.flatnonzero(np.r_[number.size > 0, number[1:] != number[:-1]])
+        done = number.size if block is None else int(starts[-1:].sum())
+        offsets = np.append(starts[starts < done], done).astype(np.int32)
+        waiting = {name: values[done:] for name, values in hits.items()}
+        if done or block is None:
+            yield {
+                name: values[offsets[:-1]] if name == event else pa.ListArray.from_arrays(offsets, values[:done])
+                for name, values in hits.items()
+            }
+
+
+class ParquetSink:
+    """A Parquet file that grows table by table, and is there completely or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. One that exists is replaced at the end.
+
+    Attributes
+    ----------
+    attrs : dict of str to object
+        Attributes of the data set, those of the first table to begin with. What they are at the end goes into the
+        file, so that counters of a stream can be set last.
+    n_rows : int
+        Rows that were given so far.
+
+    Notes
+    -----
+    It is a context manager: at the end of the ``with`` block the file gets its name; after an error nothing is left.
+    Tables are collected into row groups of a million rows, so that memory holds one such group.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from daskclust.io import ParquetSink, read_hits
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "hits.parquet")
+    >>> with ParquetSink(file) as sink:
+    ...     for k in range(3):
+    ...         sink.write(xr.Dataset({"x": ("hit", [0.5 + k]), "y": ("hit", [2.0])}))
+    >>> read_hits(file)["x"].values
+    array([0.5, 1.5, 2.5])
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.attrs: dict[str, Any] = {}
+        self.n_rows = 0
+        self._dim = ""
+        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._waiting: list[Block] = []
+        self._n_waiting = 0
+        self._groups: RowGroups | None = None
+        self._stack = ExitStack()
+        self._stream: BinaryIO | None = None
+
+    def __enter__(self) -> ParquetSink:
+        self._stream = self._stack.enter_context(replacing(self.path))
+        return self
+
+    def write(self, ds: xr.Dataset) -> None:
+        """Add the rows of a table.
+
+        Parameters
+        ----------
+        ds : xarray.Dataset
+            Variables of numbers or booleans along one dimension, in memory; as many, with the same names and types,
+            as in the first table. They are copied.
+
+        Raises
+        ------
+        ValueError
+            For variables of other shapes, names or types, and outside of a ``with`` block.
+        """
+        if self._stream is None:
+            raise ValueError(f"the sink of {self.path} is not open; use it as: with ParquetSink(path) as sink: ...")
+        dtypes = column_dtypes(ds)
+        if self._groups is None:
+            self._dim, self._dtypes = only_dim(ds), dtypes
+            self._groups = self._stack.enter_context(RowGroups(self._stream, dtypes, stored_units(ds)))
+            self.attrs = {**ds.attrs, **self.attrs}
+        elif dict(dtypes) != self._dtypes or only_dim(ds) != self._dim:
+            raise ValueError(
+                f"a table of {_shown(dtypes)} cannot follow one of {_shown(self._dtypes)} in {self.path}; "
+                "give all tables the same variables and types"
+            )
+        # A stream may fill the same arrays again.
+        self._waiting.append({name: np.array(values) for name, values in native_block(ds).items()})
+        self.n_rows += ds.sizes[self._dim]
+        self._n_waiting += ds.sizes[self._dim]
+        if self._n_waiting >= _GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what was collected as one row group."""
+        if self._groups is not None and self._waiting:
+            columns = {name: np.concatenate([block[name] for block in self._waiting]) for name in self._dtypes}
+            self._waiting.clear()
+            self._n_waiting = 0
+            self._groups.write(columns, most=_GROUP_ROWS)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream = None
+        if kind is not None:
+            self._stack.__exit__(kind, error, trace)
+            return
+        with self._stack:  # ends the row groups, then the file
+            if self._groups is None:
+                raise ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
+            self._flush()
+            self._groups.attrs = stored_attrs(xr.Dataset(attrs=self.attrs), self._dim)
+
+
+def _shown(dtypes: Mapping[str, np.dtype[Any]]) -> str:
+    """Return names and types for a message."""
+    return ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())

@@ -1,0 +1,1 @@
+"""Files and readouts of Timepix detectors."""

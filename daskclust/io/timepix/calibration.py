@@ -1,0 +1,255 @@
+"""Calibration of pixel detectors: time over threshold to energy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.data.quote import listed
+from daskclust.io.fields import TIMEPIX
+from daskclust.io.tables.matrices import PIXELS, check_matrix, find_matrices, read_matrix
+from daskclust.io.timepix.hitwise import hits_with, over_blocks
+from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, pixels_of_quad
+from daskclust.io.timepix.ticks import TOT_TICK
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Energy calibration of the pixels of one chip: ToT = a*E + b - c/(E - t).
+
+    Parameters
+    ----------
+    a, b, c, t : array_like, shape (256, 256)
+        By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
+        fitted them, ns or ticks of 25 ns.
+
+    Raises
+    ------
+    ValueError
+        For other shapes.
+    """
+
+    a: npt.ArrayLike
+    b: npt.ArrayLike
+    c: npt.ArrayLike
+    t: npt.ArrayLike
+
+    def __post_init__(self) -> None:
+        for name in "abct":
+            object.__setattr__(self, name, check_matrix(getattr(self, name), f"matrix {name}"))
+
+    def energy(self, x: npt.ArrayLike, y: npt.ArrayLike, tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits.
+
+        Parameters
+        ----------
+        x, y : array_like of int, shape (n,)
+            Pixels of the chip.
+        tot : array_like, shape (n,)
+            Time over threshold in the unit of the matrices.
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (n,)
+            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
+
+        Raises
+        ------
+        ValueError
+            For pixels that no chip has.
+        """
+        columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+        wrong = _outside(columns, rows)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"hit {k} lies at pixel ({columns[k]}, {rows[k]}), but a chip has pixels 0 to {PIXELS - 1}; give x and "
+                "y of the chip, or a Dataset with common coordinates to calibrate"
+            )
+        return self._energy(columns, rows, tot)
+
+    def _energy(self, x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], tot: npt.ArrayLike) -> Floats:
+        """Return the energy of hits whose pixels are those of a chip."""
+        pixel = y * PIXELS + x
+        a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
+        tot = np.asarray(tot, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            root = np.sqrt((b + a * t - tot) ** 2 + 4 * a * c)
+            energy: Floats = (a * t + tot - b + root) / (2 * a)
+        energy[~np.isfinite(energy)] = np.nan
+        return energy
+
+
+def read_calibration(
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str] | None = None,
+    c: str | os.PathLike[str] | None = None,
+    t: str | os.PathLike[str] | None = None,
+) -> Calibration:
+    """Read the energy calibration of one chip.
+
+    Parameters
+    ----------
+    a, b, c, t : str or path
+        Text files of 256 lines of 256 numbers with white space between them, a line for each row of pixels (y). Or `a`
+        alone is a folder that has ``a.txt``, ``b.txt``, ``c.txt`` and ``t.txt``, or ``caliba.txt`` and so on.
+
+    Returns
+    -------
+    Calibration
+        To be given to `calibrate`, with the unit of ToT that it was made for.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where a file does not exist, or the folder lacks one.
+    TypeError
+        Where only some of the four files are given.
+    ValueError
+        For files of another shape (with the shape), or with what is no number (with the line).
+    """
+    others = (b, c, t)
+    if all(path is None for path in others):
+        paths = find_matrices(Path(a))
+    elif any(path is None for path in others):
+        raise TypeError("read_calibration needs all four files a, b, c and t, or one folder that has them")
+    else:
+        paths = {name: Path(path) for name, path in zip("abct", (a, *others), strict=True) if path is not None}
+    return Calibration(**{name: read_matrix(path) for name, path in paths.items()})
+
+
+def calibrate(
+    ds: xr.Dataset,
+    calibration: Calibration | Mapping[int, Calibration],
+    *,
+    tot_unit: Literal["ns", "tick"] = "ns",
+) -> xr.Dataset:
+    """Add the energy of hits to a Timepix data set.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        With ``x``, ``y`` (pixel) and ``tot`` (ns) along one dimension, numpy or dask; ``chip`` where there are several;
+        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, 0 where it is missing) for ``"quad"``.
+    calibration : Calibration, or mapping of int to Calibration
+        One for all chips, or by chip.
+    tot_unit : {"ns", "tick"}, default "ns"
+        Unit of ToT that the calibration was made for: some tools count ticks of 25 ns. ``ds["tot"]`` is in ns, or in
+        the unit of time that its ``attrs["units"]`` names.
+
+    Returns
+    -------
+    xarray.Dataset
+        `ds` with ``energy`` (keV, float32), lazy where `ds` is. In memory, ``attrs["n_uncalibrated"]`` counts hits
+        without an energy (NaN: the calibration of their pixel is NaN, its a is 0, or no energy has their ToT), and
+        ``attrs["n_negative_energy"]`` those below 0.
+
+    Raises
+    ------
+    TypeError
+        For arrays on a GPU.
+    ValueError
+        For missing variables, chips without a calibration, pixels that no chip has, and another `tot_unit` or layout.
+        On dask, chips and pixels are checked when they are computed.
+
+    Notes
+    -----
+    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel. In ``layout="quad"`` with gap g, the
+    pixel (x, y) of a chip lies at (x+256+g, y) for chip 0, (511+g-x, 511+g-y) for 1, (255-x, 511+g-y) for 2 and (x, y)
+    for 3.
+
+    References
+    ----------
+    J. Jakubek, "Precise energy calibration of pixel detector working in time-over-threshold mode", NIM A 633 (2011)
+    S262. DOI: 10.1016/j.nima.2010.06.183
+
+    Examples
+    --------
+    >>> ones = np.ones((256, 256))
+    >>> linear = Calibration(a=2 * ones, b=10 * ones, c=0 * ones, t=0 * ones)
+    >>> ds = xr.Dataset({"x": ("hit", [3]), "y": ("hit", [4]), "tot": ("hit", [50.0])}, attrs={"layout": "chips"})
+    >>> calibrate(ds, linear)["energy"].values
+    array([20.], dtype=float32)
+    """
+    if tot_unit not in ("ns", "tick"):
+        raise ValueError(f"tot_unit must be 'ns' or 'tick', got {tot_unit!r}")
+    layout = ds.attrs.get("layout", "chips")
+    if layout not in LAYOUTS:
+        raise ValueError(f"ds.attrs['layout'] must be 'chips' or 'quad', got {layout!r}")
+    names = ["x", "y", "tot", *(["chip"] if "chip" in ds else [])]
+    if layout == "quad" and "chip" not in ds:
+        raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
+    hits = hits_with(ds, names, "calibrate")
+    options = {
+        "calibration": calibration,
+        "ticks": tot_unit == "tick",
+        "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
+    }
+    energy = over_blocks(hits, names, _energy_of, np.dtype(np.float32), "calibrate", options)
+    result = ds.assign(energy=energy)
+    variable = TIMEPIX.find("energy")
+    if variable is not None:
+        result["energy"].attrs = {"units": variable.unit, "long_name": variable.doc}
+    if not hasattr(energy.data, "__dask_graph__"):
+        result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
+        result.attrs["n_negative_energy"] = int((energy.values < 0).sum())
+    return result
+
+
+def _energy_of(
+    x: npt.NDArray[Any],
+    y: npt.NDArray[Any],
+    tot: npt.NDArray[Any],
+    chip: npt.NDArray[Any] | None = None,
+    *,
+    calibration: Calibration | Mapping[int, Calibration],
+    ticks: bool,
+    gap: int | None,
+) -> npt.NDArray[np.float32]:
+    """Return energies of hits, float32."""
+    chips = np.zeros(len(x), np.uint8) if chip is None else chip
+    columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
+    if gap is not None:
+        columns, rows = pixels_of_quad(columns, rows, chips, gap)
+    _check_pixels(columns, rows, chips, gap)
+    counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
+    if isinstance(calibration, Calibration):
+        return calibration._energy(columns, rows, counts).astype(np.float32)
+    energy = np.empty(len(x), np.float32)
+    for number in np.unique(chips).tolist():
+        if number not in calibration:
+            raise ValueError(
+                f"no calibration for chip {number}; there are some for {sorted(calibration)}: give one for each chip, "
+                "or leave out its hits"
+            )
+        of_chip = chips == number
+        energy[of_chip] = calibration[number]._energy(columns[of_chip], rows[of_chip], counts[of_chip])
+    return energy
+
+
+def _outside(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which pixels no chip has."""
+    outside: npt.NDArray[np.bool_] = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
+    return outside
+
+
+def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
+    """Refuse pixels that no chip has."""
+    wrong = _outside(x, y)
+    if gap is not None:
+        wrong |= chip >= QUAD_CHIPS
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"a hit of chip {int(chip[k])} lies at pixel ({int(x[k])}, {int(y[k])}) of it, but a chip has pixels 0 to "
+            f"{PIXELS - 1}, and a quad chips 0 to 3; check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']"
+        )

@@ -1,0 +1,227 @@
+"""Files of Advacam's Pixet program with one hit a line: ``.t3pa``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.data.files import check_file
+from daskclust.core.data.quote import listed, quoted, repeated, short
+from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.timepix.ticks import COARSE, TOT_TICK, hits_of_ticks
+
+Rows = dict[str, npt.NDArray[np.int64]]
+
+_NEEDED = ("Matrix Index", "ToA", "ToT", "FToA")
+_OPTIONAL = ("Index", "Overflow")
+
+# What a column may hold: 256 chips of 65536 pixels; times that are far from the end of int64 in fine ticks; a fine time
+# of 5 bits. ToT has 10 bits in the chip, and sums of it have more.
+_LIMITS = {"Matrix Index": 1 << 24, "ToA": 1 << 48, "ToT": 1 << 32, "FToA": 32, "Index": 1 << 63, "Overflow": 1 << 32}
+
+_CHIP = 1 << 16
+_LOST_FROM, _LOST_UNTIL = 0x74, 0x75
+
+
+def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, chunks: int | None = None) -> xr.Dataset:
+    r"""Read hits from a ``.t3pa`` file of Advacam's Pixet program.
+
+    Parameters
+    ----------
+    path : str or path
+        Text, with tabs between the columns and their names in the first line: Matrix Index, ToA, ToT and FToA in any
+        order, Index and Overflow where there are any. Others are passed over.
+    measurement : int, optional
+        Which measurement to read, from 0, where several were appended to one file: a new one begins where Index is
+        0 again, unless it is 0 in all rows. Times begin anew in each, so that None is for files with one.
+    chunks : int, optional
+        Hits per chunk of a Dataset of dask arrays. The file is read at once all the same.
+
+    Returns
+    -------
+    xarray.Dataset
+        Variables ``x``, ``y`` (pixel, uint16), ``toa`` (ns, float64), ``tot`` (ns, float32) and ``chip`` (uint8),
+        sorted by (toa, order in the file), and in ``attrs``: ``n_rows`` and ``n_measurements`` of the whole file,
+        ``n_unsorted`` (hits that came after a later one), ``n_lost_data_intervals``, their begins
+        ``lost_data_toa`` and lengths ``lost_data_length`` (lists, ns), and ``n_special`` (other rows that are no hits).
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ValueError
+        For an empty file, missing columns (with those that were found), and rows of another length, or with what is no
+        number or out of range (with the line); for several measurements, and those that the file does not have;
+        and for `chunks` that is not positive.
+
+    Notes
+    -----
+    x = Matrix Index % 256, y = Matrix Index // 256 % 256, chip = Matrix Index // 65536, t = 25 * ToA - 25/16 * FToA ns
+    with an FToA of 5 bits, as it includes the correction for the phase of the clock. A row whose Overflow is not 0 is
+    no hit: Matrix Index 0x74 begins lost data, and 0x75 ends them and has their length for a ToA. Devices of several
+    chips write the number of the chip in the place of Overflow: such rows are hits. ToA starts anew at a limit that
+    depends on the device and is not in the file, so that a longer measurement is not told from a disordered one:
+    look at ``n_unsorted``. Source: Advacam's wiki, page File types.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "run.t3pa")
+    >>> text = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"], ["0", "1793", "100", "20", "8", "0"]
+    >>> _ = file.write_text("".join("\t".join(fields) + "\n" for fields in text))
+    >>> ds = open_t3pa(file)
+    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
+    [1, 7, 2487.5, 500.0]
+    >>> folder.cleanup()
+    """
+    if chunks is not None:
+        chunks = check_hits_per_chunk(chunks)
+    name = os.fspath(path)
+    rows = _parse(name, _header(name))
+    _check_range(name, rows)
+    n_rows = rows["ToA"].size
+    bounds = _measurements(rows)
+    rows = _measurement(name, rows, bounds, measurement)
+    hit, attrs = _special(rows)
+    if not hit.all():
+        rows = {column: values[hit] for column, values in rows.items()}
+    index = rows["Matrix Index"]
+    columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
+    ticks = rows["ToA"] * COARSE - rows["FToA"]
+    attrs = {"n_rows": n_rows, "n_measurements": bounds.size - 1, **attrs}
+    ds = hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs)
+    return ds if chunks is None else ds.chunk({"hit": chunks}, name_prefix="daskclust-io-")
+
+
+def _header(path: str) -> list[str]:
+    """Return the names of the columns, spelled as ours where they are ours."""
+    check_file(path)
+    with open(path, "rb") as stream:
+        line = stream.readline(1 << 16)
+    ours = {"".join(name.lower().split()): name for name in (*_NEEDED, *_OPTIONAL)}
+    text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
+    found = [ours.get("".join(name.lower().split()), name) for name in text.split("\t")]
+    missing = [name for name in _NEEDED if name not in found]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {listed(missing)} in its first line, which is {quoted(text)}; "
+            "a .t3pa file has tabs between Index, Matrix Index, ToA, ToT, FToA, Overflow"
+        )
+    if len(set(found)) < len(found):
+        raise ValueError(
+            f"{path} has columns of the same name in its first line: {listed(repeated(found))}; rename them in the file"
+        )
+    return found
+
+
+def _parse(path: str, header: list[str]) -> Rows:
+    """Return the columns that we know, as int64."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    wanted = [name for name in header if name in (*_NEEDED, *_OPTIONAL)]
+    try:
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=header, skip_rows=1),
+            parse_options=csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=True),
+            convert_options=csv.ConvertOptions(
+                include_columns=wanted, column_types=dict.fromkeys(wanted, pa.int64()), null_values=[]
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        if "Empty CSV" in str(error):  # a header, and nothing below
+            return {name: np.empty(0, np.int64) for name in wanted}
+        _explain(path, header, error)
+    return {name: table.column(name).to_numpy() for name in wanted}
+
+
+def _explain(path: str, header: list[str], error: Exception) -> NoReturn:
+    """Find the first wrong line and raise an error that shows it; on the way to an error only, as it is slow."""
+    with open(path, "rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            if number == 1 or not line:
+                continue
+            fields = line.split("\t")
+            if len(fields) != len(header):
+                raise ValueError(
+                    f"{path}, line {number}: expected {len(header)} fields with tabs between them as in the first "
+                    f"line, found {len(fields)}: {quoted(line)}; write the file again, or remove the line"
+                ) from error
+            for name, text in zip(header, fields, strict=True):
+                if name in _LIMITS and not _is_integer(text):
+                    raise ValueError(
+                        f"{path}, line {number}, column {quoted(name)}: expected a whole number, found {quoted(text)}; "
+                        "correct it, or remove the line"
+                    ) from error
+    raise ValueError(f"{path} cannot be read as a .t3pa file: {short(error)}") from error
+
+
+def _is_integer(text: str) -> bool:
+    """Return whether the fast parser takes a text for an int64."""
+    digits = text.strip().removeprefix("-")
+    return digits.isascii() and digits.isdigit() and -(2**63) <= int(digits[:40]) < 2**63
+
+
+def _check_range(path: str, rows: Mapping[str, npt.NDArray[np.int64]]) -> None:
+    """Refuse what no detector writes, with the line."""
+    for name, values in rows.items():
+        limit = _LIMITS[name]
+        if values.size and (values.min() < 0 or values.max() >= limit):
+            row = int(np.argmax((values < 0) | (values >= limit)))
+            raise ValueError(
+                f"{path}, line {_line_of_row(path, row)}, column {quoted(name)}: expected a number from 0 to "
+                f"{limit - 1}, found {values[row]}; correct it, or remove the line"
+            )
+
+
+def _line_of_row(path: str, row: int) -> int:
+    """Return the number of the line that has a row, both counted from where people count: 1, and 0."""
+    with open(path, "rb") as stream:
+        filled = (number for number, line in enumerate(stream, start=1) if number > 1 and line.strip(b"\r\n"))
+        return next(number for k, number in enumerate(filled) if k == row)
+
+
+def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
+    """Return the rows at which measurements begin, and the number of rows."""
+    n = rows["ToA"].size
+    index = rows.get("Index", np.arange(n))
+    begins = np.flatnonzero(index[1:] == 0) + 1 if index.any() else np.empty(0)  # zeros alone count nothing
+    return np.concatenate([[0], begins, [n]]).astype(np.int64)
+
+
+def _measurement(path: str, rows: Rows, bounds: npt.NDArray[np.int64], measurement: int | None) -> Rows:
+    """Return the rows of one measurement."""
+    many = bounds.size - 1
+    if measurement is None:
+        if many > 1:
+            raise ValueError(
+                f"{path} has {many} measurements (Index is 0 again in line {_line_of_row(path, int(bounds[1]))}), and "
+                f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
+            )
+        return rows
+    if isinstance(measurement, bool) or not isinstance(measurement, int | np.integer) or not 0 <= measurement < many:
+        raise ValueError(f"measurement must be a number from 0 to {many - 1} for {path}, got {measurement!r}")
+    return {name: values[bounds[measurement] : bounds[measurement + 1]] for name, values in rows.items()}
+
+
+def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
+    """Return which rows are hits, and what the others tell."""
+    index, toa = rows["Matrix Index"], rows["ToA"]
+    overflow = rows.get("Overflow", np.zeros_like(index))
+    hit = (overflow == 0) | ((overflow == index // _CHIP) & (overflow != 0))
+    begins, ends = (~hit & (index == code) for code in (_LOST_FROM, _LOST_UNTIL))
+    n_begins, n_ends = int(np.count_nonzero(begins)), int(np.count_nonzero(ends))
+    return hit, {
+        "n_lost_data_intervals": max(n_begins, n_ends),
+        "lost_data_toa": (toa[begins] * TOT_TICK).tolist(),
+        "lost_data_length": (toa[ends] * TOT_TICK).tolist(),
+        "n_special": int(np.count_nonzero(~hit)) - n_begins - n_ends,
+    }

@@ -1,0 +1,77 @@
+"""Hits whose times are counts of clock ticks: in the order of time, in the units of data sets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.device.timesort import TICK, order_of_ticks
+from daskclust.io.fields import TIMEPIX
+
+COARSE = 16
+"""Fine ticks in one tick of the coarse clock of 40 MHz."""
+
+TOT_TICK = COARSE * TICK
+"""The tick of the coarse clock, in which time over threshold is counted: 25 ns."""
+
+Integers = npt.NDArray[np.integer[Any]]
+
+
+def hits_of_ticks(
+    columns: Mapping[str, Integers],
+    ticks: npt.NDArray[np.int64],
+    tot: Integers,
+    *,
+    source: str | os.PathLike[str],
+    attrs: Mapping[str, Any],
+) -> xr.Dataset:
+    """Return a Timepix data set of decoded words or rows.
+
+    Parameters
+    ----------
+    columns : mapping of str to numpy.ndarray, each of shape (n,)
+        ``x``, ``y`` and ``chip``, of values that their types hold.
+    ticks : numpy.ndarray of int64, shape (n,)
+        Time of arrival in ticks of 1.5625 ns.
+    tot : numpy.ndarray of integers, shape (n,)
+        Time over threshold in ticks of 25 ns.
+    source : str or path
+        The file.
+    attrs : mapping of str to object
+        Counters and others.
+
+    Returns
+    -------
+    xarray.Dataset
+        Sorted by (toa, order of the input), chips independent. ``attrs["n_unsorted"]`` is the number of hits that came
+        after a later one.
+    """
+    latest = np.maximum.accumulate(ticks)
+    n_unsorted = int(np.count_nonzero(ticks < latest))
+    if n_unsorted:
+        order = order_of_ticks(ticks)
+        ticks, tot = ticks[order], tot[order]
+        columns = {name: values[order] for name, values in columns.items()}
+    values: dict[str, npt.NDArray[Any]] = {
+        "x": columns["x"].astype(np.uint16, copy=False),
+        "y": columns["y"].astype(np.uint16, copy=False),
+        "toa": ticks * TICK,
+        "tot": tot.astype(np.float32) * np.float32(TOT_TICK),
+        "chip": columns["chip"].astype(np.uint8, copy=False),
+    }
+    described = {v.name: {"units": v.unit, "long_name": v.doc} for v in TIMEPIX.variables}
+    return xr.Dataset(
+        {name: (TIMEPIX.dim, array, described[name]) for name, array in values.items()},
+        attrs={
+            "field": TIMEPIX.name,
+            "source": os.fspath(source),
+            "layout": "chips",
+            **attrs,
+            "n_unsorted": n_unsorted,
+        },
+    )

@@ -1,0 +1,136 @@
+"""Raw files of Timepix3 detectors, as SERVAL and SPIDR readouts write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import xarray as xr
+
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.io.fields import TIMEPIX
+from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
+from daskclust.io.timepix.tpx3.device import read_on_device
+from daskclust.io.timepix.tpx3.read import IndexedFile, check_chunks, index_hits, lazy_columns, open_hits
+from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers, time_of_flight
+from daskclust.io.timepix.tpx3.write import write_tpx3
+
+__all__ = ["open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"]
+
+
+def open_tpx3(
+    path: str | os.PathLike[str],
+    *,
+    layout: Literal["chips", "quad"] = "chips",
+    gap: int = 0,
+    disorder: float = 600_000.0,
+    chunks: int | Literal["auto"] | None = None,
+    phase_correction: bool = False,
+    on_reset: Literal["continue", "restart"] = "continue",
+    like: Any = None,
+) -> xr.Dataset:
+    """Read the hits of a raw Timepix3 file (``.tpx3``), sorted by time.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: chunks of 64-bit words under headers ``TPX3``. It may begin and end within a chunk.
+    layout : {"chips", "quad"}, default "chips"
+        ``"chips"``: `x` and `y` count the pixels of each chip, and chips are independent. ``"quad"``: `x` and `y` are
+        common to the four chips of a quad detector; with g = `gap`, chip 0 is at (x + 256 + g, y), chip 1 at
+        (511 + g - x, 511 + g - y), chip 2 at (255 - x, 511 + g - y), chip 3 at (x, y).
+    gap : int, default 0
+        Pixels that the space between the chips of a quad takes.
+    disorder : float, default 600000.0
+        Bound in ns on how late the readout delivers hits. Hits that come later are counted in ``attrs["n_late"]`` and
+        logged. The result does not depend on it: late hits are put in order, too.
+    chunks : int or "auto", optional
+        Hits per chunk, about, of a Dataset of dask arrays; ``"auto"`` means 2 million. By default everything is read
+        into memory.
+    phase_correction : bool, default False
+        Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
+    on_reset : {"continue", "restart"}, default "continue"
+        What times do where the clock of the readout jumps, as global time words tell, because it was set anew or
+        because nothing came for longer than 53 s. ``"continue"``: each goes on from the one before by the shortest way.
+        ``"restart"``: from the high word on that tells of it, times are those of global time; after a clock that was
+        set anew they are in order among those before, whose events have nothing to do with them.
+    like : array, optional
+        The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. It goes
+        without `chunks`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Variables of shape (n,) along ``hit``, sorted by ``toa``, and by place in the file where these are equal: ``x``,
+        ``y`` (uint16, pixel), ``toa`` (float64, ns, multiples of 1.5625, exact up to 2**49 ns, 6.5 days), ``tot``
+        (float32, ns, multiples of 25),
+        ``chip`` (uint8). ``attrs`` hold ``layout``, ``gap`` of a quad, ``disorder`` (ns, the largest time by which a
+        hit comes after a later one) and counts: of words ``n_pixel`` (hits), ``n_tdc``, ``n_tdc_errors`` among them,
+        ``n_global_time``, ``n_control``, ``n_count_fb`` (counts without times: no hits), ``n_unknown``; of chunks
+        ``n_chunks``, ``n_chunks_cut``; of bytes that are no part of a chunk, ``n_bytes_skipped``, or of a word,
+        ``n_bytes_truncated``; of late hits, ``n_late``; and of jumps of global time, ``n_clock_jumps``. Where there are
+        any, lists tell of the first 100: ``clock_jump_hits``, how many hits stand before it in the file, and
+        ``clock_jump_from`` and ``clock_jump_to``, global time before and after it (ns).
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ValueError
+        For an empty file, one without a chunk of Timepix3 words, wrong parameters, and chips that are no quad's.
+
+    Notes
+    -----
+    Times of arrival wrap after 26.84 s, TDC times after 107.4 s. Every time is taken as the one nearest to the time of
+    the word before it, of any chip. Multiples of 26.84 s are added to all times so that they agree with global time
+    words, or with TDC words where there are none, and so that no time is negative.
+
+    A chunk is taken as its header says where the next header, or the end of the file, stands at its end. If not, its
+    words are taken up to the next header for which this holds; the chunk counts in ``n_chunks_cut``, and bytes in
+    between in ``n_bytes_skipped``. 8 bytes for each chunk and each word, and the bytes counted, make up the file.
+
+    The file is passed over once, in linear time, when it is opened; with `chunks`, hits are decoded and sorted when a
+    chunk is computed, on whichever worker, which must see the file. A chunk holds all hits of its window of time.
+
+    With `phase_correction` times are corrected for the clock, which reaches double column after double column one
+    tick later, in groups of 16: the counter that a column copies is behind by that much, so it is added. It is right
+    where the chip ran with 16 clock phases, and where the readout has not corrected already. Some programs add 16 ticks
+    rather than 0 to double columns 0, 16, 32 ...
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "run.tpx3")
+    >>> hits = {"x": [7, 8], "y": [0, 255], "toa": [25.0, 12.5], "tot": [100.0, 50.0], "chip": [0, 0]}
+    >>> write_tpx3(xr.Dataset({name: ("hit", values) for name, values in hits.items()}), file)
+    >>> ds = open_tpx3(file)
+    >>> ds["toa"].values, ds["x"].values, ds.attrs["n_pixel"], ds.attrs["disorder"]
+    (array([12.5, 25. ]), array([8, 7], dtype=uint16), 2, 12.5)
+    >>> folder.cleanup()
+    """
+    name = os.fspath(path)
+    wanted = check_chunks(chunks)
+    if like is not None and wanted is not None:
+        raise ValueError(f"like= reads all hits at once; leave chunks out, got chunks={chunks!r}")
+    options: dict[str, Any] = {
+        "layout": layout, "gap": gap, "disorder": disorder, "phase_correction": phase_correction,
+        "on_reset": on_reset,
+    }  # fmt: skip
+    file: IndexedFile
+    columns: Mapping[str, Any]
+    if like is not None and is_cuda(like):
+        file = index_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
+        columns = read_on_device(file, device_of(like))
+    else:
+        file = hits = open_hits(name, chunks=wanted, **options)
+        columns = hits.whole().read() if wanted is None else lazy_columns(hits)
+    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=file.attrs(name))
+
+
+def about(name: str) -> dict[str, str]:
+    """Return the attributes of a variable of hits."""
+    variable = TIMEPIX.find(name)
+    return {} if variable is None else {"units": variable.unit, "long_name": variable.doc}

@@ -1,0 +1,401 @@
+"""What is known of a Timepix3 file after one pass over it, and its division into windows of time.
+
+A window holds the hits from one time to the next, whatever their place in the file. It lists the cells that have such
+hits, so hits that came early or late are in the right one however large the disorder of the readout is.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from daskclust.core.data.files import check_file
+from daskclust.core.device.timesort import TICK, order_of_ticks
+from daskclust.io.timepix.tpx3 import scan as table
+from daskclust.io.timepix.tpx3.decode import count_hits
+from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
+from daskclust.io.timepix.tpx3.scan import scan
+from daskclust.io.timepix.tpx3.words import (
+    CONTROL,
+    COUNT_FB,
+    PIXEL,
+    PIXEL_RANGE,
+    TDC,
+    TDC_RANGE,
+    TIME_HIGH,
+    TIME_LOW,
+    UNKNOWN,
+)
+
+logger = logging.getLogger(__name__)
+
+CELL_WORDS = 4096
+_CELLS_AT_ONCE = 1 << 12
+_BYTES_AT_ONCE = 1 << 26  # pages of the file are given back after so many: they count as this process's memory
+_PARTS_AT_ONCE = 1 << 11
+# Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
+# hit's time in the window then takes one bit more, which a record has.
+_SPAN_AND_CHIP_BITS = 37
+
+Ints = npt.NDArray[np.int64]
+
+
+class FileState(NamedTuple):
+    """A file as it was when it was indexed: whoever reads it later checks that it is the same."""
+
+    path: str
+    size: int
+    changed: int
+    number: int
+
+    @classmethod
+    def of(cls, path: str) -> FileState:
+        """Look at a file."""
+        found = check_file(path, "give one .tpx3 file")
+        return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
+
+    @contextmanager
+    def mapped(self) -> Iterator[tuple[npt.NDArray[np.uint8], mmap.mmap]]:
+        """Map the file's bytes into memory, read-only."""
+        with open(self.path, "rb") as stream:
+            found = os.fstat(stream.fileno())
+            if (found.st_size, found.st_mtime_ns, found.st_ino) != self[1:]:
+                raise ValueError(
+                    f"{self.path} has changed since it was opened (from {self.size} to {found.st_size} bytes); "
+                    "open it again"
+                )
+            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        data = np.frombuffer(memory, dtype=np.uint8)
+        try:
+            yield data, memory
+        finally:
+            del data  # the map is closed with its last array
+
+
+@dataclass(frozen=True)
+class Index:
+    """What one pass over a file tells.
+
+    Parameters
+    ----------
+    file : FileState
+        The file.
+    cells : numpy.ndarray of int64, shape (cells, CELL)
+        The table of cells.
+    counts : dict of str to int
+        By the name of the attribute.
+    chips : numpy.ndarray of int64, shape (256,)
+        Hits of each chip.
+    shift : int
+        Ticks to subtract from TDC and global times.
+    base : int
+        Ticks to add to all times, so that none is negative.
+    jumps : numpy.ndarray of int64, shape (k, JUMP)
+        Where global time jumps.
+    delay : int
+        Ticks by which the hit that is most out of order comes late.
+    phase : int
+        15 where times are corrected by the phase of the column's clock, 0 where not.
+    cell_words : int
+        Most words of a cell.
+    restarts : bool
+        Whether times follow global time where it jumps.
+    """
+
+    file: FileState
+    cells: Ints
+    counts: dict[str, int]
+    chips: Ints
+    shift: int
+    base: int
+    jumps: Ints
+    delay: int
+    phase: int
+    cell_words: int
+    restarts: bool
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Counts, and where global time jumps, as attributes of a data set."""
+        return self.counts | jumps_told(self.jumps)
+
+    @property
+    def n_hits(self) -> int:
+        """Number of hits."""
+        return self.counts["n_pixel"]
+
+    @functools.cached_property
+    def chip_bits(self) -> int:
+        """Bits that the largest chip number takes."""
+        used = np.flatnonzero(self.chips)
+        return int(used[-1]).bit_length() if len(used) else 0
+
+
+def check_disorder(disorder: Any) -> None:
+    """Raise a ValueError for a bound that is no time."""
+    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
+        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
+
+
+def index_file(
+    path: str,
+    disorder: float,
+    phase: int = 0,
+    cell_words: int = CELL_WORDS,
+    tell: bool = True,
+    restarts: bool = False,
+) -> Index:
+    """Return the index of a file; the last few are kept.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    disorder : float
+        Bound in ns beyond which a hit counts as late.
+    phase : int
+        15 where times are to be corrected by the phase of the column's clock, 0 where not.
+    cell_words : int
+        Most words of a cell.
+    tell : bool
+        Whether late hits, and jumps of global time, are logged.
+    restarts : bool
+        Whether times follow global time where it jumps.
+
+    Returns
+    -------
+    Index
+        What one pass over the file tells.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        Where `path` is no file.
+    ValueError
+        For an empty file, and one without a chunk header.
+    """
+    index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words, restarts)
+    late = index.counts["n_late"]
+    if late and tell:
+        logger.warning(
+            "%s: %d of %d hits are later than the bound of %g ns allows; they are in order all the same; "
+            "disorder=%g would cover them",
+            path, late, index.n_hits, disorder, index.delay * TICK,
+        )  # fmt: skip
+    if len(index.jumps) and tell:
+        tell_jumps(path, index.counts["n_clock_jumps"], index.jumps[0], restarts)
+    return index
+
+
+@functools.lru_cache(maxsize=8)
+def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
+    with file.mapped() as (data, memory):
+        index = scan_bytes(data, bound, phase, cell_words, file, memory, restarts)
+        if index.counts["n_chunks"] == 0:
+            raise ValueError(
+                f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
+                f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
+            )
+    return index
+
+
+def scan_bytes(
+    data: npt.NDArray[np.uint8],
+    bound: int,
+    phase: int,
+    cell_words: int,
+    file: FileState,
+    memory: mmap.mmap | None,
+    restarts: bool,
+) -> Index:
+    """Return the index of the bytes of a file; pages of a `memory` map are given back as the pass goes on."""
+    state, counts = np.zeros(table.STATE, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
+    state[[table.RESUME, table.SHIFT]] = -1
+    state[[table.PHASE, table.RESTARTS]] = phase, restarts
+    state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
+    chips, lows = np.zeros(256, dtype=np.int64), np.zeros((256, table.LOWS), dtype=np.int64)
+    jumps = np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
+    cells = np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
+    until, given_back = _BYTES_AT_ONCE, 0
+    done: list[Ints] = []
+    while not state[table.DONE]:
+        scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
+        full = int(state[table.ROWS]) - 1  # the last goes on
+        done.append(cells[:full].copy())
+        cells[0] = cells[full]
+        state[table.ROWS] = 1
+        if state[table.POS] >= until:
+            if memory is not None:
+                memory.madvise(mmap.MADV_DONTNEED, given_back, until - given_back)
+            given_back, until = until, until + _BYTES_AT_ONCE
+    found = np.concatenate([*done, cells[:1]])
+    return Index(
+        file=file,
+        cells=found[found[:, table.WORDS] > 0],
+        counts=named_counts(counts),
+        chips=chips,
+        shift=max(int(state[table.SHIFT]), 0),
+        base=_base(state),
+        jumps=jumps[: counts[table.JUMPED]],
+        delay=int(state[table.DELAY]),
+        phase=phase,
+        cell_words=cell_words,
+        restarts=restarts,
+    )
+
+
+def named_counts(counts: Ints) -> dict[str, int]:
+    """Return counts by the names of attributes."""
+    places = {
+        "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": table.ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
+        "n_unknown": UNKNOWN, "n_chunks": table.CHUNKS, "n_chunks_cut": table.CUT, "n_bytes_skipped": table.SKIPPED,
+        "n_bytes_truncated": table.TRUNCATED, "n_late": table.LATE,
+        "n_clock_jumps": table.JUMPED,
+    }  # fmt: skip
+    named = {name: int(counts[place]) for name, place in places.items()}
+    return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}
+
+
+def _base(state: Ints) -> int:
+    """Return what to add to all times: what global time, else TDC time, tells; never a negative time."""
+    shift, unit = int(state[table.SHIFT]), TDC_RANGE
+    base = 0
+    if state[table.IS_ABSOLUTE]:
+        base = int(state[table.BASE])
+    elif shift >= 0:
+        base = shift
+    else:
+        unit = PIXEL_RANGE
+    least = int(state[table.LEAST]) + base
+    return base if least >= 0 or not state[table.IS_TIMED] else base + -(least // unit) * unit
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows of time, in order, and the cells that each needs.
+
+    Parameters
+    ----------
+    bounds : numpy.ndarray of int64, shape (windows, 2)
+        First time, and the one after the last, in ticks.
+    parts : numpy.ndarray of int64, shape (windows + 1,)
+        Where the cells of each begin in `members`.
+    members : numpy.ndarray of int64, shape (parts,)
+        Rows of the table of cells, in the order of the file within a window.
+    starts : numpy.ndarray of int64, shape (windows + 1,)
+        Number of hits before each.
+    """
+
+    bounds: Ints
+    parts: Ints
+    members: Ints
+    starts: Ints
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def cut(self, first: int, last: int, cells: Ints) -> tuple[Windows, Ints]:
+        """Return windows `first` to `last` - 1, and the cells that they need, for use elsewhere."""
+        members = self.members[self.parts[first] : self.parts[last]]
+        used, renumbered = np.unique(members, return_inverse=True)
+        parts = self.parts[first : last + 1] - self.parts[first]
+        starts = self.starts[first : last + 1] - self.starts[first]
+        return Windows(self.bounds[first:last], parts, renumbered.astype(np.int64), starts), cells[used]
+
+
+def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mmap | None = None) -> Windows:
+    """Divide the hits into windows of about `hits`.
+
+    Parameters
+    ----------
+    index : Index
+        Of the file.
+    data : numpy.ndarray of uint8
+        The bytes of the file.
+    hits : int
+        How many hits a window is to have. Windows are larger where the disorder is so large that they would need many
+        more words than they have hits.
+    memory : mmap.mmap, optional
+        The map behind `data`, whose pages are given back.
+
+    Returns
+    -------
+    Windows
+        All that have hits.
+    """
+    held = index.cells[index.cells[:, table.HITS] > 0]
+    numbers = np.flatnonzero(index.cells[:, table.HITS] > 0)
+    if not len(held):
+        none = np.empty(0, dtype=np.int64)
+        return Windows(none.reshape(0, 2), np.zeros(1, np.int64), none, np.zeros(1, np.int64))
+    order = order_of_ticks(held[:, table.FIRST])
+    first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
+    while True:
+        borders = _borders(first, before, hits, 1 << (_SPAN_AND_CHIP_BITS - index.chip_bits))
+        low = np.searchsorted(borders, held[:, table.FIRST], side="right") - 1
+        high = np.searchsorted(borders, held[:, table.LAST], side="right") - 1
+        touched = high - low + 1
+        work = int((touched * held[:, table.WORDS]).sum())
+        if len(borders) == 1 or work <= 2 * int(held[:, table.WORDS].sum()) or hits > index.n_hits:
+            break
+        hits *= 2
+    return _windows(index, data, numbers, borders, low, touched, memory)
+
+
+def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
+    """Return the times at which windows begin: first times of cells, one for every `hits`, none too far apart."""
+    starts = np.concatenate([[True], np.diff(before // hits) > 0])
+    borders = np.unique(first[starts])
+    span = np.diff(first, append=first[-1])
+    if (np.diff(borders, append=first[-1]) > longest).any() or (span > longest).any():
+        chosen, place = [], 0
+        marks = np.flatnonzero(starts)
+        while place < len(first):
+            chosen.append(int(first[place]))
+            far = int(np.searchsorted(first, first[place] + longest, side="right"))
+            following = int(np.searchsorted(marks, place, side="right"))
+            place = min(far, int(marks[following]) if following < len(marks) else len(first))
+        borders = np.unique(np.array(chosen, dtype=np.int64))
+    return borders
+
+
+def _windows(
+    index: Index,
+    data: npt.NDArray[np.uint8],
+    numbers: Ints,
+    borders: Ints,
+    low: Ints,
+    touched: Ints,
+    memory: mmap.mmap | None,
+) -> Windows:
+    """List the cells of each window and count its hits."""
+    members = np.repeat(numbers, touched)
+    offset = np.arange(len(members)) - np.repeat(np.cumsum(touched) - touched, touched)
+    window = np.repeat(low, touched) + offset
+    order = order_of_ticks(window)
+    members, window = members[order], window[order]
+    ends = np.append(borders[1:], np.int64(1) << np.int64(62))
+    counts = np.empty(len(members), dtype=np.int64)
+    for k in range(0, len(members), _PARTS_AT_ONCE):
+        part = slice(k, k + _PARTS_AT_ONCE)
+        inside = window[part]
+        counts[part] = count_hits(data, index.cells, members[part], borders[inside], ends[inside], index.phase)
+        if memory is not None and len(data) > 2 * _BYTES_AT_ONCE:
+            memory.madvise(mmap.MADV_DONTNEED)
+    kept = counts > 0
+    members, window, counts = members[kept], window[kept], counts[kept]
+    full, parts = np.unique(window, return_index=True)
+    bounds = np.empty((len(full), 2), dtype=np.int64)
+    bounds[:, 0] = np.maximum(borders[full], np.minimum.reduceat(index.cells[members, table.FIRST], parts))
+    bounds[:, 1] = np.minimum(ends[full], np.maximum.reduceat(index.cells[members, table.LAST], parts) + 1)
+    starts = np.concatenate([[0], np.cumsum(np.add.reduceat(counts, parts))]).astype(np.int64)
+    return Windows(bounds, np.append(parts, len(members)).astype(np.int64), members, starts)

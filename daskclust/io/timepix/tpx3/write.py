@@ -1,0 +1,224 @@
+"""Hits and triggers as words of a raw Timepix3 file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.core.data.files import replacing
+from daskclust.core.device.timesort import TICK, order_of_times
+from daskclust.io.blocks import in_memory
+from daskclust.io.host import check_on_host
+from daskclust.io.timepix.hitwise import hits_with
+from daskclust.io.timepix.ticks import TOT_TICK
+from daskclust.io.timepix.tpx3.words import MAGIC, TDC_STEP, TDC_STEPS
+
+_COLUMNS = ("x", "y", "toa", "tot", "chip")
+_ROWS = 1 << 20
+_MOST_WORDS = 0xFFFF // 8
+_GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
+_REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
+_LATEST = (1 << 52) - 16  # ticks (81 days): as far as global time goes
+
+Words = npt.NDArray[np.uint64]
+
+
+def write_tpx3(
+    ds: xr.Dataset,
+    path: str | os.PathLike[str],
+    *,
+    triggers: xr.Dataset | None = None,
+    words_per_chunk: int = 1000,
+    global_time: bool = True,
+) -> None:
+    """Write hits as a raw Timepix3 file, in the order of the data set.
+
+    Parameters
+    ----------
+    ds : xarray.Dataset
+        Hits: ``x``, ``y`` (pixel, 0 to 255, of the chip), ``toa`` (ns, not negative; rounded to 1.5625 ns), ``tot``
+        (ns; rounded to 25 ns, at most 25575), and ``chip`` (0 to 255; 0 where there is none), numpy or dask.
+    path : str or path
+        The file. One that exists is replaced, when all is written.
+    triggers : xarray.Dataset, optional
+        TDC words to write between the hits, before the first hit that is not earlier: ``time`` (ns; rounded to
+        0.26 ns), and ``channel``, ``is_rising``, ``number``, ``chip`` where they are not 1, True, counted, 0.
+    words_per_chunk : int, default 1000
+        Most words of a chunk, up to 8191. A chunk holds words of one chip.
+    global_time : bool, default True
+        Write global time words at the start, and in gaps of 13 s and more: without them times later than 26.8 s, or
+        after such gaps, are read as earlier ones.
+
+    Raises
+    ------
+    TypeError
+        For arrays on a GPU.
+    ValueError
+        For missing variables, values that the words cannot hold, common coordinates of a quad, and wrong parameters.
+    OSError
+        Where the folder does not exist or cannot be written to.
+
+    Notes
+    -----
+    What is written here and read by `daskclust.io.open_tpx3` is equal where ``toa`` are multiples of 1.5625 ns and
+    ``tot`` of 25 ns, and hits are sorted by time. Memory holds one dask chunk, or a million hits, and the triggers.
+    """
+    _check(ds, words_per_chunk)
+    extra = (np.empty(0, np.uint64), np.empty(0, np.float64), np.empty(0, np.uint8))
+    extra = extra if triggers is None else _trigger_words(triggers)
+    latest: int | None = None
+    with replacing(Path(path)) as stream:
+        for block, is_last in _blocks(ds):
+            words, chips, ticks = _pixel_words(block)
+            if len(extra[0]):
+                due = len(extra[0]) if is_last else int(np.searchsorted(extra[1], _top(ticks), side="right"))
+                words, chips, ticks = _merged(words, chips, ticks, [values[:due] for values in extra])
+                extra = (extra[0][due:], extra[1][due:], extra[2][due:])
+            if global_time:
+                words, chips, ticks = _with_global_time(words, chips, ticks, latest)
+            if len(ticks):
+                latest = int(ticks[-1])
+            stream.write(_in_chunks(words, chips, words_per_chunk).tobytes())
+
+
+def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
+    """Raise a ValueError for what cannot be written."""
+    is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
+    if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
+        raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
+    missing = [name for name in ("x", "y", "toa", "tot") if name not in ds.variables]
+    if missing:
+        raise ValueError(f"the data set has no variable {', '.join(missing)}; hits need x, y, toa and tot")
+    check_on_host("write_tpx3", {name: ds[name].data for name in _COLUMNS if name in ds.variables})
+    if ds.attrs.get("layout", "chips") != "chips":
+        raise ValueError(
+            f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
+            "read the hits with layout='chips'"
+        )
+
+
+def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
+    """Yield the hits in blocks, in memory, and whether the block is the last."""
+    names = [name for name in _COLUMNS if name in ds.variables]
+    ds = hits_with(ds[names].reset_coords(), names, "write_tpx3")
+    dim = ds["toa"].dims[0]
+    sizes = ds.unify_chunks().chunks[dim] if ds.chunks else (_ROWS,) * -(-ds.sizes[dim] // _ROWS)
+    stop = 0
+    for number, size in enumerate(sizes or (0,)):
+        start, stop = stop, min(stop + size, ds.sizes[dim])
+        yield in_memory(ds.isel({dim: slice(start, stop)})), number + 1 == len(sizes or (0,))
+
+
+def _whole(
+    values: Any, name: str, largest: int, unit: float = 1.0, *, least: int = 0, row: str = "hit {} of its block"
+) -> npt.NDArray[np.int64]:
+    """Return values in whole units from `least` to `largest`; `row` says for the message which one is not."""
+    values = np.asarray(values)
+    with np.errstate(invalid="ignore"):
+        scaled = np.rint(values / unit)
+        wrong = ~((scaled >= least) & (scaled <= largest))
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ValueError(
+            f"{name} must be from {least} to {largest * unit:g}, got {values[first]!r} ({row.format(first)}); leave "
+            "such rows out, or correct them"
+        )
+    whole: npt.NDArray[np.int64] = scaled.astype(np.int64)
+    return whole
+
+
+def _pixel_words(block: xr.Dataset) -> tuple[Words, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the words of hits, their chips, and their times in ticks."""
+    x, y = (_whole(block[name].values, name, 255).astype(np.uint64) for name in ("x", "y"))
+    ticks = _whole(block["toa"].values, "toa", _LATEST, TICK)
+    tot = _whole(block["tot"].values, "tot", 1023, TOT_TICK).astype(np.uint64)
+    chips = np.zeros(len(x), np.uint8)
+    if "chip" in block.variables:
+        chips = _whole(block["chip"].values, "chip", 255).astype(np.uint8)
+    coarse = (ticks + 15) >> 4  # the fine time counts backwards from it
+    fine = ((coarse << 4) - ticks).astype(np.uint64)
+    spidr, toa = ((coarse >> 14) & 0xFFFF).astype(np.uint64), (coarse & 0x3FFF).astype(np.uint64)
+    one, three = np.uint64(1), np.uint64(3)
+    address = (x >> one) << np.uint64(9) | (y >> np.uint64(2)) << three | (x & one) << np.uint64(2) | y & three
+    words = np.uint64(0xB) << np.uint64(60) | address << np.uint64(44) | toa << np.uint64(30)
+    return words | tot << np.uint64(20) | fine << np.uint64(16) | spidr, chips, ticks
+
+
+def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+    """Return TDC words sorted by time, their times in ticks, and their chips."""
+    if "time" not in triggers.variables:
+        raise ValueError("triggers have no variable time; give what open_tpx3_triggers returns")
+    triggers = triggers[[n for n in ("time", "channel", "is_rising", "number", "chip") if n in triggers.variables]]
+    triggers = triggers.reset_coords().compute()
+    time = np.asarray(triggers["time"].values, dtype=np.float64)
+    n, row = len(time), "trigger {}"
+    steps = _whole(time, "time", 1 << 55, TDC_STEP, row=row)
+    order = order_of_times(time)
+    given = {"channel": np.ones(n), "is_rising": np.ones(n), "number": np.empty(n), "chip": np.zeros(n)}
+    given["number"][order] = np.arange(n) & 0xFFF
+    given |= {name: triggers[name].values for name in given if name in triggers.variables}
+    channel = _whole(given["channel"], "channel", 2, least=1, row=row)
+    rising = np.asarray(given["is_rising"], dtype=bool)
+    kind = np.where(channel == 1, np.where(rising, 0x6F, 0x6A), np.where(rising, 0x6E, 0x6B)).astype(np.uint64)
+    number = _whole(given["number"], "number", 0xFFF, row=row).astype(np.uint64)
+    chip = _whole(given["chip"], "chip", 255, row=row).astype(np.uint8)
+    coarse = ((steps // TDC_STEPS) & ((1 << 35) - 1)).astype(np.uint64)
+    fine = (steps % TDC_STEPS + 1).astype(np.uint64)
+    words = kind << np.uint64(56) | number << np.uint64(44) | coarse << np.uint64(9) | fine << np.uint64(5)
+    return words[order], time[order] / TICK, chip[order]
+
+
+def _top(ticks: npt.NDArray[np.int64]) -> int:
+    return int(ticks.max()) if len(ticks) else -1
+
+
+def _merged(words: Words, chips: Any, ticks: Any, extra: Any) -> tuple[Words, Any, npt.NDArray[np.int64]]:
+    """Put TDC words before the first hit that is not earlier."""
+    places = np.searchsorted(np.maximum.accumulate(ticks), extra[1], side="left")
+    times = np.floor(extra[1]).astype(np.int64)
+    return np.insert(words, places, extra[0]), np.insert(chips, places, extra[2]), np.insert(ticks, places, times)
+
+
+def _with_global_time(words: Words, chips: Any, ticks: Any, latest: int | None) -> tuple[Words, Any, Any]:
+    """Put global time words at the start of the file and into long gaps, so that every time can be extended."""
+    if not len(ticks):
+        return words, chips, ticks
+    before = ticks[:1] if latest is None else np.array([latest])
+    steps = np.diff(ticks, prepend=before)
+    gaps = np.flatnonzero(np.abs(steps) >= _GAP)
+    places, times = [], []
+    if latest is None:
+        places, times = [0], [int(ticks[0])]
+    for gap in gaps:
+        start, step = int(ticks[gap]) - int(steps[gap]), int(steps[gap])
+        parts = abs(step) // _REMIND + 1
+        places += [int(gap)] * parts
+        times += [start + step * (k + 1) // parts for k in range(parts)]
+    counts = np.repeat(np.array(times, dtype=np.int64) >> 4, 2)
+    low = np.uint64(0x44) << np.uint64(56) | (counts & 0xFFFFFFFF).astype(np.uint64) << np.uint64(16)
+    high = np.uint64(0x45) << np.uint64(56) | (counts >> 32).astype(np.uint64) << np.uint64(16)
+    both = np.where(np.arange(len(counts)) % 2 == 0, low, high)
+    where = np.repeat(np.array(places, dtype=np.int64), 2)
+    return np.insert(words, where, both), np.insert(chips, where, chips[where]), np.insert(ticks, where, counts << 4)
+
+
+def _in_chunks(words: Words, chips: npt.NDArray[np.uint8], most: int) -> Words:
+    """Put headers before runs of words of one chip."""
+    if not len(words):
+        return words
+    run = np.flatnonzero(np.concatenate([[True], chips[1:] != chips[:-1]]))
+    lengths = np.diff(run, append=len(words))
+    pieces = -(-lengths // most)
+    offset = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    begins = np.repeat(run, pieces) + offset * most
+    sizes = np.diff(begins, append=len(words)).astype(np.uint64)
+    header = (
+        np.uint64(MAGIC) | chips[begins].astype(np.uint64) << np.uint64(32) | (sizes * np.uint64(8)) << np.uint64(48)
+    )
+    return np.insert(words, begins, header).astype("<u8")

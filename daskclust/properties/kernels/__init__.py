@@ -1,0 +1,1 @@
+"""Kernels of properties: sums, chains of hits, spherical halos."""

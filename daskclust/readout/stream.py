@@ -1,0 +1,368 @@
+"""Event building online: cluster tables from a running readout, with bounded memory (Celko et al., algorithm 3).
+
+Hits come nearly in the order of time. Those of the last moments, within the disorder of the readout, wait for what may
+still come before them; the others are clustered. Clusters that no later hit can join are put out, the hits of the
+others go into the next round. So the tables are those of all hits clustered at once, whatever the rounds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from daskclust.core.data.checks import check_positive, check_whole
+from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
+from daskclust.core.data.inputs import columns_of
+from daskclust.core.data.units import HITS
+from daskclust.core.device.timesort import order_of_times
+from daskclust.core.merge.labels import NOISE, without_small
+from daskclust.core.run.engine import run_in_memory
+from daskclust.events.estimator import EventBuilder
+from daskclust.io.timepix.readout import WordReader
+from daskclust.io.timepix.tpx3.files import time_of_flight
+from daskclust.properties import cluster_table
+from daskclust.readout.prefetch import ReadAhead
+
+_log = logging.getLogger(__name__)
+
+_COLUMNS = ("x", "y", "toa")
+_OPTIONAL = ("chip", "tot", "energy", "tof")
+_KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
+_EMPTY = {"x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8}
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a stream has done so far; between rounds ``hits_in == hits_out + backlog``.
+
+    Parameters
+    ----------
+    hits_in, hits_out : int
+        Hits received, and put out in clusters or as noise.
+    clusters : int
+        Clusters put out.
+    noise_hits : int
+        Hits among `hits_out` in clusters of less than ``min_hits`` hits.
+    late_hits : int
+        Hits that came later than `disorder` allows. They are clustered with what is still open then.
+    split_clusters : int
+        Clusters put out while they were still open, for want of memory.
+    backlog : int
+        Hits received and not yet put out.
+    largest_backlog : int
+        Largest `backlog` so far.
+    waiting : int
+        Items of the source that have been read and not yet taken.
+    """
+
+    hits_in: int = 0
+    hits_out: int = 0
+    clusters: int = 0
+    noise_hits: int = 0
+    late_hits: int = 0
+    split_clusters: int = 0
+    backlog: int = 0
+    largest_backlog: int = 0
+    waiting: int = 0
+
+
+class Batch(NamedTuple):
+    """What one round puts out.
+
+    Attributes
+    ----------
+    clusters : xarray.Dataset
+        Along ``cluster``, numbered on from the batch before.
+    hits : xarray.Dataset
+        Along ``hit``, with ``label``.
+    """
+
+    clusters: xr.Dataset
+    hits: xr.Dataset
+
+
+class EventStream:
+    """Clusters of a stream of hits, as tables in the order of time.
+
+    Parameters
+    ----------
+    source : iterable
+        Items of raw ``.tpx3`` bytes of any length, or of hits: Datasets, DataFrames or mappings with ``x``, ``y``,
+        ``toa`` (ns) and perhaps ``chip``, ``tot``, ``energy``, ``tof``, the same in all. `daskclust.io.follow` and
+        `daskclust.io.receive` make one of a growing file and of a socket.
+    builder : EventBuilder
+        What a cluster is.
+    disorder : float, default 600_000.0
+        How much earlier than one before it a hit may be (ns). 0: the hits are in the order of time.
+    buffer : int, default 1_048_576
+        Hits that make a round.
+    latency : float, default 1.0
+        Seconds after which a round begins though there are fewer.
+    max_open : int, default 16 * `buffer`, at least 4_194_304
+        Hits of open clusters, and of those behind them, that are kept at most. Beyond it all are put out, clusters cut,
+        and counted: a pixel that fires without end makes a cluster without end.
+    chip : bool, default True
+        Whether chips are apart; False where coordinates are common to all.
+    reader : WordReader, optional
+        What makes hits of bytes; by default one for chips that are apart. With a ``trigger``, hits and clusters get
+        times of flight.
+    prepare : function, optional
+        Takes and returns a Dataset of hits before they are clustered: calibration, correction of time walk.
+
+    Attributes
+    ----------
+    counters : Counters
+        Those after the last table.
+    reader : WordReader
+        Its ``counts`` tell which words came.
+
+    Notes
+    -----
+    The source is read by a thread of its own, a few items ahead and no more: a source that is too fast is made to wait,
+    and so, through TCP, is its sender.
+
+    Clusters come out in the order of their first hits and have the numbers that `EventBuilder` gives for all hits at
+    once, unless there are late hits or split clusters. Rows wait for the earliest open cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from daskclust import EventBuilder, EventStream
+    >>> from daskclust.datasets import timepix
+    >>> hits = timepix(10_000, rng=0)
+    >>> parts = [hits.isel(hit=slice(k, k + 1000)) for k in range(0, 10_000, 1000)]
+    >>> stream = EventStream(parts, EventBuilder(200.0), disorder=0.0, buffer=2000)
+    >>> sum(table.sizes["cluster"] for table in stream) == EventBuilder(200.0).fit(hits).n_clusters_
+    True
+    """
+
+    def __init__(
+        self,
+        source: Iterable[Any],
+        builder: EventBuilder,
+        *,
+        disorder: float = 600_000.0,
+        buffer: int = 1 << 20,
+        latency: float = 1.0,
+        max_open: int | None = None,
+        chip: bool = True,
+        reader: WordReader | None = None,
+        prepare: Callable[[xr.Dataset], xr.Dataset] | None = None,
+    ) -> None:
+        self._source = source
+        self._min_hits = builder.min_hits
+        self._plan = replace(builder._plan(), min_hits=1)
+        self._disorder = check_positive("disorder", disorder, zero=True)
+        self._buffer = check_whole("buffer", buffer, 1, clamp=True)
+        self._latency = check_positive("latency", latency, zero=True)
+        least = max(16 * self._buffer, 1 << 22)
+        self._max_open = least if max_open is None else check_whole("max_open", max_open, 0, clamp=True)
+        self._chip = chip
+        self.reader, self._prepare = reader or WordReader(), prepare
+        self.counters = Counters()
+
+    def __iter__(self) -> Iterator[xr.Dataset]:
+        """Yield the tables of clusters."""
+        for found in self._found():
+            yield self._table(found)[0]
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the tables of clusters with their hits.
+
+        Yields
+        ------
+        Batch
+            What one round puts out, final.
+        """
+        for found in self._found():
+            table, labels = self._table(found)
+            goes = np.ones(len(labels), np.bool_)
+            goes[found.stays] = False
+            yield Batch(table, _dataset(_part(found.hits, goes)).assign(label=("hit", labels[goes])))
+
+    def _found(self) -> Iterator[_Round]:
+        """Yield what each round completes, of a stream without hits one round without any."""
+        held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
+        is_first = True
+        ahead = ReadAhead(self._source, _count_hits)
+        for items, is_last in ahead.rounds(self._buffer, self._latency):
+            self.counters = replace(self.counters, waiting=ahead.waiting)
+            decoded = [self._decoded(item) for item in items]
+            if is_last and len((rest := self.reader.close())["toa"]):
+                decoded.append(self._decoded(rest))
+            empty = next((columns for columns in decoded if not len(columns["toa"])), empty)
+            fresh = [columns for columns in decoded if len(columns["toa"])]
+            if not fresh and not is_last:
+                continue
+            self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
+            found = self._round(held, fresh, is_last)
+            if found is not None:
+                is_first = False
+                yield found
+        if is_first:
+            yield _Round(self._decoded(empty), np.empty(0, np.int64), np.empty(0, np.int64), 0)
+
+    # ------------------------------------------------------------------------------------------------------- one round
+    def _round(self, held: _Held, fresh: list[Columns], is_last: bool) -> _Round | None:
+        """Cluster what is in order, and return what is complete."""
+        hits = _concatenated([held.hits, *fresh])
+        if hits is None or len(hits["toa"]) == 0:
+            return None
+        toa = hits["toa"]
+        late = int(np.count_nonzero(toa[held.n_hits :] < held.horizon))
+        held.latest = max(held.latest, float(toa.max()))
+        held.horizon = np.inf if is_last else held.latest - self._disorder
+        if not _ascend(toa):
+            hits = _part(hits, order_of_times(toa))
+        ready = int(np.searchsorted(hits["toa"], held.horizon))
+        if ready == 0:
+            held.hits = hits
+            self._count(late_hits=late, backlog=held.n_hits)
+            return None
+        labels = self._labels(_part(hits, slice(ready)))
+        closed, split = self._closed(hits["toa"][:ready], labels, held.horizon)
+        begin = _first(labels, closed)  # from here on some are of open clusters
+        stays = begin + np.flatnonzero(labels[begin:] >= closed)
+        labels[stays] = NOISE
+        held.hits = _concatenated([_part(hits, stays), _part(hits, slice(ready, None))])
+        self._count(late_hits=late, split_clusters=split, backlog=held.n_hits)
+        return _Round(_part(hits, slice(ready)), labels, stays, closed) if len(stays) < ready else None
+
+    def _labels(self, hits: Columns) -> NDArray[np.int64]:
+        names = ("toa", "x", "y", "chip") if self._chip and "chip" in hits else ("toa", "x", "y")
+        labels: NDArray[np.int64] = run_in_memory(self._plan, {name: hits[name] for name in names})["labels"]
+        return labels
+
+    def _closed(self, toa: NDArray[np.float64], labels: NDArray[np.int64], horizon: float) -> tuple[int, int]:
+        """Return the number of the first cluster that a later hit may join, and how many open ones are cut there."""
+        total = int(labels.max()) + 1
+        recent = int(np.searchsorted(toa, np.nextafter(horizon - self._plan.dt_max, -np.inf)))
+        if recent == len(toa):
+            return total, 0
+        if self._plan.variant == "static":
+            closed = int(labels[:recent].max(initial=-1)) + 1  # clusters whose first hit is recent are open
+        else:
+            closed = int(labels[recent:].min())
+        begin = _first(labels, closed)
+        if len(toa) - begin > self._max_open:
+            cut = len(np.unique(labels[recent:]))
+            _log.warning(
+                "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or set max_open higher",
+                len(toa) - begin,
+                cut,
+            )
+            return total, cut
+        return closed, 0
+
+    def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
+        """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
+        hits, labels, stays, count = found
+        if self.reader.trigger is not None:
+            toa = hits["toa"]
+            hits["tof"] = time_of_flight(toa, self.reader.triggers(float(toa.min(initial=np.inf))))
+        out, noise = len(labels) - len(stays), 0
+        if self._min_hits > 1:
+            labels = without_small(labels, self._min_hits)
+            noise, count = int(np.count_nonzero(labels < 0)) - len(stays), int(labels.max(initial=NOISE)) + 1
+        table = cluster_table(_dataset(hits), labels, n_clusters=count)
+        before = self.counters
+        table = table.assign_coords(cluster=table["cluster"] + before.clusters)
+        seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
+        table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
+        self._count(hits_out=out, clusters=count, noise_hits=noise)
+        labels[labels >= 0] += before.clusters
+        return table, labels
+
+    def _count(self, **changes: int) -> None:
+        now = self.counters
+        new = {name: getattr(now, name) + value for name, value in changes.items() if name != "backlog"}
+        if "backlog" in changes:
+            new["backlog"] = changes["backlog"]
+            new["largest_backlog"] = max(now.largest_backlog, changes["backlog"])
+        self.counters = replace(now, **new)
+
+    def _decoded(self, item: Any) -> Columns:
+        """Return the hits of an item, by name."""
+        if isinstance(item, bytes | bytearray | memoryview):
+            item = self.reader.feed(item)
+        if self._prepare is not None:
+            item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
+        columns = columns_of(item, _COLUMNS, _OPTIONAL)
+        columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in columns.items()}
+        bad = np.flatnonzero(~np.isfinite(columns["toa"]))
+        if len(bad):
+            raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
+        return columns
+
+
+class _Round(NamedTuple):
+    """Hits in the order of time, their clusters, and which are of clusters that are not complete."""
+
+    hits: Columns
+    labels: NDArray[np.int64]  # `NOISE` for hits that stay
+    stays: NDArray[np.int64]  # places of hits that go into the next round
+    n_clusters: int
+
+
+class _Held:
+    """Hits that go into the next round, in the order of time."""
+
+    def __init__(self) -> None:
+        self.hits: Columns | None = None
+        self.latest = -np.inf
+        self.horizon = -np.inf  # no hit earlier than this is to come
+
+    @property
+    def n_hits(self) -> int:
+        return 0 if self.hits is None else len(self.hits["toa"])
+
+
+def _count_hits(item: Any) -> int:
+    """Return about how many hits an item has."""
+    if isinstance(item, bytes | bytearray | memoryview):
+        return len(item) // 8
+    if hasattr(item, "sizes"):
+        return max(item.sizes.values(), default=0)
+    return len(item["toa"] if isinstance(item, dict) else item)
+
+
+def _concatenated(parts: list[Columns | None]) -> Columns | None:
+    """Return the hits of all parts, with the columns of the first."""
+    given = [part for part in parts if part is not None]
+    if len(given) < 2:
+        return given[0] if given else None
+    for part in given[1:]:
+        if part.keys() != given[0].keys():
+            raise ValueError(
+                f"hits with the columns {sorted(part)} follow hits with {sorted(given[0])}; give all the same"
+            )
+    full = [part for part in given if len(part["toa"])] or given[:1]
+    if len(full) == 1:
+        return full[0]
+    return {name: np.concatenate([part[name] for part in full]) for name in given[0]}
+
+
+def _part(hits: Columns, places: Any) -> Columns:
+    return {name: values[places] for name, values in hits.items()}
+
+
+def _first(labels: NDArray[np.int64], cluster: int) -> int:
+    """Return the place of a cluster's first hit, the number of hits where there is none."""
+    place = int(np.argmax(labels == cluster))
+    return place if labels[place] == cluster else len(labels)
+
+
+def _ascend(toa: NDArray[np.float64]) -> bool:
+    return bool((toa[1:] >= toa[:-1]).all())
+
+
+def _dataset(hits: Columns) -> xr.Dataset:
+    variables = {name: ("hit", values, {"units": HITS[name]}) for name, values in hits.items()}
+    return xr.Dataset(variables, attrs={"field": "timepix"})

@@ -1,0 +1,74 @@
+"""Pictures of the explorer's page: ``python tests/app/pictures.py FOLDER`` makes those of the documentation.
+
+With a second argument, ``all``, it makes those of all systems, light and dark.
+"""
+
+from __future__ import annotations
+
+import io as bytes_io
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from app.page import Page, chromium, opened, serving
+from PIL import Image
+
+from daskclust import datasets, io
+
+_COLORS = 192  # of a picture that is kept: it has few
+_ROUNDS = 4  # of looking for these
+_HEIGHT = 905
+
+
+def _write_points(path: Path) -> None:
+    ds = datasets.seed_spreader(50_000, 2, n_clusters=12.0, rng=1)
+    ds.to_dataframe()[["x", "y"]].to_csv(path, index=False)
+
+
+FILES: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    "clue": ("hits.parquet", lambda path: io.write_hits(datasets.calorimeter(1, 6_000, size=250.0, rng=0), path)),
+    "events": ("pixels.parquet", lambda path: io.write_hits(datasets.timepix(40_000, rng=0), path)),
+    "fof": ("box.hdf5", lambda path: io.write_particles(datasets.cosmology_box(100_000, rng=0), path)),
+    "dbscan": ("points.csv", _write_points),
+    "hca": ("cells.fcs", lambda path: io.write_cells(datasets.cytometry(3_000, rng=0)[["X"]], path)),
+}
+"""A file of each system, and what writes it."""
+
+KEPT = (("clue", "light"), ("fof", "dark"), ("hca", "light"))
+"""Those of the documentation."""
+
+
+@contextmanager
+def served(name: str, folder: Path) -> Iterator[str]:
+    """Yield where the explorer of a system's file is."""
+    file, write = FILES[name]
+    path = folder / file
+    write(path)
+    with serving(path, "--system", name) as address:
+        yield address
+
+
+def picture(page: Page) -> Image.Image:
+    """Return what is seen."""
+    return Image.open(bytes_io.BytesIO(page.page.screenshot())).convert("RGB")
+
+
+def main(target: Path, wanted: tuple[tuple[str, str], ...]) -> None:
+    """Write pictures."""
+    target.mkdir(parents=True, exist_ok=True)
+    with chromium() as browser, tempfile.TemporaryDirectory() as folder:
+        for name, scheme in wanted:
+            with served(name, Path(folder)) as address, opened(browser, address, scheme, _HEIGHT) as page:
+                if name == "clue":  # some points are chosen
+                    page.drag(page.on(0, 0.35, 0.35), page.on(0, 0.7, 0.65))
+                    page.at_rest()
+                seen = picture(page).quantize(_COLORS, kmeans=_ROUNDS, dither=Image.Dither.NONE)
+                seen.save(target / f"explore_{name}_{scheme}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    every = tuple((name, scheme) for name in FILES for scheme in ("light", "dark"))
+    main(Path(sys.argv[1]), every if "all" in sys.argv[2:] else KEPT)

@@ -1,0 +1,59 @@
+"""How the explorer looks in a real browser, light and dark: nothing lies on anything else, and all can be read."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from app.page import Page, opened
+from app.pictures import FILES, picture, served
+
+from daskclust.app.look import DARK, LIGHT, LOOKS, parts
+
+pytestmark = pytest.mark.browser
+
+_PARTS = (".bk-Figure", ".tabulator", ".noUi-target", "select", "button.bk-btn")
+
+
+def boxes(page: Page) -> list[tuple[str, dict[str, float]]]:
+    """Return where parts of the page are that are seen."""
+    seen = [(part, each) for part in _PARTS for each in page.page.locator(part).all() if each.is_visible()]
+    found = [(part, each.bounding_box()) for part, each in seen]
+    return [(part, box) for part, box in found if box and box["width"] and box["height"]]
+
+
+def share(image: Any, color: str) -> float:
+    """Return the share of pixels with a colour."""
+    return float((np.asarray(image) == parts(color)).all(axis=2).mean())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_light_and_dark(name: str, browser: Any, tmp_path: Path) -> None:
+    with served(name, tmp_path) as address:
+        for scheme in LOOKS:
+            with opened(browser, address, scheme) as page:
+                look_over(page, scheme)
+
+
+def look_over(page: Page, scheme: str) -> None:
+    """Check a page as it was opened."""
+    parts = boxes(page)
+    assert len([part for part, _ in parts if part == ".bk-Figure"]) >= 2  # a picture, and a histogram
+    for part, box in parts:
+        assert box["x"] >= 0, part
+        assert box["x"] + box["width"] <= 1400, part
+    for (one, a), (two, b) in itertools.combinations(parts, 2):
+        across = min(a["x"] + a["width"], b["x"] + b["width"]) - max(a["x"], b["x"])
+        down = min(a["y"] + a["height"], b["y"] + b["height"]) - max(a["y"], b["y"])
+        assert across <= 1 or down <= 1, (one, two)
+    image, look = picture(page), LOOKS[scheme]
+    assert share(image, look.page) > 0.2
+    other = LIGHT if look is DARK else DARK
+    assert share(image, other.page) < 0.02
+    # titles that tell the numbers are there, in every picture that has them
+    titles = page.page.evaluate("Bokeh.documents[0]._all_models ? [...Bokeh.documents[0]._all_models.values()]"
+                                ".filter(m => m.type == 'Title').map(m => m.text) : []")  # fmt: skip
+    assert sum("clusters" in title for title in titles) >= 2

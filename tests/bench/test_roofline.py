@@ -1,0 +1,184 @@
+"""Floors of benchmarks: the work that is counted is right; how fast this machine is is not asked."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from daskclust import CLUE, DBSCAN
+from daskclust.bench import (
+    _timing,
+    bench_clue,
+    bench_dbscan,
+    bench_events,
+    bench_hca,
+    kernels,
+    measure_ceilings,
+    roofline,
+)
+from daskclust.bench.clue import points_of
+from daskclust.core.device.arrays import HOST
+
+
+def brute_force(X, radius):
+    """Return the number of neighbours of each point."""
+    X = X.astype(np.float64)
+    d2 = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    return (d2 <= radius**2).sum(axis=1) - 1
+
+
+# ------------------------------------------------------------------------------------------------------------ ceilings
+def test_ceilings_count_what_was_done(monkeypatch):
+    """By a clock that goes a second at each look."""
+    seconds = itertools.count()
+    monkeypatch.setattr(_timing.time, "perf_counter", lambda: float(next(seconds)))
+    ceilings = measure_ceilings(copied=4096, points=64, rounds=3)
+    assert ceilings == {
+        "bytes_per_second": 2 * 4096,  # read and written
+        "operations_per_second": 64 * 3 * 24,
+    }
+
+
+def test_what_is_copied_arrives():
+    source = np.arange(1001, dtype=np.float32)
+    target = np.zeros_like(source)
+    roofline._by_threads(HOST, source, target)
+    np.testing.assert_array_equal(source, target)
+
+
+def test_every_operation_is_done():
+    """Against the twelve chains, one after the other."""
+    rounds, n = 5, 20
+    start = np.linspace(0, 1, n + 16).astype(np.float32)
+    numbers = start.copy()
+    HOST.run(kernels.multiply_add, n, np.zeros(n + 16, np.int32), rounds, numbers)
+    by, more = np.float32(0.999), np.float32(0.001)
+    a, b, c, d, e, f = start, start + more, start - more, start * 0 + by, by + start, by - start
+    chains = [a, b, c, d, e, f, a + e, b + e, c + e, d + e, e + e, f + e]
+    assert 2 * len(chains) == kernels.OPERATIONS
+    for _ in range(rounds):
+        chains = [chain * by + more for chain in chains]
+    np.testing.assert_allclose(numbers[:n], np.sum(chains, axis=0)[:n], rtol=1e-5)
+    np.testing.assert_array_equal(numbers[n:], start[n:])
+
+
+def test_ceilings_of_a_gpu(monkeypatch):
+    """Without one: the device's own arrays, copies and launches are used."""
+    launched = []
+
+    class Array(np.ndarray):
+        def copy_to_device(self, source):
+            launched.append("driver")
+            self[:] = source
+
+    class Device(type(HOST)):
+        name = "cuda"
+
+        def full(self, shape, value, dtype):
+            return super().full(shape, value, dtype).view(Array)
+
+        def __init__(self, gives_cupy):
+            assert gives_cupy
+
+        def run(self, kernel, n, *args, **options):
+            launched.append(kernel.__name__)
+            super().run(kernel, n, *(np.asarray(arg) if isinstance(arg, Array) else arg for arg in args), **options)
+
+    waiting = SimpleNamespace(synchronize=lambda: None)
+    cupy = SimpleNamespace(
+        asarray=np.asarray, asnumpy=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: waiting)
+    )
+    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
+    monkeypatch.setattr(roofline, "Cuda", Device)
+    ceilings = measure_ceilings("cuda", copied=4096, points=64, rounds=3)
+    assert set(launched) == {"copy", "driver", "multiply_add"}
+    assert all(value > 0 for value in ceilings.values())
+
+
+# ---------------------------------------------------------------------------------------------------------------- work
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_neighbours_are_those_of_brute_force(d):
+    X = np.random.default_rng(d).uniform(0, 10, (500, d)).astype(np.float32)
+    X[:20] = X[0]  # duplicates are neighbours
+    np.testing.assert_array_equal(roofline.count_neighbours(X, 0.7), brute_force(X, 0.7))
+
+
+def test_the_radius_is_included():
+    np.testing.assert_array_equal(roofline.count_neighbours(np.array([[0.0], [1.0], [3.0]]), 1.0), [1, 1, 0])
+
+
+def test_a_sample_has_all_neighbours_of_its_points():
+    X = np.random.default_rng(5).uniform(0, 10, (20_000, 2))
+    X[:, 0] = np.arange(20_000) / 2000  # slabs are known then
+    counts = roofline.count_neighbours(X, 0.05, sample=2000)
+    full = roofline.count_neighbours(X, 0.05)
+    assert 1800 < len(counts) < 2200
+    width = 20_000 // 50
+    middles = np.concatenate([np.arange(k * width + width // 2 - 10, k * width + width // 2 + 10) for k in range(50)])
+    assert set(full[middles]) <= set(counts)
+    assert counts.mean() == pytest.approx(full.mean(), rel=0.05)
+
+
+def test_nothing_has_no_neighbours():
+    assert len(roofline.count_neighbours(np.empty((0, 2)), 1.0)) == 0
+    assert roofline.mean_of(np.empty(0, np.int64)) == 0.0
+
+
+def test_floor_is_the_longer_of_both():
+    ceilings = {"bytes_per_second": 1e9, "operations_per_second": 1e10}
+    of_memory = roofline.beside_floor(roofline.Work(5e6, 1e6), 20.0, ceilings)
+    assert of_memory == {"bytes": 5e6, "operations": 1e6, "floor_ms": 5.0, "of_roofline": 0.25}
+    of_cores = roofline.beside_floor(roofline.Work(5e6, 1e8), 20.0, ceilings)
+    assert (of_cores["floor_ms"], of_cores["of_roofline"]) == (10.0, 0.5)
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+def test_bytes_are_those_of_input_and_results():
+    X, layer, weight = points_of(500)
+    fitted = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0).fit(X, layer=layer, sample_weight=weight)
+    results = ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_")
+    arrays = (X, layer, weight, *(getattr(fitted, name) for name in results))
+    assert roofline.clue_work(500, 2, 0).bytes == sum(array.nbytes for array in arrays)
+    points = np.random.default_rng(0).uniform(0, 1, (300, 3)).astype(np.float32)
+    found = DBSCAN(0.1).fit(points)
+    arrays = (points, found.labels_, found.is_core_)
+    assert roofline.dbscan_work(300, 3, 0).bytes == sum(array.nbytes for array in arrays)
+
+
+def test_clue_counts_the_pairs_of_each_layer():
+    (run,) = bench_clue([20_000], repeats=1)["runs"]
+    X, layer, _ = points_of(20_000)
+    pairs = sum(brute_force(X[layer == k], 3.0).sum() for k in np.unique(layer)) // 2
+    assert pairs > 1000
+    assert run["operations"] == pytest.approx(9 * pairs, rel=1e-9)
+
+
+@pytest.mark.parametrize(("min_samples", "needed"), [(None, 1), ([7], 6)])
+def test_dbscan_counts_the_neighbours_that_must_be_seen(min_samples, needed):
+    from daskclust.bench.dbscan import points_of
+
+    (run,) = bench_dbscan([1000], kinds=["cosmo"], min_samples=min_samples, repeats=1)["runs"]
+    X, eps = points_of("cosmo", 1000)
+    seen = np.minimum(brute_force(X, eps), needed).sum()
+    assert seen > 100
+    assert run["operations"] == pytest.approx(9 * seen / 2, rel=1e-9)
+
+
+def test_every_run_has_a_floor():
+    reports = [
+        bench_clue([1000], repeats=1),
+        bench_events(2000, lanes=[1], kinds=["gamma"], repeats=1),
+        bench_dbscan([1000], kinds=["ss2d"], repeats=1),
+        bench_hca([200], kinds=["gaussian"], threads=[1], repeats=1),
+    ]
+    for report in reports:
+        (run,) = report["runs"]
+        assert set(report["ceilings"]) == {"bytes_per_second", "operations_per_second"}
+        assert run["bytes"] > 0
+        assert run["operations"] > 0
+        assert 0 < run["of_roofline"] < 1
+        if "total_ms" in run:
+            assert run["of_roofline"] == run["floor_ms"] / run["total_ms"]

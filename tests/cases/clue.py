@@ -1,0 +1,174 @@
+"""Point sets for the tests of CLUE, and what is asked of its answers."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from cases import oracles
+from hypothesis import strategies as st
+
+from daskclust import CLUE
+from daskclust.core.device.arrays import is_cuda
+
+RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed")
+
+
+@contextmanager
+def raise_if_dask_computes():
+    """Fail where anything is computed on dask."""
+
+    def scheduler(*args, **kwargs):
+        raise AssertionError("dask computed something")
+
+    with dask.config.set(scheduler=scheduler):
+        yield
+
+
+@contextmanager
+def counted_computes(most: int):
+    """Fail where dask is asked to compute more than `most` times; yields the list of the graphs' keys."""
+    asked: list[Any] = []
+
+    def scheduler(graph, keys, **kwargs):
+        asked.append(keys)
+        assert len(asked) <= most, f"dask computed {len(asked)} times"
+        return dask.get(graph, keys)
+
+    with dask.config.set(scheduler=scheduler):
+        yield asked
+
+
+@dataclass
+class Case:
+    """Points, their columns, and parameters of CLUE."""
+
+    X: np.ndarray
+    dc: float = 1.0
+    rhoc: Any = 2.0
+    columns: dict[str, Any] = field(default_factory=dict)  # of fit: layer, event, sample_weight
+    others: dict[str, Any] = field(default_factory=dict)  # of CLUE
+
+    def estimator(self) -> CLUE:
+        return CLUE(dc=self.dc, rhoc=self.rhoc, **self.others)
+
+    def fit(self) -> CLUE:
+        return self.estimator().fit(self.X, **self.columns)
+
+    def chunked(self, rows: tuple[int, ...], partition: Any) -> CLUE:
+        """Fit to dask arrays with chunks of `rows` points."""
+        columns = {name: da.from_array(values, chunks=(rows,)) for name, values in self.columns.items()}
+        X = da.from_array(self.X, chunks=(rows, self.X.shape[1]))
+        return self.estimator().fit(X, **columns, partition=partition)
+
+    @property
+    def halo(self) -> float:
+        """Return the distance that a block must know around it, and a little more."""
+        delta_c = self.others.get("delta_c") or self.dc
+        return (max(delta_c, self.others.get("delta_o") or 0.0) + self.dc) * 1.001
+
+    @property
+    def period(self) -> tuple[float, ...]:
+        wrap = self.others.get("wrap") or {}
+        return tuple(wrap.get(axis, 0.0) for axis in range(self.X.shape[1]))
+
+
+def results(clue: CLUE) -> dict[str, np.ndarray]:
+    """Return the five result arrays on the host, computed in one go."""
+    arrays = {name: getattr(clue, f"{name}_") for name in RESULTS}
+    if any(hasattr(array, "dask") for array in arrays.values()):
+        return dask.compute(arrays)[0]
+    if is_cuda(arrays["labels"]):
+        return {name: a.get() if hasattr(a, "get") else a.copy_to_host() for name, a in arrays.items()}
+    return arrays
+
+
+def assert_same_results(got: CLUE, wanted: CLUE | dict[str, np.ndarray]) -> None:
+    """Demand that all five results are equal to the last bit."""
+    got_arrays, wanted_arrays = results(got), wanted if isinstance(wanted, dict) else results(wanted)
+    for name in RESULTS:
+        np.testing.assert_array_equal(got_arrays[name], wanted_arrays[name], err_msg=name, strict=True)
+    assert int(got.n_clusters_) == int(wanted_arrays["is_seed"].sum())
+
+
+def assert_right(case: Case, clue: CLUE) -> None:
+    """Demand the answer of brute force: densities exact where sums are, all else exact on these densities."""
+    got = results(clue)
+    columns = {"layer": case.columns.get("layer"), "event": case.columns.get("event")}
+    wrap = case.others.get("wrap")
+    options = {name: case.others[name] for name in ("kernel", "neighbor_weight") if name in case.others}
+    weight = case.columns.get("sample_weight")
+    density = oracles.clue_density(case.X, case.dc, weight=weight, wrap=wrap, **columns, **options)
+    if options.get("kernel", "flat") == "flat" and is_dyadic(weight):
+        np.testing.assert_array_equal(got["density"], density.astype(case.X.dtype))
+    else:
+        error = np.abs(got["density"] - density)
+        assert (error <= oracles.density_tolerance(density, case.X.dtype)).all(), error.max()
+    deltas = {name: case.others[name] for name in ("delta_c", "delta_o") if name in case.others}
+    answer = oracles.clue_from_density(case.X, got["density"], case.dc, case.rhoc, wrap=wrap, **deltas, **columns)
+    for name, wanted in answer._asdict().items():
+        np.testing.assert_array_equal(got[name], wanted, err_msg=name, strict=True)
+    assert int(clue.n_clusters_) == answer.is_seed.sum()
+
+
+def is_dyadic(weight: Any) -> bool:
+    return weight is None or bool(np.array_equal(np.asarray(weight) * 8, np.floor(np.asarray(weight) * 8)))
+
+
+# Few compiled variants: each pair of precision and dimension costs seconds on a machine that never ran them.
+SHAPES = [(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32), (4, np.float64), (6, np.float64)]
+
+
+@st.composite
+def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
+    """Draw points with many ties, few, or none; layers, events, weights, periods, deltas."""
+    d, dtype = draw(st.sampled_from(shapes))
+    n = draw(st.integers(1, most))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = draw(st.sampled_from([1.0, 4.0, 20.0]))
+    kind = draw(st.sampled_from(["lattice", "uniform", "clumps", "pairs"]))
+    X = rng.uniform(-size, size, (n, d))
+    if kind == "lattice":  # distances of exactly dc, and many equal ones
+        X = np.round(X * 2) / 2
+    elif kind == "clumps":
+        X = X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
+    elif kind == "pairs":
+        X = X[rng.integers(0, n, n)]
+    columns: dict[str, Any] = {}
+    if draw(st.booleans()):
+        columns["layer"] = rng.integers(-1, 3, n) * draw(st.sampled_from([1, 1000]))
+    if draw(st.sampled_from([False, False, True])):
+        columns["event"] = rng.integers(0, 2, n)
+    weights = draw(st.sampled_from([None, "dyadic", "any"]))
+    if weights:
+        weight = rng.integers(0, 8, n) / 4 if weights == "dyadic" else rng.exponential(1.0, n)
+        columns["sample_weight"] = weight.astype(dtype)
+    others: dict[str, Any] = {}
+    if draw(st.booleans()):
+        others["delta_o"] = draw(st.sampled_from([0.5, 2.0, 3.25]))
+    if draw(st.booleans()):
+        others["delta_c"] = draw(st.sampled_from([0.5, 1.5, 3.25]))
+    if kernels != ("flat",):
+        others["kernel"] = draw(st.sampled_from(kernels))
+    if draw(st.booleans()):
+        others["neighbor_weight"] = 0.5
+    if draw(st.sampled_from([False, False, True])):
+        axes = draw(st.sets(st.integers(0, d - 1), min_size=1))
+        others["wrap"] = {axis: draw(st.sampled_from([0.75, 2.0, 3.5, 6.25, 30.0])) for axis in sorted(axes)}
+    rhoc: Any = draw(st.sampled_from([0.0, 1.0, 2.0, 3.5, 1e9]))
+    if draw(st.sampled_from([False, False, False, True])):
+        rhoc = (rng.integers(0, 8, n) / 2).astype(dtype)
+    return Case(X.astype(dtype), 1.0, rhoc, columns, others)
+
+
+@st.composite
+def row_chunks(draw, n):
+    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
+    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=4)))
+    ends = [0, *cuts, n]
+    return tuple(b - a for a, b in itertools.pairwise(ends))

@@ -1,0 +1,158 @@
+"""Point sets for the tests of DBSCAN and friends-of-friends, and what is asked of the answers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from cases import oracles
+from hypothesis import strategies as st
+
+from daskclust import DBSCAN, FriendsOfFriends
+from daskclust.core.device.arrays import is_cuda
+from daskclust.core.space.partition import Partition
+
+
+@dataclass
+class Case:
+    """Points and parameters: DBSCAN's, or those of friends-of-friends where `min_members` is given."""
+
+    X: np.ndarray
+    eps: float = 1.0
+    min_samples: int = 4
+    weight: np.ndarray | None = None
+    period: tuple[float, ...] = ()  # of every axis, 0 where it is open; () where all are
+    min_members: int | None = None
+
+    def estimator(self) -> DBSCAN | FriendsOfFriends:
+        boxsize = [cycle or None for cycle in self.period] if self.period else None
+        if self.min_members is not None:
+            return FriendsOfFriends(self.eps, min_members=self.min_members, boxsize=boxsize)
+        return DBSCAN(self.eps, min_samples=self.min_samples, boxsize=boxsize)
+
+    def fit(self) -> Any:
+        weights = {} if self.weight is None else {"sample_weight": self.weight}
+        return self.estimator().fit(self.X, **weights)
+
+    def chunked(self, rows: Any, partition: Any = "auto") -> Any:
+        """Fit to dask arrays with chunks of `rows` points."""
+        weights = {} if self.weight is None else {"sample_weight": da.from_array(self.weight, chunks=(rows,))}
+        return self.estimator().fit(
+            da.from_array(self.X, chunks=(rows, self.X.shape[1])), **weights, partition=partition
+        )
+
+    def partition(self, *cuts: Any, farther: float = 1.0) -> Partition:
+        """Return the partition by planes across the first axes, with the halo that it needs."""
+        planes = tuple(np.array(each, float) for each in cuts)
+        period = self.period or (0.0,) * self.X.shape[1]
+        return Partition(cuts=planes, period=period, halo=self.halo * farther)
+
+    @property
+    def halo(self) -> float:
+        by_links = self.min_members is not None or (self.min_samples <= 2 and self.weight is None)
+        return self.eps if by_links else 2 * self.eps
+
+    def answer(self) -> oracles.Groups:
+        """Return the answer of brute force."""
+        if self.min_members is not None:
+            return oracles.dbscan(self.X, self.eps, 1, period=self.period, least=self.min_members)
+        return oracles.dbscan(self.X, self.eps, self.min_samples, weight=self.weight, period=self.period)
+
+
+def on_host(array: Any) -> Any:
+    if is_cuda(array):
+        return array.get() if hasattr(array, "get") else array.copy_to_host()
+    return array
+
+
+def results(fitted: Any) -> tuple[Any, Any, int]:
+    """Return labels, core points and the number of clusters on the host, computed in one go."""
+    labels, is_core, count = dask.compute(fitted.labels_, fitted.is_core_, fitted.n_clusters_)
+    return on_host(labels), on_host(is_core), int(count)
+
+
+def assert_answer(fitted: Any, answer: Any) -> None:
+    """Demand labels and core points to the last one; `answer` is of brute force, or another fit."""
+    labels, is_core, count = results(fitted)
+    wanted, wanted_core = answer if isinstance(answer, oracles.Groups) else results(answer)[:2]
+    np.testing.assert_array_equal(is_core, wanted_core, err_msg="is_core", strict=True)
+    np.testing.assert_array_equal(labels, wanted, err_msg="labels", strict=True)
+    assert count == wanted.max(initial=-1) + 1
+
+
+def as_sklearn(X: Any, eps: float, min_samples: int, weight: Any = None) -> oracles.Groups:
+    """Return scikit-learn's answer.
+
+    Left to choose, it takes brute force for fewer than 12 points and more than 15 axes, which expands ``(x - y)**2``
+    and so rounds distances of about eps otherwise than its trees do, and the definition.
+    """
+    from sklearn.cluster import DBSCAN as Theirs  # noqa: N811
+
+    theirs = Theirs(eps=eps, min_samples=min_samples, algorithm="kd_tree").fit(X, sample_weight=weight)
+    is_core = np.zeros(len(X), bool)
+    is_core[theirs.core_sample_indices_] = True
+    return oracles.Groups(theirs.labels_.astype(np.int64), is_core)
+
+
+# Few compiled variants: each pair of precision and dimension costs seconds on a machine that never ran them.
+SHAPES = [(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32), (4, np.float64)]
+KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
+
+
+def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
+    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
+    X = rng.uniform(-size, size, (n, d))
+    if kind == "lattice":
+        return np.round(X * 2) / 2
+    if kind == "tenths":
+        return np.round(X * 10) / 10
+    if kind == "clumps":
+        return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
+    return X[rng.integers(0, n, n)] if kind == "pairs" else X
+
+
+@st.composite
+def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
+    """Draw points with many ties, few, or none; weights, periods, or friends-of-friends."""
+    d, dtype = draw(st.sampled_from(shapes))
+    n = draw(st.integers(1, most))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = draw(st.sampled_from([0.6, 1.5, 4.0, 12.0] if d < 3 else [0.6, 1.2, 2.0, 4.0]))
+    X = drawn_points(rng, draw(st.sampled_from(KINDS)), n, d, size).astype(dtype)
+    eps = draw(st.sampled_from([1.0, 1.0, 0.5, 0.3, 0.7]))
+    period: tuple[float, ...] = ()
+    if periodic and draw(st.booleans()):
+        cycles = st.sampled_from([0.0, 2 * eps, 2.03125 * eps, 3.0 * eps, 5.5 * eps, 2 * size + eps, 3 * size])
+        period = tuple(cycle if cycle >= 2 * eps else 0.0 for cycle in (draw(cycles) for _ in range(d)))
+    if friends and draw(st.sampled_from([False, False, True])):
+        return Case(X, eps, 2, None, period, min_members=draw(st.integers(1, 6)))
+    weights = draw(st.sampled_from([None, None, "quarters", "any"]))
+    weight = None
+    if weights:
+        weight = rng.integers(-3, 9, n) / 4 if weights == "quarters" else rng.normal(1.0, 1.0, n)
+    return Case(X, eps, draw(st.integers(1, 8)), weight, period)
+
+
+@st.composite
+def planes(draw, case, axes=3):
+    """Draw a partition by any planes across the first axes: through points, at and beside the faces of the box."""
+    cuts = []
+    for axis in range(draw(st.integers(0, min(case.X.shape[1], axes)))):
+        cycle = case.period[axis] if case.period else 0.0
+        low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
+        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
+        at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
+        asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
+        cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
+    return case.partition(*cuts, farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
+
+
+@st.composite
+def row_chunks(draw, n):
+    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
+    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
+    return tuple(b - a for a, b in itertools.pairwise(ends))

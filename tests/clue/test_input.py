@@ -1,0 +1,204 @@
+"""Bad input: each error shows the value and says what to do; and input of every class."""
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from cases.clue import Case, assert_right, assert_same_results
+
+from daskclust import CLUE, ExponentialKernel, GaussianKernel
+from daskclust.core.space.partition import Partition
+
+RNG = np.random.default_rng(5)
+X = RNG.uniform(0, 10, (80, 2))
+LAYER = RNG.integers(0, 3, 80)
+ENERGY = RNG.uniform(1, 2, 80)
+
+
+def with_value(row, axis, value):
+    changed = X.copy()
+    changed[row, axis] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"dc": 0}, ValueError, "dc must be finite and positive, got 0"),
+        ({"dc": -1.5}, ValueError, r"dc must be finite and positive, got -1\.5"),
+        ({"dc": np.nan}, ValueError, "dc must be finite and positive, got nan"),
+        ({"dc": "wide"}, TypeError, "dc must be a number, got 'wide'"),
+        ({"dc": True}, TypeError, "dc must be a number, got True"),
+        ({"rhoc": -1}, ValueError, "rhoc must be finite and not negative, got -1"),
+        ({"delta_c": np.inf}, ValueError, "delta_c must be finite and positive, got inf"),
+        ({"delta_o": 0.0}, ValueError, r"delta_o must be finite and positive, got 0\.0"),
+        ({"neighbor_weight": -0.5}, ValueError, r"neighbor_weight must be finite and not negative, got -0\.5"),
+        ({"kernel": "box"}, ValueError, "flat.*'box'"),
+        ({"kernel": 3}, TypeError, "got 3"),
+        ({"kernel": GaussianKernel(-1.0)}, ValueError, r"sigma must be finite and positive, got -1\.0"),
+        ({"kernel": ExponentialKernel(0.0)}, ValueError, r"length must be finite and positive, got 0\.0"),
+        ({"wrap": {2: 1.0}}, ValueError, r"axis 2; the axes are \[0, 1\]"),
+        ({"wrap": {"phi": 1.0}}, ValueError, "axis 'phi'"),
+        ({"wrap": {0: -1.0}}, ValueError, r"wrap\[0\] must be finite and positive, got -1\.0"),
+        ({"rhoc": np.ones(7)}, ValueError, r"rhoc must have one value for each of the 80 points.*\(7,\)"),
+        ({"rhoc": "cut"}, ValueError, "'cut'"),
+    ],
+)
+def test_parameters(parameters, error, words):
+    with pytest.raises(error, match=words):
+        CLUE(**{"dc": 1.0, "rhoc": 2.0, **parameters}).fit(X)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("chunks", [None, 30])
+def test_coordinates_that_are_no_numbers(value, chunks):
+    bad = with_value(47, 1, value)
+    bad = bad if chunks is None else da.from_array(bad, chunks=(chunks, 2))
+    with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
+        np.asarray(CLUE(1.0, 2.0).fit(bad, layer=LAYER).labels_)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrap", [None, {1: 10.0}, {0: 10.0, 1: 3.0}])
+def test_coordinates_that_are_no_numbers_in_blocks_of_space(value, wrap):
+    lazy = CLUE(1.0, 2.0, wrap=wrap).fit(da.from_array(with_value(47, 1, value), chunks=(30, 2)), partition="space")
+    with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
+        lazy.labels_.compute()
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "rhoc"])
+@pytest.mark.parametrize("chunks", [None, 30])
+def test_columns_that_are_no_numbers(name, chunks):
+    values = ENERGY.copy()
+    values[11] = np.nan
+    points = X if chunks is None else da.from_array(X, chunks=(chunks, 2))
+    columns = {"sample_weight": values} if name == "sample_weight" else {}
+    with pytest.raises(ValueError, match=rf"{name}\[11\] = nan"):
+        np.asarray(CLUE(1.0, values if name == "rhoc" else 2.0).fit(points, layer=LAYER, **columns).labels_)
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (np.empty((0, 2)), "0 sample"),
+        (X[:, 0], "1D array"),
+        (X[None], "dim 3"),
+        (X.astype(complex), "Complex"),
+        (with_value(0, 0, 1e300), r"1e\+300 along axis 0.*remove far outliers"),
+    ],
+)
+def test_points(points, words):
+    with pytest.raises(ValueError, match=words):
+        CLUE(1.0, 2.0).fit(points)
+
+
+@pytest.mark.parametrize("name", ["layer", "event", "sample_weight"])
+@pytest.mark.parametrize("chunks", [None, 30])
+def test_lengths(name, chunks):
+    points = X if chunks is None else da.from_array(X, chunks=(chunks, 2))
+    with pytest.raises(
+        ValueError, match=rf"{name} must have one value for each of the 80 points of X, got shape \(79,\)"
+    ):
+        CLUE(1.0, 2.0).fit(points, **{name: LAYER[:79]})
+
+
+def test_layers_that_are_not_whole():
+    with pytest.raises(ValueError, match=r"layer must be whole numbers, got float64; layer\.astype\(int\)"):
+        CLUE(1.0, 2.0).fit(X, layer=LAYER + 0.5)
+    assert_same_results(CLUE(1.0, 2.0).fit(X, layer=LAYER.astype(float)), CLUE(1.0, 2.0).fit(X, layer=LAYER))
+
+
+@pytest.mark.parametrize("chunks", [None, 1])
+@pytest.mark.parametrize(("event", "layer"), [([0, 1], [2**32 + 5, 5]), ([0, 2**32], [0, 0]), ([0, 1], [2**31, 0])])
+def test_events_and_layers_beyond_32_bits(chunks, event, layer):
+    points = np.zeros((2, 2)) if chunks is None else da.zeros((2, 2), chunks=(chunks, 2))
+    with pytest.raises(ValueError, match=r"event and layer must lie within 32 bits.*np\.unique"):
+        np.asarray(CLUE(1.0, 1.0).fit(points, event=np.array(event), layer=np.array(layer)).labels_)
+
+
+def test_event_and_layer_of_one_point_beside_an_empty_chunk():
+    one, zero = da.from_array(np.zeros((1, 1)), chunks=((0, 1), 1)), da.from_array(np.zeros(1, int), chunks=((0, 1),))
+    assert CLUE(1.0, 1.0).fit(one, layer=zero, event=zero).labels_.compute() == [0]
+
+
+def test_dask_and_numpy_mixed():
+    with pytest.raises(TypeError, match="layer is a dask collection and X is not"):
+        CLUE(1.0, 2.0).fit(X, layer=da.from_array(LAYER))
+    lazy = CLUE(1.0, 2.0).fit(da.from_array(X, chunks=(30, 2)), layer=LAYER, sample_weight=list(ENERGY))
+    assert_same_results(lazy, CLUE(1.0, 2.0).fit(X, layer=LAYER, sample_weight=ENERGY))
+
+
+def test_unknown_chunk_sizes():
+    lazy = da.from_array(X, chunks=(30, 2))
+    with pytest.raises(ValueError, match=r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"):
+        CLUE(1.0, 2.0).fit(lazy[lazy[:, 0] > 1])
+
+
+@pytest.mark.parametrize(("partition", "words"), [("tiles", "'tiles'"), ("layers", 'partition="layers" needs layer=')])
+def test_partition_names(partition, words):
+    with pytest.raises(ValueError, match=words):
+        CLUE(1.0, 2.0).fit(da.from_array(X, chunks=(30, 2)), partition=partition)
+
+
+def test_layers_in_two_chunks_are_refused_where_chunks_are_to_be_taken_as_they_are():
+    lazy = CLUE(1.0, 2.0).fit(da.from_array(X, chunks=(30, 2)), layer=LAYER, partition="chunks")
+    with pytest.raises(ValueError, match=r"layer 0 is in several chunks.*partition"):
+        lazy.labels_.compute()
+
+
+def test_partition_without_the_halo_is_refused():
+    small = Partition(cuts=(np.array([5.0]), np.empty(0)), period=(0.0, 0.0), halo=0.5)
+    with pytest.raises(ValueError, match=r"halo of 0\.5.*at least"):
+        CLUE(1.0, 2.0).fit(da.from_array(X, chunks=(30, 2)), partition=small)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        X[:1],
+        X[:2],
+        np.repeat(X[:1], 50, axis=0),
+        np.stack([X[:, 0], np.full(80, 3.0)], axis=1),
+        X[:, :1],
+        X.astype(np.float32),
+        (X * 10).astype(int),
+        np.asfortranarray(X),
+        np.repeat(X, 2, axis=0)[::2],
+        X.tolist(),
+    ],
+    ids=["one", "two", "equal", "constant", "1-d", "float32", "int", "fortran", "strided", "list"],
+)
+def test_odd_but_right(points):
+    array = np.asarray(points)
+    array = array if array.dtype in (np.float32, np.float64) else array.astype(float)
+    assert_right(Case(array), CLUE(1.0, 2.0).fit(points))
+
+
+def test_read_only_input_is_not_changed():
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    assert_same_results(CLUE(1.0, 2.0, wrap={0: 4.0}).fit(frozen), CLUE(1.0, 2.0, wrap={0: 4.0}).fit(X))
+    np.testing.assert_array_equal(frozen, X)
+
+
+def test_data_frames_and_data_sets():
+    columns = {"x": X[:, 0], "y": X[:, 1], "layer": LAYER, "energy": ENERGY, "extra": ENERGY}
+    expected = CLUE(1.0, 2.0).fit(X, layer=LAYER, sample_weight=ENERGY)
+    frame = pd.DataFrame(columns)
+    dataset = xr.Dataset({name: ("hit", values) for name, values in columns.items()})
+    for points in (frame, dd.from_pandas(frame, npartitions=3), dataset, dataset.chunk(hit=25)):
+        assert_same_results(CLUE(1.0, 2.0).fit(points), expected)
+    nameless = CLUE(1.0, 2.0).fit(xr.DataArray(X, dims=("hit", "axis")), layer=LAYER, sample_weight=ENERGY)
+    assert_same_results(nameless, expected)
+    by_name = CLUE(1.0, "extra", wrap={"y": 10.0}).fit(frame)
+    assert_same_results(by_name, CLUE(1.0, ENERGY, wrap={1: 10.0}).fit(X, layer=LAYER, sample_weight=ENERGY))
+    assert_same_results(by_name.rethreshold(rhoc=3.0), CLUE(1.0, 3.0, wrap={"y": 10.0}).fit(frame))
+
+
+@pytest.mark.parametrize("number", [np.float64(3.0), np.float32(3.0), np.int64(3)])
+def test_thresholds_that_are_numbers_of_numpy(number):
+    X = np.random.default_rng(0).uniform(0, 5, (60, 2))
+    assert_same_results(CLUE(1.0, number).fit(X), CLUE(1.0, 3.0).fit(X))
+    assert_same_results(CLUE(1.0, 5.0).fit(X).rethreshold(rhoc=number), CLUE(1.0, 3.0).fit(X))

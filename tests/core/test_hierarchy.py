@@ -1,0 +1,347 @@
+"""Hierarchies of clusters: cuts, heights of points and the rest, against SciPy and against sets of points."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+
+from daskclust.core import hierarchy as tree
+from daskclust.core.merge.labels import same_partition
+
+Array = np.ndarray[Any, Any]
+
+
+@st.composite
+def linkages(draw: Any, least: int = 1, inversions: bool = True) -> Array:
+    """Draw any tree with heights in any order, or in that of its merges."""
+    n = draw(st.integers(least, 24))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return random_linkage(n, rng, draw(st.sampled_from([3, 50])), inversions=inversions)
+
+
+def random_linkage(n: int, rng: Any, levels: int, *, inversions: bool) -> Array:
+    ids, sizes, rows = list(range(n)), dict.fromkeys(range(n), 1), []
+    heights = rng.integers(0, levels, n - 1) / 4
+    for height in heights if inversions else np.sort(heights):
+        a, b = sorted(int(ids.pop(rng.integers(len(ids)))) for _ in range(2))
+        sizes[n + len(rows)] = sizes[a] + sizes[b]
+        ids.append(n + len(rows))
+        rows.append((a, b, height, sizes[a] + sizes[b]))
+    return np.array(rows, dtype=float).reshape(n - 1, 4)
+
+
+def chain(n: int, *, rising: bool = True) -> Array:
+    """Return the deepest tree there is: points join one by one."""
+    rows = np.arange(n - 1)
+    heights = rows + 1.0 if rising else n - rows.astype(float)
+    return np.column_stack([np.where(rows, rows + 1, 0), np.where(rows, n + rows - 1, 1), heights, rows + 2.0])
+
+
+def clusters(Z: Array) -> list[frozenset[int]]:
+    """Return the points of each id, by recursion."""
+    n = len(Z) + 1
+
+    def points(node: int) -> frozenset[int]:
+        if node < n:
+            return frozenset([node])
+        return points(int(Z[node - n, 0])) | points(int(Z[node - n, 1]))
+
+    return [points(node) for node in range(2 * n - 1)]
+
+
+def highest(Z: Array, node: int) -> float:
+    n = len(Z) + 1
+    if node < n:
+        return -math.inf
+    return max(float(Z[node - n, 2]), *(highest(Z, int(child)) for child in Z[node - n, :2]))
+
+
+def labelled(n: int, partition: list[frozenset[int]], least: int) -> Array:
+    """Return labels of clusters of at least `least` points, by the smallest."""
+    labels = np.full(n, -1)
+    for number, points in enumerate(sorted((p for p in partition if len(p) >= least), key=min)):
+        labels[list(points)] = number
+    return labels
+
+
+def undone(Z: Array, last: int) -> list[frozenset[int]]:
+    """Return the partition with the last so many merges undone."""
+    n, found = len(Z) + 1, clusters(Z)
+    there = set(range(n))
+    for row in range(n - 1 - last):
+        there = there - {int(Z[row, 0]), int(Z[row, 1])} | {n + row}
+    return [found[node] for node in there]
+
+
+# ----------------------------------------------------------------------------------------------------------------- cuts
+def forks(Z: Array, least: int) -> list[int]:
+    """Return the rows that merge two clusters of at least `least` points."""
+    found = clusters(Z)
+    return [row for row, pair in enumerate(Z[:, :2].astype(int)) if min(len(found[id_]) for id_ in pair) >= least]
+
+
+@given(Z=linkages(), data=st.data())
+def test_cut_by_number(Z: Array, data: Any) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    k, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, 4))
+    np.testing.assert_array_equal(tree.cut(Z, n_clusters=k), labelled(n, undone(Z, k - 1), 1))
+    rows = forks(Z, least)
+    most = len(rows) + 1 if least <= n else 0
+    if k > most:
+        with pytest.raises(ValueError, match=f"have at most {most} clusters.*, got n_clusters = {k}"):
+            tree.cut(Z, n_clusters=k, min_size=least)
+        return
+    first = rows[len(rows) + 1 - k] if k > 1 else n - 1
+    partition = undone(Z, n - 1 - first)  # a horizontal cut, and what it takes to pieces of which none is large
+    for row in range(first, n - 1):
+        if max(len(found[int(child)]) for child in Z[row, :2]) < least:
+            partition.append(found[n + row])
+    labels = tree.cut(Z, n_clusters=k, min_size=least)
+    np.testing.assert_array_equal(labels, labelled(n, partition, least))
+    assert labels.max() == k - 1
+
+
+def test_clusters_whose_own_merges_are_late() -> None:
+    """A horizontal cut would take {0, 1, 2, 3} to pieces before {4, 5} and {6, 7} are two; 8 comes late, 9 early."""
+    early = [[6, 7, 0.5, 2], [9, 10, 0.6, 3], [0, 1, 1.0, 2], [4, 5, 1.0, 2], [11, 13, 2.0, 5]]
+    Z = np.array([*early, [2, 12, 3.0, 3], [3, 15, 3.5, 4], [8, 16, 4.0, 5], [14, 17, 9.0, 10]])
+    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, -1, -1, 1, 1, 2, 2, -1, 2]
+    assert tree.cut(Z, n_clusters=2, min_size=2).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
+    assert tree.cut(Z, n_clusters=2, min_size=3).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
+    with pytest.raises(ValueError, match="have at most 3 clusters of at least 2 points, got n_clusters = 4"):
+        tree.cut(Z, n_clusters=4, min_size=2)
+
+
+@given(Z=linkages(), height=st.integers(-1, 52).map(lambda quarter: quarter / 4), least=st.integers(1, 4))
+def test_cut_by_height(Z: Array, height: float, least: int) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    low = [found[node] for node in range(2 * n - 1) if highest(Z, node) <= height]
+    partition = [points for points in low if not any(points < other for other in low)]
+    labels = tree.cut(Z, height=height, min_size=least)
+    np.testing.assert_array_equal(labels, labelled(n, partition, least))
+    assert labels.dtype == np.int64
+    if n > 1 and least == 1:
+        assert same_partition(labels, hierarchy.fcluster(Z, height, "distance"))
+
+
+@pytest.mark.parametrize("method", ["centroid", "median", "average", "single"])
+def test_cuts_of_points_are_those_of_scipy(method: str) -> None:
+    rng = np.random.default_rng(1)
+    Z = hierarchy.linkage(rng.normal(size=(300, 3)), method)
+    assert tree.is_monotone(Z) is (method in ("average", "single"))
+    for height in np.quantile(Z[:, 2], [0.0, 0.3, 0.8, 0.99, 1.0]):
+        assert same_partition(tree.cut(Z, height=height), hierarchy.fcluster(Z, height, "distance"))
+    for k in (1, 2, 7, 100, 300):
+        labels = tree.cut(Z, n_clusters=k)
+        if method in ("average", "single"):
+            assert same_partition(labels, hierarchy.fcluster(Z, k, "maxclust"))
+            assert same_partition(labels, hierarchy.cut_tree(Z, k)[:, 0])
+        assert len(np.unique(labels)) == k
+
+
+def test_small_clusters_are_noise() -> None:
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(centre, 0.1, (50, 2)) for centre in ((0, 0), (5, 0), (0, 5))] + [[[90, 0], [0, 70]]])
+    Z = hierarchy.linkage(X, "centroid")
+    expected = np.repeat([0, 1, 2, -1], [50, 50, 50, 2])
+    for min_size in (2, 50, 0.02, 0.25):
+        np.testing.assert_array_equal(tree.cut(Z, n_clusters=3, min_size=min_size), expected)
+    np.testing.assert_array_equal(tree.cut(Z, height=2.0, min_size=2), expected)
+    with pytest.raises(ValueError, match="the 152 points have at most 3 clusters of at least 50 points, got n_clu"):
+        tree.cut(Z, n_clusters=4, min_size=50)
+
+
+def test_fractions_of_points() -> None:
+    assert tree.least_size(0.07, 100) == 7
+    assert tree.least_size(0.1, 31) == 4
+    assert tree.least_size(1e-9, 31) == 1
+    assert tree.least_size(np.int64(5), 31) == 5
+
+
+# --------------------------------------------------------------------------------------------------------------- points
+@given(Z=linkages())
+def test_heights_of_points(Z: Array) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    expected = [sum(row[2] for row, points in zip(Z, found[n:], strict=True) if o in points) for o in range(n)]
+    np.testing.assert_array_equal(tree.point_heights(Z), expected)  # quarters: sums are exact
+
+
+@given(Z=linkages())
+def test_members_and_order(Z: Array) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    for node in range(2 * n - 1):
+        np.testing.assert_array_equal(tree.members(Z, node), sorted(found[node]))
+    order = tree.leaf_order(Z)
+    np.testing.assert_array_equal(order, hierarchy.leaves_list(Z) if n > 1 else [0])
+    if n > 1:
+        assert hierarchy.dendrogram(Z, no_plot=True)["leaves"] == order.tolist()
+
+
+@given(Z=linkages(), data=st.data())
+def test_labels_of_nodes(Z: Array, data: Any) -> None:
+    n = len(Z) + 1
+    labels = np.array(data.draw(st.lists(st.integers(-1, 2), min_size=n, max_size=n)))
+    for points, label in zip(clusters(Z), tree.node_labels(Z, labels).tolist(), strict=True):
+        there = {int(labels[o]) for o in points} - {-1}
+        assert label == (-1 if not there else there.pop() if len(there) == 1 else tree.SEVERAL)
+
+
+# ------------------------------------------------------------------------------------------------------------------ top
+@given(Z=linkages(), data=st.data())
+def test_top_of_the_tree(Z: Array, data: Any) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    p, least = data.draw(st.integers(1, n)), data.draw(st.integers(1, min(n, 4)))
+    merges = [n + row for row in forks(Z, least)]
+    merges = merges[len(merges) + 1 - p :] if p <= len(merges) else merges
+    top = tree.condense(Z, p, least)
+    k = len(merges) + 1
+    assert k <= p
+    assert top.nodes[k:].tolist() == merges
+    tree.check_linkage(top.linkage)
+    assert top.linkage.shape == (k - 1, 4)
+    assert top.linkage[:, 2].tolist() == [Z[node - n, 2] for node in merges]
+    assert top.sizes.tolist() == [len(found[node]) for node in top.nodes]
+    assert min(top.sizes) >= least
+    leaves = [found[node] for node in top.nodes[:k]]
+    assert leaves == sorted(leaves, key=min)
+    noise = [found[node] for node in top.noise]
+    assert max(map(len, noise), default=0) < least
+    everything = [*leaves, *noise]
+    assert sorted(point for points in everything for point in points) == sorted(found[-1])
+    for numbers, node in zip(clusters(top.linkage), top.nodes, strict=True):  # a merge holds its leaves, and noise
+        assert {number for number, leaf in enumerate(leaves) if leaf <= found[node]} == numbers
+    for node, branch, height in zip(top.noise, top.branch, top.noise_heights, strict=True):
+        (row,) = (row for row in range(n - 1) if node in Z[row, :2])
+        assert height == Z[row, 2]
+        assert found[n + row] > found[top.nodes[branch]]
+        assert not any(found[top.nodes[branch]] < found[other] <= found[n + row] for other in merges)
+
+
+@given(Z=linkages(), data=st.data())
+def test_top_has_the_clusters_of_a_cut(Z: Array, data: Any) -> None:
+    n, found = len(Z) + 1, clusters(Z)
+    least = data.draw(st.integers(1, min(n, 4)))
+    p = data.draw(st.integers(1, len(forks(Z, least)) + 1))
+    top = tree.condense(Z, p, least)
+    labels = tree.cut(Z, n_clusters=p, min_size=least)
+    assert [found[node] for node in top.nodes[:p]] == [set(np.flatnonzero(labels == k)) for k in range(p)]
+    assert sum(len(found[node]) for node in top.noise) == np.count_nonzero(labels == -1)
+    if least == 1:
+        assert len(top.noise) == 0
+        assert top.nodes[-1] == 2 * n - 2
+
+
+def test_clusters_that_only_fall_to_pieces_stay_whole() -> None:
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 1.0, 2], [6, 7, 2.0, 4], [4, 5, 3.0, 2], [8, 9, 4.0, 6]])
+    top = tree.condense(Z, 3, 2)
+    assert top.nodes.tolist() == [6, 7, 9, 8, 10]
+    assert top.linkage.tolist() == [[0, 1, 2.0, 2], [3, 2, 4.0, 3]]
+    assert len(top.noise) == 0
+    assert tree.cut(Z, n_clusters=3, min_size=2).tolist() == [0, 0, 1, 1, 2, 2]  # merged at 3, after that at 2
+    with pytest.raises(ValueError, match="min_size must be at most the number of points, 6, got 7"):
+        tree.condense(Z, 3, 7)
+
+
+@given(Z=linkages(least=3, inversions=False), data=st.data())
+def test_top_has_the_order_of_scipy(Z: Array, data: Any) -> None:
+    p = data.draw(st.integers(2, len(Z)))
+    top = tree.condense(Z, p)
+    drawn = hierarchy.dendrogram(Z, p, "lastp", no_plot=True)["leaves"]
+    assert top.nodes[tree.leaf_order(top.linkage)].tolist() == drawn
+
+
+# ------------------------------------------------------------------------------------------------------ odd, and large
+def test_one_point_and_two() -> None:
+    Z = np.empty((0, 4))
+    assert tree.is_monotone(Z)
+    assert tree.point_heights(Z).tolist() == [0.0]
+    for how in ({"n_clusters": 1}, {"height": 0.0}, {"height": 1.0, "min_size": 0.5}):
+        assert tree.cut(Z, **how).tolist() == [0]
+    assert tree.cut(Z, height=0.0, min_size=2).tolist() == [-1]
+    assert tree.leaf_order(Z).tolist() == tree.members(Z, 0).tolist() == [0]
+    assert tree.condense(Z, 1).linkage.shape == (0, 4)
+    with pytest.raises(ValueError, match="at most 0 clusters of at least 2 points"):
+        tree.cut(Z, n_clusters=1, min_size=2)
+    Z = np.array([[0, 1, 3.0, 2]])
+    assert tree.point_heights(Z).tolist() == [3.0, 3.0]
+    assert tree.cut(Z, n_clusters=2).tolist() == tree.cut(Z, height=2.9).tolist() == [0, 1]
+    assert tree.cut(Z, n_clusters=1).tolist() == tree.cut(Z, height=3.0).tolist() == [0, 0]
+    assert tree.condense(Z, 2).nodes.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("rising", [True, False])
+def test_a_chain_of_a_million(rising: bool) -> None:
+    n = 1_000_000
+    Z = chain(n, rising=rising)
+    assert tree.is_monotone(Z) is rising
+    heights = tree.point_heights(Z)
+    assert heights[0] == heights[1] == Z[:, 2].sum()
+    assert heights[-1] == Z[-1, 2]
+    assert tree.cut(Z, n_clusters=3)[[0, n - 3, n - 2, n - 1]].tolist() == [0, 0, 1, 2]
+    assert tree.cut(Z, height=2.0).max() == (n - 3 if rising else n - 1)
+    assert tree.cut(Z, n_clusters=1, min_size=n).max() == 0
+    order = tree.leaf_order(Z)
+    np.testing.assert_array_equal(np.sort(order), np.arange(n))
+    assert order[0] == n - 1
+    np.testing.assert_array_equal(tree.members(Z, 2 * n - 2), np.arange(n))
+    assert tree.condense(Z, 5).sizes.tolist() == [n - 4, 1, 1, 1, 1, *range(n - 3, n + 1)]
+    assert len(tree.condense(Z, 5, 2).noise) == 0
+    assert tree.node_labels(Z, np.zeros(n, int)).max() == 0
+
+
+# --------------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({(1, 2): math.nan}, "row 1 is .* height must be finite"),
+        ({(0, 2): math.inf}, "row 0 is .* height must be finite"),
+        ({(2, 2): -1.0}, "row 2 is .* height must be finite and not negative"),
+        ({(1, 0): 6.0}, r"row 1 is .* points, 0 to 3, or 4 \+ an earlier row"),
+        ({(1, 0): 0.5}, "row 1 is .* points"),
+        ({(1, 0): -1.0}, "row 1 is .* points"),
+        ({(1, 0): math.nan}, "row 1 is .* points"),
+        ({(1, 0): 0.0}, "row 0 is .* merged in another row"),
+        ({(0, 1): 0.0}, "row 0 is .* or twice"),
+        ({(2, 3): 5.0}, "row 2 is .* sum of the sizes"),
+    ],
+)
+def test_what_is_no_linkage(change: dict[tuple[int, int], float], message: str) -> None:
+    Z = np.array([[0, 1, 1.0, 2], [2, 3, 2.0, 2], [4, 5, 1.5, 4]])
+    assert tree.check_linkage(Z) is Z
+    assert tree.check_linkage(Z.tolist()).dtype == np.float64
+    for place, value in change.items():
+        Z[place] = value
+    for call in (tree.check_linkage, tree.point_heights, tree.leaf_order, tree.is_monotone):
+        with pytest.raises(ValueError, match=message):
+            call(Z)
+
+
+def test_wrong_arguments() -> None:
+    Z = chain(4)
+    for shape in ((4,), (3, 3), (0,)):
+        with pytest.raises(ValueError, match=r"shape \(n - 1, 4\), got shape"):
+            tree.check_linkage(np.ones(shape))
+    for how in ({}, {"n_clusters": 2, "height": 1.0}):
+        with pytest.raises(ValueError, match="give n_clusters or height, and not both"):
+            tree.cut(Z, **how)
+    with pytest.raises(ValueError, match="the 4 points have at most 4 clusters, got n_clusters = 5"):
+        tree.cut(Z, n_clusters=5)
+    with pytest.raises(ValueError, match="n_clusters must be 1 or more, got 0"):
+        tree.cut(Z, n_clusters=0)
+    with pytest.raises(ValueError, match="height must be a number, got nan"):
+        tree.cut(Z, height=math.nan)
+    for min_size in (0.0, 1.0, -0.1, math.nan):
+        with pytest.raises(ValueError, match="a fraction between 0 and 1"):
+            tree.cut(Z, height=1.0, min_size=min_size)
+    with pytest.raises(ValueError, match="min_size must be 1 or more, got 0"):
+        tree.cut(Z, height=1.0, min_size=0)
+    with pytest.raises(ValueError, match="node must be at most 6, the root of 4 points, got 7"):
+        tree.members(Z, 7)
+    with pytest.raises(ValueError, match="one for each of the 4 points of Z, got shape"):
+        tree.node_labels(Z, [0, 1])

@@ -1,0 +1,52 @@
+"""Machine code that processes keep in the same files: none may be run for the signature of another."""
+
+import numpy as np
+import pytest
+
+from daskclust.core.device.kernel_cache import kept
+
+
+@pytest.fixture
+def processes(tmp_path, monkeypatch):
+    """Three dispatchers of one function, as three processes have them, with their files in one folder."""
+    import numba
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def kilo(x):
+        return x * 1000
+
+    return [kept(numba.njit(kilo)) for _ in range(3)]
+
+
+def test_two_signatures_compiled_at_the_same_time(processes, monkeypatch):
+    one, other, later = processes
+    files = one._cache._cache_file
+    written = files._save_index
+    monkeypatch.setattr(other._cache._cache_file, "_load_index", dict)  # it looked before the first had written
+
+    def meanwhile(overloads):
+        written(overloads)
+        assert other(np.float32(1.5)) == 1500
+
+    monkeypatch.setattr(files, "_save_index", meanwhile)
+    assert one(np.int64(2)) == 2000
+    assert len(files._load_index()) == 1, "one entry was dropped"
+
+    assert later(np.float32(1.5)) == 1500
+    assert later(np.int64(2)) == 2000
+    assert sum(later.stats.cache_hits.values()) == 1
+    assert len(files._load_index()) == 2
+
+
+def test_an_index_never_names_a_file_that_is_not_there(processes, monkeypatch):
+    files = processes[0]._cache._cache_file
+    written, seen = files._save_index, []
+
+    def look(overloads):
+        seen.extend(files._load_data(name) for name in overloads.values())
+        written(overloads)
+
+    monkeypatch.setattr(files, "_save_index", look)
+    assert processes[0](3) == 3000
+    assert len(seen) == len(files._load_index()) == 1

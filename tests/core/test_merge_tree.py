@@ -1,0 +1,221 @@
+"""Many chunks are merged on all workers, and points go in bundles: the answer is that without chunks."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust import CLUE, DBSCAN, FriendsOfFriends
+from daskclust.core.merge.sets import NONE, Fragments, merge_fragments
+from daskclust.core.merge.tree import borders_of, join_borders, report
+from daskclust.core.run.exchange import exchange, sort_out, take_from, unbundled
+from daskclust.core.run.graph import Tasks
+from daskclust.core.space.partition import Partition
+from daskclust.core.space.planes import balanced_cuts
+
+RNG = np.random.default_rng(8)
+CENTERS = RNG.uniform(0, 20, (30, 3))
+SNAKE = np.stack([np.linspace(0, 20, 400), 10 + 8 * np.sin(np.linspace(0, 9, 400)), np.full(400, 3.0)], axis=1)
+X = np.concatenate([c + RNG.normal(0, 0.3, (60, 3)) for c in CENTERS] + [RNG.uniform(0, 20, (1500, 3)), SNAKE]) % 20
+MIXED = RNG.permutation(X)
+LAYER = RNG.integers(0, 30, len(X))
+
+
+def clue(X, give):
+    return CLUE(0.6, 3.0).fit(give(X))
+
+
+def clue_around(X, give):
+    return CLUE(0.6, 3.0, delta_o=1.4, wrap={0: 20.0, 2: 20.0}).fit(give(X))
+
+
+def clue_of_layers(X, give):
+    return CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition="layers")
+
+
+def clue_of_layers_in_blocks(X, give):
+    cuts = balanced_cuts(X, (3, 2), (0.0,) * 3)
+    partition = Partition(groups=4, cuts=cuts, period=(0.0, 0.0), halo=1.3)
+    return CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition=partition)
+
+
+def clue_as_given(X, give):
+    return CLUE(0.6, 3.0).fit(give(X), layer=give(np.sort(LAYER)), partition="chunks")
+
+
+def dbscan(X, give):
+    return DBSCAN(0.6, min_samples=5).fit(give(X))
+
+
+def friends(X, give):
+    return FriendsOfFriends(0.55, min_members=3).fit(give(X))
+
+
+def friends_in_a_box(X, give):
+    return FriendsOfFriends(0.55, boxsize=20.0).fit(give(X))
+
+
+SYSTEMS = [clue, clue_around, clue_of_layers, clue_of_layers_in_blocks, dbscan, friends, friends_in_a_box]
+
+
+def in_chunks(rows):
+    def give(array):
+        return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+    return give
+
+
+@pytest.mark.parametrize(("points", "width"), [(X, 5), (MIXED, 2)], ids=["in order", "mixed"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_answers_are_those_without_chunks(system, points, width):
+    wanted = system(points, np.asarray)
+    with dask.config.set({"daskclust.merge-width": width}):
+        found = system(points, in_chunks(130))
+        names = ["labels_", "n_clusters_"]
+        labels, n_clusters = dask.compute(*[getattr(found, name) for name in names])
+    assert any("merge-rank" in str(key) for key in found.labels_.dask)  # it was merged so
+    np.testing.assert_array_equal(labels, wanted.labels_)
+    assert n_clusters == wanted.n_clusters_
+
+
+@pytest.mark.parametrize("width", [1, 0, -3])
+def test_widths_that_merge_nothing_are_refused(width):
+    with dask.config.set({"daskclust.merge-width": width}), pytest.raises(ValueError, match=f"at least 2, got {width}"):
+        friends(X, in_chunks(600))
+
+
+def test_steps_of_another_merge_have_other_names():
+    """A scheduler that still knows those of the one takes tasks of the same name for the same."""
+    keys = []
+    for width in (2, 64):
+        with dask.config.set({"daskclust.merge-width": width}):
+            keys.append(
+                {
+                    key
+                    for key in friends(X, in_chunks(600)).labels_.dask
+                    if "fof" in str(key) and "measure" not in str(key)
+                }
+            )
+    assert keys[0].isdisjoint(keys[1])
+
+
+def test_chunks_as_they_are_given():
+    order = np.argsort(LAYER, kind="stable")
+    ends = np.flatnonzero(np.diff(LAYER[order])) + 1
+    chunks = tuple(np.diff([0, *ends, len(X)]).tolist())
+
+    def give(array):
+        return da.from_array(array, chunks=(chunks, *array.shape[1:]))
+
+    wanted = clue_as_given(X[order], np.asarray)
+    with dask.config.set({"daskclust.merge-width": 2}):
+        found = clue_as_given(X[order], give)
+        np.testing.assert_array_equal(found.labels_.compute(), wanted.labels_)
+        wrong = CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition="chunks")
+        with pytest.raises(ValueError, match=r"layer \d+ is in several chunks"):
+            wrong.labels_.compute()
+
+
+# ------------------------------------------------------------------------------------------------------ what goes up
+def blocks(points, count, halo, period=(0.0, 0.0, 0.0)):
+    return Partition(cuts=balanced_cuts(points, count, period), period=period, halo=halo)
+
+
+@given(st.integers(0, 2**32), st.booleans(), st.sampled_from([np.float32, np.float64]))
+def test_chunks_that_have_a_point_are_known(seed, is_ring, dtype):
+    """Where it is as far from a block as the halo is wide, up to rounding, a chunk too many may be said to have it."""
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(-1, 6, (150, 2))
+    points[::2] = np.round(points[::2] / 0.2) * 0.2
+    points = (points + 5 * rng.integers(-3, 3, points.shape)).astype(dtype)
+    period = (5.0, 0.0) if is_ring else (0.0, 0.0)
+    partition = blocks(points, (int(rng.integers(1, 5)), int(rng.integers(1, 5))), 0.4, period)
+    chunks = partition.split({"X": points}, 0)
+    place = partition.along_curve
+    assert sorted(place) == list(range(len(partition)))
+    for k, chunk in enumerate(chunks):
+        seen = partition.seen_from(k, chunk.columns["X"])
+        having = [[place[j] for j, other in enumerate(chunks) if i in other.ids] for i in chunk.ids]
+        having = np.array([[min(own), max(own)] for own in having]).reshape(-1, 2)
+        assert (seen[:, 0] <= having[:, 0]).all()
+        assert (seen[:, 1] >= having[:, 1]).all()
+        is_any = chunk.ids % 2 == 1
+        np.testing.assert_array_equal(seen[is_any], having[is_any])
+
+
+def test_a_curve_keeps_groups_apart():
+    partition = Partition(groups=3, cuts=((0.0, 1.0, 2.0), [(0.0,)] * 4), period=(0.0, 0.0), halo=0.1)
+    place = partition.along_curve.reshape(3, -1)
+    np.testing.assert_array_equal(place // partition.n_blocks, [[0] * 8, [1] * 8, [2] * 8])
+
+
+def test_what_goes_up_is_what_reaches_out_of_a_region():
+    """Of 8 x 8 blocks, groups of 4 x 4 and then all: each level has fewer points, and the last none."""
+    points = np.random.default_rng(1).uniform(0, 8, (6000, 2))
+    partition = blocks(points, (8, 8), 0.1, (0.0, 0.0))
+    alone = []  # each point of a halo is a set of its own, in all chunks that have it
+    for chunk in partition.split({"X": points}, 0):
+        ids, nothing = chunk.ids, np.empty(0, np.int64)
+        shared = np.flatnonzero(np.ptp(partition.seen_from(len(alone), chunk.columns["X"]), axis=1) > 0)
+        own = chunk.owned.astype(np.int64)
+        alone.append(Fragments(ids, own, ids[shared], shared, chunk.columns["X"][shared], nothing))
+    borders = [borders_of(each, partition, k) for k, each in enumerate(alone)]
+    sent = [sum(len(each.members) for each in borders)]
+    level = [borders[k] for k in np.argsort(partition.along_curve)]
+    for size in (16, 64):
+        groups = [level[a : a + (16 if size == 16 else 4)] for a in range(0, len(level), 16 if size == 16 else 4)]
+        level = [join_borders(group, k * size, (k + 1) * size, 1)[1] for k, group in enumerate(groups)]
+        sent.append(sum(len(each.members) for each in level))
+    assert sent[0] > 3 * sent[1] > 0 == sent[2]
+    assert merge_fragments(alone, 1)[0].n_clusters == 6000
+
+
+def test_ids_of_other_chunks_are_refused():
+    fragments = Fragments(*(np.array(values) for values in ([3, 20], [1, 1], [], [])))
+    assert [each.tolist() for each in report(fragments, None, 1, np.array([[0, 10], [20, 30]]))] == [[3], [20]]
+    with pytest.raises(RuntimeError, match="please report"):
+        report(fragments, None, 1, np.array([[0, 10]]))
+    assert (
+        report(Fragments(*[np.array([NONE])] * 2, *[np.empty(0, np.int64)] * 2), None, 1, np.array([[0, 9]]))[0].size
+        == 0
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- exchanges
+def sent_to(targets, count):
+    """Return how many steps an exchange of named pieces takes, and what each receiver gets."""
+    tasks = Tasks([], "test")
+    senders = [tasks.add("send", list, [f"{a} to {b}" for b in wanted]) for a, wanted in enumerate(targets)]
+    keys = exchange(tasks, "piece", take_from(tasks, "piece", senders), targets, count)
+    got = [tasks.add("got", unbundled, each) for each in keys]
+    delayed = tasks.delayed(got)
+    steps = Counter(key[0].split("-")[1] for key in delayed[0].dask if isinstance(key, tuple))
+    return steps["piece"], list(dask.compute(*delayed))
+
+
+@pytest.mark.parametrize(("senders", "receivers"), [(3, 4), (40, 50), (1, 90), (70, 1)])
+def test_all_to_all(senders, receivers):
+    steps, got = sent_to([range(receivers)] * senders, receivers)
+    assert got == [[f"{a} to {b}" for a in range(senders)] for b in range(receivers)]
+    assert steps <= senders * receivers
+    if (senders, receivers) == (40, 50):
+        assert steps == 40 * 7 + 6 * 7 + 6 * 50
+
+
+@given(st.integers(0, 2**32))
+def test_some_to_some(seed):
+    rng = np.random.default_rng(seed)
+    senders, receivers, share = rng.integers(1, 40), rng.integers(1, 40), rng.choice([0.1, 0.9])
+    targets = [np.flatnonzero(rng.random(receivers) < share).tolist() for _ in range(senders)]
+    _, got = sent_to(targets, receivers)
+    assert got == [[f"{a} to {b}" for a in range(senders) if b in targets[a]] for b in range(receivers)]
+
+
+def test_pieces_are_sorted_out():
+    assert sort_out([["a", "b"], ["c"]], [[2, 5], [2]]) == [["a", "c"], ["b"]]

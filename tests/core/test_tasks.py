@@ -1,0 +1,212 @@
+"""Tasks are neither small nor many, whatever the chunks: runs of chunks, blocks of a size, parts that hold points."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.callbacks import Callback
+from dask.sizeof import sizeof
+
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
+from daskclust.core.run.engine import runs_of
+from daskclust.core.run.lazy import blocks_of_space, rows_per_task
+from daskclust.core.run.steps import boxed
+from daskclust.datasets import timepix
+
+N = 4000
+RNG = np.random.default_rng(5)
+X = np.sort(RNG.uniform(0, 40, (N, 2)), axis=0)[:, ::-1]  # along a diagonal
+MIXED = RNG.permutation(X)
+LAYER = RNG.integers(0, 6, N)
+HITS = timepix(N, rng=1)
+COLUMNS = {name: HITS[name].values for name in ("x", "y", "toa")}
+
+
+class Steps(Callback):
+    """Counts the tasks that dask runs, fused ones by each of their names."""
+
+    def __init__(self):
+        super().__init__(pretask=self.count)
+        self.text = ""
+
+    def count(self, key, dsk, state):
+        self.text += f" {key[0] if isinstance(key, tuple) else key}"
+
+    def __getitem__(self, step):
+        return self.text.count(f"daskclust-{step}")
+
+
+def clue(X, give):
+    return CLUE(0.5, 3.0).fit(give(X)).labels_
+
+
+def clue_of_layers(X, give):
+    return CLUE(0.5, 3.0).fit(give(X), layer=give(LAYER[: len(X)])).labels_
+
+
+def events(X, give):
+    return EventBuilder(200.0).fit({name: give(column) for name, column in COLUMNS.items()}).labels_
+
+
+def dbscan(X, give):
+    return DBSCAN(0.5).fit(give(X)).labels_
+
+
+def friends(X, give):
+    return FriendsOfFriends(0.4).fit(give(X)).labels_
+
+
+def hierarchy(X, give):
+    return MahalanobisHCA().fit(give(X[:1000]), apriori=give(np.arange(1000) % 23)).point_heights_
+
+
+def in_chunks(rows):
+    def give(array):
+        return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+    return give
+
+
+@pytest.mark.parametrize("seconds", [0.5, 2e-4, 3e-5, 0])
+@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
+@pytest.mark.parametrize("points", [X, MIXED], ids=["in order", "mixed"])
+def test_answers_are_the_same(system, seconds, points):
+    wanted = system(points, np.asarray)
+    with dask.config.set({"daskclust.task-seconds": seconds}):
+        lazy = system(points, in_chunks(130))
+    assert set(lazy.chunks[0][:-1]) == {130}
+    np.testing.assert_array_equal(lazy.compute(), wanted)
+
+
+@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
+def test_little_work_is_one_task(system):
+    with dask.config.set({"daskclust.task-seconds": 0.5}), Steps() as steps:
+        system(X, in_chunks(100)).compute()
+    assert steps["chunk-"] == 1
+
+
+def test_parts_are_made_where_points_are():
+    counts = []
+    for points in (X, MIXED):
+        with Steps() as steps:  # 40 chunks, 40 blocks
+            friends(points, in_chunks(100)).compute()
+        counts.append((steps["part-"], steps["fof-finish-"] - steps["fof-finish-gather-"]))
+    (few, few_back), (all_of_them, all_back) = counts
+    assert few == few_back < 200
+    assert 400 < all_of_them == all_back < 600  # in bundles of 7 x 7, not 1600 pairs
+
+
+def test_chunks_are_begun_one_after_the_other():
+    """Dask's own order is any, and what is read of chunks for blocks to come waits in memory."""
+    open_now = most = 0
+
+    def look(key, dsk, state):
+        nonlocal open_now, most
+        open_now += ("split" in key[0]) - ("fof-local" in key[0])
+        most = max(most, open_now)
+
+    with Callback(pretask=look):
+        friends(X, in_chunks(100)).compute(scheduler="synchronous")  # 40 chunks, 40 blocks
+    assert most <= 8
+
+
+@pytest.mark.parametrize(
+    ("order", "halo", "cut_axes"), [("space", 0.1, 1), ("space", 4.0, 3), ("random", 0.1, 3)], ids=str
+)
+def test_points_in_order_are_cut_into_slabs(order, halo, cut_axes):
+    """Not where these would have large halos, or are met by as many chunks as cubes."""
+    x = RNG.uniform(0, 100, (20_000, 3))
+    points = x[np.argsort(x[:, 1])] if order == "space" else x
+    division = blocks_of_space(da.from_array(points, chunks=(1000, 3)), 18, (100.0,) * 3, halo)
+    cuts = [np.size(planes) > 0 for planes in division.partition.cuts]
+    assert sum(np.concatenate([np.ravel(cut) for cut in cuts])) == cut_axes
+    assert len(division.partition) == 18
+    if cut_axes == 1:
+        assert sum(map(len, division.reached)) <= 3 * 20
+
+
+def test_a_chunk_at_both_ends_of_a_period():
+    """Its bounding box is all of the axis."""
+    x = np.sort(RNG.uniform(-2, 98, (2000, 1)), axis=0) % 100
+    division = blocks_of_space(da.from_array(x, chunks=(100, 1)), 10, (100.0,), 0.1)
+    assert [each.tolist() for each in division.reached][::19] == [[0, 9], [9]]
+
+
+def test_a_source_that_changes_is_told_of():
+    calls = iter(range(1000))
+
+    def block(_, block_info=None):
+        return X[:100] + 10.0 * next(calls)
+
+    lazy = da.map_blocks(block, da.zeros((400, 2), chunks=(100, 2)), dtype=float, meta=np.empty((0, 2)))
+    with pytest.raises(ValueError, match="gives other values each time"):
+        FriendsOfFriends(0.1).fit(lazy).labels_.compute()
+
+
+@pytest.mark.parametrize(
+    ("lengths", "rows", "wanted"),
+    [
+        ([5, 5, 5, 5], 10, [(0, 2), (2, 4)]),
+        ([5, 5, 5], 4, [(0, 1), (1, 2), (2, 3)]),
+        ([1, 20, 1, 1], 5, [(0, 1), (1, 2), (2, 4)]),
+        ([0, 0, 3], 0, [(0, 2), (2, 3)]),
+        ([7], 0, [(0, 1)]),
+    ],
+)
+def test_runs(lengths, rows, wanted):
+    assert runs_of(lengths, rows) == wanted
+
+
+@pytest.mark.parametrize(
+    ("n", "workers", "memory", "seconds"),
+    [
+        (10**9, 2, math.inf, 0.5),  # as long as is wished
+        (10**8, 8, math.inf, 0.3125),  # four for each thread
+        (10**6, 8, math.inf, 0.1),  # but not too short
+        (10**12, 1000, math.inf, 10.0),  # longer where there are many workers: one scheduler serves them all
+        (10**7, 4, math.inf, 1 / 12),  # as many for each thread, though ten of 0.1 s would do
+        (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
+    ],
+)
+def test_points_of_a_task(n, workers, memory, seconds):
+    assert points_per_task(n, Cost(100e-9, 100), Workers(workers, memory)) == pytest.approx(seconds / 100e-9)
+
+
+def test_workers_of_a_client_are_asked():
+    from daskclust.workers import start
+
+    X = da.zeros((10**9,), chunks=10**8)
+    with start(3, processes=False, memory_limit="300MB"), dask.config.set({"daskclust.task-seconds": 0.5}):
+        assert rows_per_task(X, Cost(1e-9, 100)) == pytest.approx(100e6 / 4 / 100)
+        with dask.config.set(scheduler="threads"):  # these have all of the machine
+            assert rows_per_task(X, Cost(1e-9, 100)) > 1e6
+
+
+def test_the_size_of_results_is_known():
+    """Dask spills by it: an array of objects has eight bytes for each, whatever they are."""
+    box = boxed({"labels": np.zeros(1000), "is_seed": np.zeros(1000, bool)}, 0, 500)
+    assert sizeof(box) == 500 * 9
+    assert sizeof(pickle.loads(pickle.dumps(box))) == 500 * 9
+    assert sizeof(box[:0]) == 0
+
+
+def test_slices_are_cut_where_the_table_is():
+    """They need more than the table: dask spreads steps that need one thing alone, and that thing goes everywhere."""
+    graph = dict(friends(X, in_chunks(1000)).__dask_graph__())
+    slices = [task for key, task in graph.items() if "fof-slice" in str(key)]
+    assert len(slices) == 4
+    for task in slices:
+        assert [name.split("-")[2] for name, _ in _needed(task)] == ["merge", "frontier"]
+
+
+def _needed(task):
+    """Return the keys in a task: tuples that begin with a name."""
+    if isinstance(task, tuple) and task and isinstance(task[0], str):
+        return [task]
+    return [key for part in task for key in _needed(part)] if isinstance(task, tuple | list) else []

@@ -1,0 +1,302 @@
+"""The laws of design.md section 6 for event building: all three definitions as by brute force, however divided."""
+
+from __future__ import annotations
+
+import itertools
+from unittest import mock
+
+import numba
+import numpy as np
+import pytest
+from cases.events import (
+    TICK,
+    VARIANTS,
+    Case,
+    assert_labels,
+    brute_force,
+    cases,
+    dense,
+    in_time,
+    row_chunks,
+    tiny_pieces,
+)
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.merge.labels import same_partition
+from daskclust.core.space.partition import Partition
+from daskclust.events import matrix
+from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels.pixels import Hits
+from daskclust.events.matrix import MOST_CELLS
+from daskclust.events.plan import RULES, EventPlan
+
+PIECES = st.tuples(st.sampled_from([1, 2, 3, 10]), st.integers(2, 7))
+
+
+# --------------------------------------------------------------------------------------------------------- brute force
+@given(cases())
+def test_equals_brute_force(case):
+    assert_labels(case.fit(), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("connectivity", [4, 8])
+@pytest.mark.parametrize("ticks", [40, 400, 4000])
+def test_dense_streams_equal_brute_force(variant, connectivity, ticks):
+    """More hits than one block of the fast kernel; from all in one cluster to many clusters of a few."""
+    for min_hits in (1, 4):
+        others = {"variant": variant, "connectivity": connectivity, "min_hits": min_hits}
+        case = Case(dense(500, ticks, pixels=9, ticks=ticks), 8 * TICK, others)
+        wanted = case.answer()
+        assert_labels(case.fit(), wanted)
+        with tiny_pieces(20, 5):
+            assert_labels(case.fit(), wanted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_at_exactly_dt_max(variant):
+    """One pixel every dt_max: one cluster, but of two hits each by the static rule; a tick less, and all are alone."""
+    n = 9
+    hits = {"x": np.full(n, 7), "y": np.full(n, 7), "toa": np.arange(n) * 64 * TICK}
+    together = [0, 0, 1, 1, 2, 2, 3, 3, 4] if variant == "static" else [0] * n
+    assert_labels(Case(hits, 64 * TICK, {"variant": variant}).fit(), np.array(together))
+    assert_labels(Case(hits, 63 * TICK, {"variant": variant}).fit(), np.arange(n))
+    assert_labels(Case(hits, np.nextafter(64 * TICK, 0), {"variant": variant}).fit(), np.arange(n))
+
+
+def test_the_three_definitions_differ():
+    """Of a cluster A (0, 80) and a pixel beside its first hit at 150, dt_max 100.
+
+    No hit of a touching pixel is near (local); A's latest is (global), its earliest is not (static).
+    """
+    hits = {"x": np.array([0, 1, 2, 0]), "y": np.zeros(4, int), "toa": np.array([0.0, 40.0, 80.0, 150.0])}
+    for variant, wanted in {"local": [0, 0, 0, 1], "global": [0, 0, 0, 0], "static": [0, 0, 0, 1]}.items():
+        hits["x"][3] = -1
+        case = Case(hits, 100.0, {"variant": variant})
+        np.testing.assert_array_equal(case.answer(), wanted)
+        assert_labels(case.fit(), np.array(wanted))
+
+
+# -------------------------------------------------------------------------------------------------------------- windows
+@given(st.data(), cases(is_sorted=True))
+def test_chunks_of_any_size(data, case):
+    """Empty ones, ones shorter than dt_max, clusters across many; hits within a chunk in any order."""
+    rows = data.draw(row_chunks(len(case)))
+    if data.draw(st.booleans()):
+        rng, ends = np.random.default_rng(len(case)), np.cumsum([0, *rows])
+        case = case.reordered(np.concatenate([rng.permutation(np.arange(a, b)) for a, b in itertools.pairwise(ends)]))
+    assert_labels(case.chunked(rows), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("rows", [1, 2, 7, 64])
+def test_chunks_much_shorter_than_dt_max(variant, rows):
+    case = Case(dense(130, 3, pixels=7, ticks=500), 40 * TICK, {"variant": variant, "min_hits": 2})
+    sizes = tuple([rows] * (130 // rows) + [130 % rows])
+    wanted = case.answer()
+    assert_labels(case.chunked(sizes), wanted)
+    assert wanted.max() > 2
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_cluster_that_joins_others_late(variant):
+    """Two clusters of many chunks ago become one by a hit between them; one of them began before the other's chunk."""
+    n = 40
+    x, toa = np.where(np.arange(n) % 2, 0, 2), np.arange(n) * 10.0
+    x[-3] = 1
+    case = Case({"x": x, "y": np.zeros(n, int), "toa": toa}, 25.0, {"variant": variant})
+    wanted = case.answer()
+    for rows in (1, 3, 8, 39):
+        assert_labels(case.chunked(tuple([rows] * (n // rows) + [n % rows])), wanted)
+    assert (wanted.max() == 0) == (variant != "static")
+
+
+@given(st.data(), cases())
+def test_windows_of_hits_in_any_order(data, case):
+    assert_labels(case.chunked(data.draw(row_chunks(len(case))), "windows"), case.answer())
+
+
+@given(st.data(), cases())
+def test_any_windows(data, case):
+    """Cuts at any times, also those of hits, and before and after all of them."""
+    times = [st.floats(-1e4, 1e4)] + ([st.sampled_from(case.hits["toa"].tolist())] if len(case) else [])
+    cuts = np.unique(data.draw(st.lists(st.one_of(times), max_size=6)))
+    partition = Partition(cuts=(np.array(cuts, float),), period=(0.0,))
+    assert_labels(case.chunked(data.draw(row_chunks(len(case), 4)), partition), case.answer())
+
+
+# -------------------------------------------------------------------------------------------------------------- threads
+@given(cases(), PIECES)
+def test_pieces_in_memory(case, pieces):
+    with tiny_pieces(*pieces):
+        assert_labels(case.fit(), case.answer())
+
+
+@given(st.data(), cases(is_sorted=True), PIECES)
+def test_pieces_of_chunks(data, case, pieces):
+    with tiny_pieces(*pieces):
+        assert_labels(case.chunked(data.draw(row_chunks(len(case), 4))), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("is_quiet", [True, False])
+def test_threads_do_not_matter(variant, is_quiet, monkeypatch):
+    """Pieces as they are, of 65 536 hits; with quiet gaps and without any."""
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
+    case = Case(dense(140_000, 5, pixels=60, ticks=3_000_000), 8 * TICK, {"variant": variant})
+    if is_quiet:
+        case.hits["toa"] += np.arange(len(case)) // 1000 * 1e5
+    assert (np.diff(case.hits["toa"]).max() > case.dt_max) == is_quiet or not is_quiet
+    before, answers = numba.get_num_threads(), []
+    try:
+        for threads in (1, 2, 2):
+            numba.set_num_threads(threads)
+            answers.append(case.fit().labels_)
+    finally:
+        numba.set_num_threads(before)
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer, answers[0])
+    if variant == "local":
+        np.testing.assert_array_equal(answers[0], case.answer())
+
+
+# -------------------------------------------------------------------------------------------- fast kernels and the rule
+def forest(plan, hits, cells_per_hit=64):
+    """Return the roots that the plain rule gives, and the table that it was given."""
+    parent = np.empty(len(hits.toa), np.int32)
+    with mock.patch.multiple(matrix, _FEW_CELLS=0, _CELLS_PER_HIT=cells_per_hit):
+        table, cells = matrix.make_matrix(matrix.extent_of(hits), plan._touching, len(parent))
+    plan._join_in_order(np.array([0, len(parent)]), hits, table, cells, parent)
+    flatten.run(len(parent), parent)
+    return parent, table, cells
+
+
+def as_hits(case):
+    return Hits(case.hits["x"], case.hits["y"], case.hits.get("chip", np.empty(0, np.uint8)), case.hits["toa"])
+
+
+@given(cases(most=250, variants=("local",), is_sorted=True), st.integers(1, 6))
+def test_fast_local_kernels_equal_the_plain_one(case, pieces):
+    n = len(case)
+    if n == 0:
+        return
+    plan = EventPlan(case.dt_max, "local", case.others["connectivity"], 1)
+    hits = as_hits(case)
+    wanted, table, cells = forest(plan, hits, MOST_CELLS)
+    begin = np.arange(pieces + 1) * n // pieces  # wherever borders are, empty pieces too
+    fast = np.empty(n, np.int32)
+    roots = plan._join_on_host(begin, hits, table, cells, fast)
+    flatten.run(n, fast)
+    np.testing.assert_array_equal(fast, wanted)
+    own = (wanted == np.arange(n)).astype(int)
+    if roots[0] >= 0:
+        np.testing.assert_array_equal(roots, [own[a:b].sum() for a, b in itertools.pairwise(begin)])
+    else:
+        assert pieces > 1
+
+
+@given(cases(most=250, is_sorted=True))
+def test_kernels_for_cuda_equal_the_plain_one(case):
+    """Their bodies, run on the CPU."""
+    n, variant = len(case), case.others["variant"]
+    if n == 0:
+        return
+    plan = EventPlan(case.dt_max, variant, case.others["connectivity"], 1)
+    hits = as_hits(case)
+    wanted = forest(plan, hits)[0]
+    parent, latest = np.empty((2, n), np.int32)
+    if variant == "local":
+        start.run(n, parent)
+        kernels.join_window.run(n, hits, plan.dt_max, plan._touching, parent)
+        flatten.run(n, parent)
+        np.testing.assert_array_equal(parent, wanted)
+    kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
+    flatten.run(n, parent)
+    np.testing.assert_array_equal(parent, wanted)
+
+
+@given(cases(most=250, is_sorted=True))
+def test_a_hash_table_gives_what_a_table_of_all_pixels_gives(case):
+    if len(case) == 0:
+        return
+    plan = EventPlan(case.dt_max, case.others["variant"], case.others["connectivity"], 1)
+    wanted, _, cells = forest(plan, as_hits(case), MOST_CELLS)
+    got, _, none = forest(plan, as_hits(case), 0)
+    assert cells > 0
+    assert none == 0
+    np.testing.assert_array_equal(got, wanted)
+
+
+@given(cases(), st.data())
+def test_few_hits_of_very_many_pixels(case, data):
+    """Columns, rows and chips with any gaps between them, in memory, by pieces and in chunks."""
+    n, hits = len(case), case.hits
+    for name in ("x", "y", "chip") if not case.quad else ("x", "y"):
+        if name in hits:
+            gap = data.draw(st.sampled_from([1, 2, 1000, 10**9]))
+            hits[name] = hits[name].astype(np.int64) // 3 * gap + hits[name] % 3 - data.draw(st.integers(0, 10**9))
+    rows, size = data.draw(row_chunks(n)), data.draw(st.integers(1, 30))
+    wanted = case.answer()
+    with mock.patch.multiple(matrix, _FEW_CELLS=0, _CELLS_PER_HIT=data.draw(st.sampled_from([0, 64]))):
+        assert_labels(case.fit(), wanted)
+        with tiny_pieces(size, 4):
+            assert_labels(case.fit(), wanted)
+        order = in_time(hits)
+        assert_labels(case.reordered(order).chunked(rows), case.reordered(order).answer())
+
+
+# --------------------------------------------------------------------------------------------------- order and position
+@given(cases(), st.randoms(use_true_random=False))
+def test_permutation(case, random):
+    """Numbers go by time, so they stay where no times are equal; by the local rule clusters stay in any case."""
+    order = np.array(random.sample(range(len(case)), len(case)), int)
+    before, after = case.fit().labels_[order], case.reordered(order).fit().labels_
+    if len(np.unique(case.hits["toa"])) == len(case):
+        np.testing.assert_array_equal(after, before)
+    if case.others["variant"] == "local":
+        assert same_partition(after, before)
+
+
+@given(cases(), st.integers(-(10**6), 10**6), st.integers(-3, 300))
+def test_shift_changes_nothing(case, ticks, pixels):
+    """Times and shifts are multiples of a tick, which add up exactly."""
+    case.hits["toa"] = np.round(case.hits["toa"] / TICK) * TICK
+    wanted = case.fit().labels_
+    moved = {name: values.astype(np.int64) + pixels for name, values in case.hits.items() if name in ("x", "y")}
+    case.hits = {**case.hits, **moved, "toa": case.hits["toa"] + ticks * TICK}
+    assert_labels(case.fit(), wanted)
+
+
+@given(cases(variants=("local",)))
+def test_components_do_not_depend_on_the_direction_of_time(case):
+    case.others["min_hits"] = 1
+    before = case.fit().labels_
+    case.hits["toa"] = -case.hits["toa"]
+    assert same_partition(case.fit().labels_, before)
+
+
+@given(cases())
+@example(Case(dense(60), 10.0, {"variant": "static"}))
+def test_numbers_are_consecutive_by_time(case):
+    labels = case.fit().labels_
+    order = np.argsort(case.hits["toa"], kind="stable")
+    numbers = labels[order][labels[order] >= 0]
+    distinct, firsts = np.unique(numbers, return_index=True)
+    np.testing.assert_array_equal(distinct, np.arange(len(distinct)))
+    assert (np.diff(firsts) > 0).all()
+    if len(numbers):
+        assert np.bincount(numbers).min() >= case.others.get("min_hits", 1)
+
+
+def test_chips_are_independent():
+    """The answer for all chips, chip by chip, is that for each alone."""
+    hits = dense(400, 8, chips=4)
+    both = Case(hits, 10 * TICK).fit().labels_
+    for chip in range(4):
+        mine = hits["chip"] == chip
+        alone = brute_force({name: values[mine] for name, values in hits.items()}, 10 * TICK)
+        assert same_partition(both[mine], alone)
+    assert len(np.unique(both)) == sum(len(np.unique(both[hits["chip"] == chip])) for chip in range(4))

@@ -1,0 +1,117 @@
+"""On dask nothing is computed before it is asked for, and results have the chunks of the hits."""
+
+import pickle
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+from cases.clue import counted_computes, raise_if_dask_computes
+from cases.events import VARIANTS, Case, assert_labels, dense
+
+from daskclust.core.device.arrays import HOST
+from daskclust.core.space.partition import Partition
+
+CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
+WANTED = CASE.answer()
+ROWS = (70, 0, 70, 70, 70, 20)
+
+
+@pytest.mark.parametrize("partition", ["auto", "chunks", Partition(cuts=(np.array([500.3]),), period=(0.0,))], ids=str)
+def test_fit_computes_nothing(partition):
+    with raise_if_dask_computes():
+        builder = CASE.chunked(ROWS, partition)
+    assert isinstance(builder.labels_, da.Array)
+    assert builder.labels_.chunks == (ROWS,)
+    assert builder.labels_.dtype == np.int64
+    assert isinstance(builder.n_clusters_, da.Array)
+    assert builder.n_clusters_.shape == ()
+    assert_labels(builder, WANTED)
+
+
+def test_windows_take_one_pass():
+    shuffled = CASE.reordered(np.random.default_rng(0).permutation(300))
+    with counted_computes(1) as computes:
+        builder = shuffled.chunked(ROWS, "windows")
+    assert len(computes) == 1
+    assert builder.labels_.chunks == (ROWS,)
+    assert_labels(builder, shuffled.answer())
+
+
+def test_accessor_stays_lazy():
+    ds = CASE.dataset().chunk(hit=70)
+    with raise_if_dask_computes():
+        out = ds.clust.events(CASE.dt_max, **CASE.others)
+    assert out["label"].chunks == ((70, 70, 70, 70, 20),)
+    np.testing.assert_array_equal(out["label"].values, WANTED)
+
+
+def test_chunks_of_a_dataset_agree_where_some_are_empty():
+    lazy = {name: ("hit", da.from_array(values, chunks=(ROWS,))) for name, values in CASE.hits.items()}
+    out = xr.Dataset(lazy).clust.events(CASE.dt_max, **CASE.others)
+    assert out.chunks["hit"] == ROWS
+    np.testing.assert_array_equal(out["label"].values, WANTED)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_schedulers(scheduler, variant):
+    case = Case(CASE.hits, CASE.dt_max, {"variant": variant})
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        assert_labels(case.chunked(ROWS), case.answer())
+        assert_labels(case.chunked(ROWS, "windows"), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_goes_between_workers_can_be_pickled(variant):
+    """Every step of the plan on a copy of its input, as other processes get it."""
+    case = Case(CASE.hits, CASE.dt_max, {"variant": variant})
+    plan = copied(case.estimator()._plan())
+    columns = {name: case.hits[name] for name in ("toa", "x", "y", "chip")}
+    chunks = Partition(cuts=(np.array([500.3, 1000.3]),), period=(0.0,)).split(columns, 0, "toa")
+    measures, before, locals_, frontiers = [copied(plan.measure(copied(chunk))) for chunk in chunks], None, [], []
+    for measure in measures:
+        local, frontier = copied(plan.local(measure, before))
+        before = copied(plan.carry(measure, before))
+        locals_.append(local)
+        frontiers.append(frontier)
+    labels = np.empty(300, np.int64)
+    for local, mine in zip(locals_, copied(plan.merge(frontiers)), strict=True):
+        labels[local.ids.on(HOST)] = plan.finish(local, mine)["labels"]
+    np.testing.assert_array_equal(labels, case.answer())
+
+
+def copied(thing):
+    return pickle.loads(pickle.dumps(thing))
+
+
+def test_distributed():
+    from daskclust import workers
+
+    with workers.start(2, processes=False) as client, dask.config.set(scheduler=client):
+        for partition in ("chunks", "windows"):
+            assert_labels(CASE.chunked(ROWS, partition), WANTED)
+
+
+def test_one_chunk_and_only_empty_chunks():
+    assert_labels(CASE.chunked((300,)), WANTED)
+    assert_labels(CASE.chunked((0, 300, 0)), WANTED)
+    nothing = Case({name: values[:0] for name, values in CASE.hits.items()})
+    for rows in ((0,), (0, 0, 0)):
+        for partition in ("chunks", "windows"):
+            assert_labels(nothing.chunked(rows, partition), np.empty(0, np.int64))
+
+
+def test_frontiers_hold_no_more_than_what_is_open():
+    """Hits in quiet windows send nothing up but a count."""
+    hits = dense(200, 1, ticks=10)
+    hits["toa"] = hits["toa"] + np.repeat([0, 1e6, 2e6, 3e6], 50)
+    plan = Case(hits, 100.0).estimator()._plan()
+    chunks = Partition(cuts=(np.arange(1, 4) * 1e6 - 10.3,), period=(0.0,)).split(hits, 0, "toa")
+    before = None
+    for measure in [plan.measure(chunk) for chunk in chunks]:
+        _, frontier = plan.local(measure, before)
+        before = plan.carry(measure, before)
+        assert len(frontier.edges) == 0
+        assert len(before.hits.toa) <= 50

@@ -1,0 +1,531 @@
+"""CLUE, event building and DBSCAN on a GPU with cupy: the CPU's answer, in cupy arrays: ``python -m pytest -m gpu``."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import numba
+import numpy as np
+import pytest
+from cases import oracles
+from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
+from cases.dbscan import Case as DbscanCase
+from cases.dbscan import assert_answer
+from cases.dbscan import cases as dbscan_cases
+from cases.device import NAMES, assert_points_stay
+from cases.events import VARIANTS, assert_labels, dense
+from cases.events import Case as EventCase
+from cases.events import cases as event_cases
+from cases.lines import LINES, assert_same_files, make_files
+from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
+from hypothesis import given, settings
+
+from daskclust import CLUE, DBSCAN, FriendsOfFriends
+from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
+from daskclust.core.device.arrays import device_of
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.space.extent import group_range, survey
+
+pytestmark = [
+    pytest.mark.gpu,
+    # of numba-cuda, on launches too small to fill a GPU: most of these are
+    pytest.mark.filterwarnings("ignore:Grid size"),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def a_gpu():
+    """Fail where the lane is asked for and cannot run: it is chosen with ``-m gpu`` and never skips."""
+    try:
+        import cupy
+
+        devices = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        pytest.fail(f"these tests need a GPU and cupy, and were asked for: {error!r}")
+    if not devices:
+        pytest.fail("these tests need a GPU, and were asked for")
+
+
+@pytest.fixture
+def cupy():
+    import cupy
+
+    return cupy
+
+
+def fit_on_device(case, columns_too=True):
+    """Fit cupy arrays; the results must be cupy arrays."""
+    import cupy
+
+    columns = {name: cupy.asarray(v) if columns_too else v for name, v in case.columns.items()}
+    estimator = case.estimator()
+    if np.ndim(case.rhoc):
+        estimator.set_params(rhoc=cupy.asarray(case.rhoc) if columns_too else case.rhoc)
+    clue = estimator.fit(cupy.asarray(case.X), **columns)
+    for name in RESULTS:
+        assert type(getattr(clue, f"{name}_")) is cupy.ndarray, name
+    assert type(clue.n_clusters_) is int
+    return clue
+
+
+def points(n, d, dtype, extent, seed=0):
+    return np.random.default_rng(seed).uniform(-extent / 2, extent / 2, (n, d)).astype(dtype)
+
+
+def weights(n, dtype, seed=1):
+    return np.random.default_rng(seed).exponential(1.0, n).astype(dtype)
+
+
+def assert_same_on_device(case, columns_too=True):
+    wanted = results(case.fit())
+    assert wanted["is_seed"].any()  # else the test shows nothing
+    assert_same_results(fit_on_device(case, columns_too), wanted)
+
+
+# ------------------------------------------------------------------------------------------------------ reference files
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", COUNTS)
+def test_reference_files(reference_files, cupy, name, dtype):
+    table, parameters = load(reference_files, name)
+    X, columns = inputs(table, dtype)
+    clue = CLUE(**parameters).fit(cupy.asarray(X), **{key: cupy.asarray(values) for key, values in columns.items()})
+    assert_equals_reference(clue, table)
+
+
+# ----------------------------------------------------------------------------------------------------- equal to the CPU
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("d", "extent"), [(1, 900.0), (2, 60.0), (3, 16.0), (4, 9.0), (6, 5.0)])
+def test_dimensions(d, extent, dtype):
+    case = Case(points(5000, d, dtype, extent), 1.0, 3.0, {"sample_weight": weights(5000, dtype)})
+    assert_same_on_device(case)
+
+
+@settings(max_examples=10)
+@given(cases(shapes=[(2, np.float32), (3, np.float64)], kernels=("flat", "gaussian")))
+def test_drawn_cases(case):
+    clue = fit_on_device(case)
+    assert_same_results(clue, results(case.fit()))
+    assert_right(case, clue)
+
+
+def ramp(distance):
+    return 1.0 - 0.5 * distance
+
+
+@pytest.mark.parametrize("neighbor_weight", [1.0, 0.5])
+@pytest.mark.parametrize(
+    "kernel",
+    ["flat", "gaussian", "exponential", GaussianKernel(0.3), ExponentialKernel(2.0), ramp, numba.njit(ramp)],
+    ids=["flat", "gaussian", "exponential", "gaussian of 0.3", "exponential of 2", "function", "compiled function"],
+)
+def test_kernels(kernel, neighbor_weight):
+    others = {"kernel": kernel, "neighbor_weight": neighbor_weight}
+    for dtype in (np.float32, np.float64):
+        columns = {"sample_weight": weights(3000, dtype)}
+        assert_same_on_device(Case(points(3000, 2, dtype, 30.0), 1.0, 1.5, columns, others))
+
+
+@pytest.mark.parametrize("columns_too", [True, False])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize("names", [["layer"], ["event"], ["layer", "event"]], ids="+".join)
+def test_layers_and_events(names, dtype, columns_too):
+    rng = np.random.default_rng(2)
+    columns = {name: rng.integers(0, 7, 4000).astype(dtype) for name in names}
+    assert_same_on_device(Case(points(4000, 2, np.float32, 15.0), 1.0, 2.0, columns), columns_too)
+
+
+def test_layers_with_numbers_far_apart():
+    layer = np.random.default_rng(4).choice([-(2**62), -7, 0, 2**31, 2**62], 2000)
+    assert_same_on_device(Case(points(2000, 2, np.float32, 20.0), 1.0, 2.0, {"layer": layer}))
+
+
+def test_many_events():
+    event = np.sort(np.random.default_rng(3).integers(0, 5000, 50_000))
+    assert_same_on_device(Case(points(50_000, 2, np.float32, 4.0), 1.0, 2.0, {"event": event}))
+
+
+@pytest.mark.parametrize("period", [0.5, 2.0, 6.25, 2 * np.pi])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_periodic_axes(period, dtype):
+    X = points(1000, 2, dtype, 40.0)
+    X[:3, 0] = [0.0, period, -period]
+    case = Case(X, 1.0, 3.0, {}, {"wrap": {0: period}, "delta_o": 1.5})
+    assert_same_on_device(case)
+    assert_right(case, fit_on_device(case))
+
+
+def test_two_periodic_axes_of_three():
+    others = {"wrap": {0: 3.0, 2: 4.5}, "kernel": "gaussian"}
+    assert_same_on_device(Case(points(3000, 3, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(3000) % 2}, others))
+
+
+@pytest.mark.parametrize("deltas", [{"delta_c": 2.5}, {"delta_o": 3.0}, {"delta_c": 0.5, "delta_o": 2.0}])
+def test_separations(deltas):
+    assert_same_on_device(Case(points(4000, 2, np.float32, 50.0), 1.0, 3.0, {}, deltas))
+
+
+@pytest.mark.parametrize("columns_too", [True, False])
+def test_threshold_of_each_point(columns_too):
+    rhoc = np.random.default_rng(5).integers(0, 8, 4000).astype(np.float32)
+    assert_same_on_device(Case(points(4000, 2, np.float32, 40.0), 1.0, rhoc), columns_too)
+
+
+@pytest.mark.parametrize(("d", "far"), [(2, 1e7), (3, 3e6), (4, 1e12)])
+def test_far_outlier(d, far):
+    """Cells by key instead of by table; with 4 axes those that hold points are numbered."""
+    X = points(2000, d, np.float64 if d == 4 else np.float32, 8.0)
+    X[[17, 40]] = [[far] * d, [-far] * d]
+    assert_same_on_device(Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2}))
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 128, 129, 511, 512, 513])
+def test_few_points(n):
+    assert_same_on_device(Case(points(n, 2, np.float32, 5.0), 1.0, 1.0))
+    assert_same_on_device(Case(np.full((n, 2), 1.5, np.float32), 1.0, float(n)))
+
+
+def test_no_points(cupy):
+    clue = CLUE(dc=1.0, rhoc=1.0).fit(cupy.empty((0, 2), np.float32))
+    assert clue.n_clusters_ == 0
+    assert all(type(getattr(clue, f"{name}_")) is cupy.ndarray for name in RESULTS)
+
+
+@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
+def test_million_points(kernel):
+    n = 1_000_000
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.uniform(0, 300, (n // 2, 2)), rng.normal(150, 20, (n // 2, 2))]).astype(np.float32)
+    case = Case(X, 0.5, 10.0, {"sample_weight": weights(n, np.float32)}, {"kernel": kernel, "delta_o": 1.0})
+    assert_same_on_device(case)
+
+
+def test_the_same_answer_every_time():
+    """Slots of cells are taken in whatever order threads come."""
+    case = Case(points(100_000, 2, np.float32, 100.0), 1.0, 10.0, {"sample_weight": weights(100_000, np.float32)})
+    wanted = results(fit_on_device(case))
+    for _ in range(10):
+        assert_same_results(fit_on_device(case), wanted)
+
+
+def test_views_of_arrays(cupy):
+    """Columns of a larger array, every second row, Fortran's order."""
+    X, weight = points(4000, 4, np.float32, 30.0), weights(4000, np.float32)
+    wanted = results(CLUE(dc=1.0, rhoc=3.0).fit(X[::2, 1:3], sample_weight=weight[::2]))
+    on_device, its_weight = cupy.asarray(X), cupy.asarray(weight)
+    for view in (on_device[::2, 1:3], cupy.asfortranarray(on_device[::2, 1:3])):
+        assert_same_results(CLUE(dc=1.0, rhoc=3.0).fit(view, sample_weight=its_weight[::2]), wanted)
+
+
+def test_input_stays_as_it_is(cupy):
+    case = Case(points(1000, 2, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(1000) % 3}, {"wrap": {0: 6.0}})
+    X, layer = cupy.asarray(case.X), cupy.asarray(case.columns["layer"])
+    case.estimator().fit(X, layer=layer)
+    np.testing.assert_array_equal(X.get(), case.X)
+    np.testing.assert_array_equal(layer.get(), case.columns["layer"])
+
+
+# -------------------------------------------------------------------------------------------------------------- memory
+def test_scratch_arrays_are_used_again(cupy):
+    case = Case(points(200_000, 2, np.float32, 200.0), 1.0, 3.0, {"layer": np.arange(200_000) % 5})
+    X, layer = cupy.asarray(case.X), cupy.asarray(case.columns["layer"])
+    pool = cupy.get_default_memory_pool()
+    sizes = []
+    for _ in range(4):
+        clue = case.estimator().fit(X, layer=layer)
+        del clue  # its results go back to the pool
+        sizes.append((pool.total_bytes(), pool.used_bytes()))
+    assert sizes[1] == sizes[2] == sizes[3]
+    assert sizes[1][0] == sizes[0][0]
+
+
+def test_results_do_not_share_scratch_arrays():
+    first = Case(points(3000, 2, np.float32, 30.0), 1.0, 3.0)
+    second = Case(points(3000, 2, np.float32, 15.0, seed=9), 1.0, 3.0)
+    wanted = results(first.fit())
+    clue = fit_on_device(first)
+    assert_same_on_device(second)
+    assert_same_results(clue, wanted)
+
+
+# ------------------------------------------------------------------------------------------------------- after the fit
+@pytest.mark.parametrize("changed", [{"rhoc": 5.0}, {"delta_c": 0.4}, {"rhoc": 1.0, "delta_c": 1.5, "delta_o": 0.7}])
+def test_rethreshold(cupy, changed):
+    case = Case(points(4000, 2, np.float32, 40.0), 1.0, 3.0, {"layer": np.arange(4000) % 2}, {"delta_o": 2.0})
+    clue = fit_on_device(case).rethreshold(**changed)
+    assert type(clue.labels_) is cupy.ndarray
+    assert_same_results(clue, results(case.fit().rethreshold(**changed)))
+
+
+def test_rethreshold_with_a_threshold_of_each_point(cupy):
+    rng = np.random.default_rng(6)
+    rhoc, other = (rng.integers(0, 8, 2000).astype(np.float32) for _ in range(2))
+    case = Case(points(2000, 2, np.float32, 30.0), 1.0, rhoc)
+    clue, on_cpu = fit_on_device(case), case.fit()
+    assert_same_results(clue.rethreshold(delta_c=0.5), results(on_cpu.rethreshold(delta_c=0.5)))
+    assert_same_results(clue.rethreshold(rhoc=cupy.asarray(other)), results(on_cpu.rethreshold(rhoc=other)))
+
+
+# ---------------------------------------------------------------------------------------------------------------- dask
+@pytest.mark.parametrize("others", [{}, {"kernel": "gaussian"}, {"wrap": {0: 12.0}}], ids=str)
+@pytest.mark.parametrize("partition", ["layers", "chunks", "space"])
+def test_blocks_of_cupy(cupy, partition, others):
+    n = 3000
+    case = Case(points(n, 2, np.float32, 25.0), 1.0, 3.0, {"layer": np.repeat([0, 1, 2], n // 3)}, others)
+    X = da.from_array(case.X, chunks=(n // 3, 2)).map_blocks(cupy.asarray, meta=cupy.empty((0, 2), np.float32))
+    layer = da.from_array(case.columns["layer"], chunks=n // 3)
+    for its_layer in (layer, layer.map_blocks(cupy.asarray, meta=cupy.empty(0, np.int64))):
+        clue = case.estimator().fit(X, layer=its_layer, partition=partition)
+        arrays = dict(zip(RESULTS, dask.compute(*(getattr(clue, f"{name}_") for name in RESULTS)), strict=True))
+        wanted = results(case.fit())
+        for name, array in arrays.items():
+            assert type(array) is cupy.ndarray, name
+            np.testing.assert_array_equal(array.get(), wanted[name], err_msg=name, strict=True)
+        assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_points_stay_on_the_device(cupy, name, monkeypatch):
+    assert_points_stay(cupy, name, 300_000, monkeypatch)
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_coordinates_that_are_not_finite(cupy, value):
+    X = points(5000, 2, np.float32, 5.0)
+    X[[4100, 4166], 1] = value
+    with pytest.raises(ValueError, match=r"X\[4100, 1\]"):
+        CLUE(dc=1.0, rhoc=1.0).fit(cupy.asarray(X))
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "rhoc"])
+def test_columns_that_are_not_finite(cupy, name):
+    X, values = cupy.asarray(points(700, 2, np.float32, 5.0)), np.ones(700, np.float32)
+    values[333] = np.nan
+    clue = CLUE(dc=1.0, rhoc=cupy.asarray(values) if name == "rhoc" else 1.0)
+    columns = {} if name == "rhoc" else {name: cupy.asarray(values)}
+    with pytest.raises(ValueError, match=rf"{name}\[333\]"):
+        clue.fit(X, **columns)
+
+
+def test_columns_of_the_wrong_length(cupy):
+    X = cupy.asarray(points(20, 2, np.float32, 5.0))
+    with pytest.raises(ValueError, match="layer must have one value for each of the 20 points"):
+        CLUE(dc=1.0, rhoc=1.0).fit(X, layer=cupy.zeros(19, np.int32))
+
+
+# ------------------------------------------------------------------------------------------------------ event building
+def fit_events(case):
+    """Fit a Dataset of cupy arrays; the labels must be one."""
+    import cupy
+
+    hits = case.dataset().map(lambda values: values.copy(data=cupy.asarray(values.data)), keep_attrs=True)
+    builder = case.estimator().fit(hits)
+    assert type(builder.labels_) is cupy.ndarray
+    assert type(builder.n_clusters_) is int
+    return builder
+
+
+@settings(max_examples=20)
+@given(event_cases())
+def test_drawn_events(case):
+    assert_labels(fit_events(case), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("ticks", [20_000_000, 400_000_000])
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_million_hits(variant, ticks, is_sorted):
+    hits = dense(1_000_000, 1, pixels=256, ticks=ticks, chips=4)
+    case = EventCase(hits, 200.0, {"variant": variant, "min_hits": 2})
+    if not is_sorted:
+        case = case.reordered(np.random.default_rng(2).permutation(len(case)))
+    wanted = case.fit().labels_
+    for _ in range(3):
+        assert_labels(fit_events(case), wanted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_windows_of_cupy(cupy, variant):
+    """Empty chunks, chunks as they are, and windows of hits in any order."""
+    case = EventCase(dense(3000, 2, ticks=20_000), 50.0, {"variant": variant, "min_hits": 2})
+    shuffled = case.reordered(np.random.default_rng(3).permutation(3000))
+    for drawn, rows, partition in ((case, (1000, 0, 1999, 1), "chunks"), (shuffled, (1500, 1500), "windows")):
+        lazy = {name: da.from_array(values, chunks=(rows,)).map_blocks(cupy.asarray, meta=cupy.empty(0, values.dtype))
+                for name, values in drawn.hits.items()}  # fmt: skip
+        builder = drawn.estimator().fit(lazy, partition=partition)
+        assert type(builder.labels_.compute()) is cupy.ndarray
+        assert_labels(builder, drawn.answer())
+
+
+def test_other_classes_of_hits(cupy):
+    case = EventCase(dense(500, 4), 50.0)
+    wanted = case.answer()
+    assert_labels(case.estimator().fit({name: cupy.asarray(values) for name, values in case.hits.items()}), wanted)
+    matrix = np.stack([case.hits[name].astype(float) for name in ("x", "y", "toa", "chip")], axis=1)
+    assert_labels(case.estimator().fit(cupy.asarray(matrix)), wanted)
+    case.hits["x"] = case.hits["x"].astype(np.int64) * 10**12  # no table of pixels is needed
+    case.hits["y"] = case.hits["y"].astype(np.int64)
+    assert_labels(fit_events(case), case.answer())
+
+
+# ------------------------------------------------------------------------------------------ DBSCAN, friends-of-friends
+def fit_dbscan(case, weight_too=True):
+    """Fit cupy arrays; the results must be cupy arrays."""
+    import cupy
+
+    weights = {}
+    if case.weight is not None:
+        weights = {"sample_weight": cupy.asarray(case.weight) if weight_too else case.weight}
+    fitted = case.estimator().fit(cupy.asarray(case.X), **weights)
+    for name in ("labels_", "is_core_", "core_sample_indices_", "components_"):
+        assert type(getattr(fitted, name)) is cupy.ndarray, name
+    assert type(fitted.n_clusters_) is int
+    return fitted
+
+
+EXTENTS = {1: 900.0, 2: 40.0, 3: 14.0}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", EXTENTS)
+@pytest.mark.parametrize("min_samples", [1, 2, 4, 7])
+def test_dbscan_of_each_dimension(d, dtype, min_samples):
+    X = points(4000, d, dtype, EXTENTS[d])
+    weight = np.random.default_rng(d).integers(-2, 9, 4000) / 4
+    for case in (DbscanCase(X, 0.8, min_samples), DbscanCase(X, 0.8, min_samples, weight)):
+        wanted = case.fit()
+        assert wanted.n_clusters_ > 1
+        assert_answer(fit_dbscan(case), wanted)
+        assert_answer(fit_dbscan(case, weight_too=False), wanted)
+    periodic = DbscanCase(X, 0.8, min_samples, None, (EXTENTS[d],) * d)
+    assert_answer(fit_dbscan(periodic), periodic.fit())
+
+
+@settings(max_examples=20)
+@given(dbscan_cases(shapes=[(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32)]))
+def test_drawn_dbscan(case):
+    assert_answer(fit_dbscan(case), case.answer())
+
+
+@pytest.mark.parametrize("length", [0.02, 0.005, 0.001])
+@pytest.mark.parametrize("boxsize", [None, 1.0])
+def test_groups_of_a_snapshot(shared_data, cupy, length, boxsize):
+    X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / 65536
+    friends = FriendsOfFriends(length, boxsize=boxsize)
+    wanted = FriendsOfFriends(length, boxsize=boxsize).fit(X)
+    for dtype in (np.float32, np.float64):
+        assert_answer(friends.fit(cupy.asarray(X.astype(dtype))), wanted)
+
+
+@pytest.mark.parametrize(("d", "eps"), [(1, 1e-6), (2, 0.0012), (3, 0.012)])
+@pytest.mark.parametrize("min_samples", [2, 6])
+def test_dbscan_of_a_million_points(d, eps, min_samples):
+    """The same answer, the CPU's, every time: which thread comes first does not matter."""
+    rng = np.random.default_rng(d)
+    X = np.concatenate([rng.random((800_000, d)), 0.5 + 0.02 * rng.normal(size=(200_000, d))]).astype(np.float64)
+    case = DbscanCase(X[rng.permutation(len(X))], eps, min_samples)
+    wanted = case.fit()
+    assert wanted.n_clusters_ > 1000
+    for _ in range(3):
+        assert_answer(fit_dbscan(case), wanted)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        DbscanCase(np.full((300, 2), 2.5, np.float32), 0.5, 300),
+        DbscanCase(np.full((1, 3), 2.5), 0.5, 1),
+        DbscanCase(points(33, 2, np.float32, 900.0), 0.5, 3),
+        DbscanCase(np.concatenate([points(300, 2, float, 9.0), points(300, 2, float, 9.0) + 1e6]), 0.8, 3),
+        DbscanCase(np.concatenate([points(300, 3, float, 9.0), points(300, 3, float, 9.0) + 1e12]), 1.5, 3),
+        DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
+        DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
+    ],
+    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis"],
+)
+def test_dbscan_of_special_sets(case):
+    assert_answer(fit_dbscan(case), case.answer())
+
+
+@pytest.mark.parametrize("period", [(), (12.0, 0.0)], ids=["open", "periodic"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weights"])
+@pytest.mark.parametrize("partition", ["auto", "planes"])
+def test_dbscan_of_blocks_of_cupy(cupy, partition, weighted, period):
+    weight = np.random.default_rng(0).integers(1, 8, 2000) / 4 if weighted else None
+    case = DbscanCase(points(2000, 2, np.float32, 24.0), 0.4, 5, weight, period)
+    X = da.from_array(case.X, chunks=((900, 0, 1100), 2)).map_blocks(cupy.asarray, meta=cupy.empty((0, 2), np.float32))
+    weights = {"sample_weight": weight} if weighted else {}
+    planes = case.partition([3.0, 8.0], [0.0])
+    fitted = case.estimator().fit(X, **weights, partition=planes if partition == "planes" else partition)
+    assert type(fitted.labels_.compute()) is cupy.ndarray
+    assert type(fitted.is_core_.compute()) is cupy.ndarray
+    wanted = case.answer()
+    assert wanted.labels.max() > 5
+    assert_answer(fitted, wanted)
+
+
+def test_dbscan_refuses_on_the_device(cupy):
+    with pytest.raises(ValueError, match=r"X has 4 coordinates; on a CUDA device up to 3.*cupy\.asnumpy\(X\)"):
+        DBSCAN(1.0).fit(cupy.zeros((30, 4)))
+    X, weight = points(5000, 2, np.float32, 5.0), np.ones(5000)
+    weight[[333, 4000]] = np.nan
+    with pytest.raises(ValueError, match=r"sample_weight\[333\] = nan"):
+        DBSCAN(1.0).fit(cupy.asarray(X), sample_weight=cupy.asarray(weight))
+    X[[4100, 4166], 1] = np.inf
+    with pytest.raises(ValueError, match=r"X\[4100, 1\] = inf"):
+        DBSCAN(1.0).fit(cupy.asarray(X))
+    assert DBSCAN(1.0).fit(cupy.empty((0, 2))).labels_.shape == (0,)
+
+
+# ------------------------------------------------------------------------------------------------------ shared kernels
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 262_144, 262_145, 1_000_000])
+def test_running_sum(cupy, n):
+    """Blocks of 512 threads: one to three levels."""
+    values = np.random.default_rng(n).integers(-5, 9, n).astype(np.int32)
+    given_values = cupy.asarray(values)
+    device = device_of(given_values)
+    source, sums = device.argument(given_values), device.empty(n, np.int32)
+    device.running_sum(source, sums)
+    np.testing.assert_array_equal(device.to_host(sums), np.cumsum(values))
+    device.running_sum(source, source)
+    np.testing.assert_array_equal(device.to_host(source), np.cumsum(values))
+
+
+@pytest.mark.parametrize(("n", "m"), [(100, 60), (100_000, 100_000), (1000, 2_000_000)])
+def test_union_find(cupy, n, m):
+    edges = np.random.default_rng(m).integers(0, n, (m, 2)).astype(np.int32)
+    ends = [cupy.asarray(edges[:, k]).copy() for k in (0, 1)]
+    device = device_of(ends[0])
+    parent, on_cpu = device.empty(n, np.int32), np.empty(n, np.int32)
+    device.run(start, n, parent)
+    device.run(unite_edges, m, *map(device.argument, ends), parent)
+    device.run(flatten, n, parent)
+    start.run(n, on_cpu)
+    unite_edges.run(m, edges[:, 0].copy(), edges[:, 1].copy(), on_cpu)
+    flatten.run(n, on_cpu)
+    np.testing.assert_array_equal(device.to_host(parent), on_cpu)
+    if n == 100:
+        np.testing.assert_array_equal(on_cpu, oracles.groups_of(edges, n))
+
+
+def test_survey(cupy):
+    X = np.random.default_rng(8).normal(size=(100_000, 3)).astype(np.float32)
+    given_points = cupy.asarray(X)
+    device = device_of(given_points)
+    low, high, bad = survey(device, device.argument(given_points))
+    np.testing.assert_array_equal(low, X.min(axis=0))
+    np.testing.assert_array_equal(high, X.max(axis=0))
+    assert bad == len(X)
+    given_points[70_000, 1] = np.nan
+    given_points[60_001, 2] = np.inf
+    assert survey(device, device.argument(given_points))[2] == 60_001
+    group = cupy.asarray(np.array([2**62, -(2**63), 0] * 1000))
+    assert group_range(device, device.argument(group)) == (-(2**63), 2**62)
+
+
+# ---------------------------------------------------------------------------------------------------- the command line
+@pytest.mark.parametrize("name", LINES)
+def test_files_of_the_command_line(command, tmp_path, monkeypatch, name):
+    make_files(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert_same_files(command, tmp_path, name, "--cuda")

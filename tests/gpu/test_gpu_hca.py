@@ -1,0 +1,77 @@
+"""Mahalanobis clustering on a GPU with cupy: the CPU's answer, to the last bit."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+from gpu.test_gpu import a_gpu, cupy  # noqa: F401 (fixtures)
+
+from daskclust import MahalanobisHCA
+from daskclust.datasets import apriori_gaussians, cytometry
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore:Grid size"),
+]
+
+RULES = ["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
+
+
+def assert_as_on_the_host(cupy, X, apriori=None, **parameters):  # noqa: F811
+    host = MahalanobisHCA(**parameters).fit(X, apriori=apriori)
+    device = MahalanobisHCA(**parameters).fit(cupy.asarray(X), apriori=apriori)
+    np.testing.assert_array_equal(device.linkage_, host.linkage_)
+    labels = device.labels(n_clusters=min(5, len(X)))
+    assert isinstance(labels, cupy.ndarray)
+    np.testing.assert_array_equal(labels.get(), host.labels(n_clusters=min(5, len(X))))
+
+
+@pytest.mark.parametrize("distance", ["centroid", "full"])
+@pytest.mark.parametrize("rule", RULES)
+def test_rules(cupy, rule, distance):  # noqa: F811
+    X = cytometry(400, channels=5, rng=0)["X"].values
+    assert_as_on_the_host(cupy, X, threshold=40, rule=rule, distance=distance)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_set_that_takes_the_whole_device(cupy, rule):  # noqa: F811
+    X = cytometry(9000, channels=14, rng=1)["X"].values
+    assert_as_on_the_host(cupy, X, rule=rule)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 33, 255, 257, 4095, 4097])
+def test_sizes(cupy, n):  # noqa: F811
+    assert_as_on_the_host(cupy, np.random.default_rng(n).normal(size=(n, 3)))
+
+
+def test_ties(cupy):  # noqa: F811
+    lattice = np.stack(np.meshgrid(*[np.arange(17.0)] * 2), axis=-1).reshape(-1, 2)
+    assert_as_on_the_host(cupy, np.concatenate([lattice] * 2), threshold=60)
+
+
+@pytest.mark.parametrize("distance", ["centroid", "full"])
+def test_equal_rows(cupy, distance):  # noqa: F811
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(700, 4))[rng.integers(0, 700, 3000)]
+    X[rng.random(3000) < 0.3] = 0
+    for apriori in (None, rng.integers(-1, 900, 3000)):
+        assert_as_on_the_host(cupy, X, apriori, threshold=30, rule="mahal", distance=distance)
+    assert_as_on_the_host(cupy, np.ones((500, 3)))
+
+
+@pytest.mark.parametrize("chunks", [20_000, 1500])
+def test_apriori_clusters(cupy, chunks):  # noqa: F811
+    ds = apriori_gaussians(40, 500, channels=8, rng=2)
+    X, apriori = ds["X"].values, ds["apriori"].values
+    assert_as_on_the_host(cupy, X, apriori, threshold=500)
+    host = MahalanobisHCA(500).fit(X, apriori=apriori)
+    lazy = da.from_array(X, chunks=(chunks, -1)).map_blocks(cupy.asarray)
+    np.testing.assert_array_equal(MahalanobisHCA(500).fit(lazy, apriori=apriori).linkage_.compute(), host.linkage_)
+
+
+def test_the_same_answer_every_time(cupy):  # noqa: F811
+    X = cupy.asarray(cytometry(6000, channels=10, rng=3)["X"].values)
+    first = MahalanobisHCA(0.01).fit(X).linkage_
+    for _ in range(5):
+        np.testing.assert_array_equal(MahalanobisHCA(0.01).fit(X).linkage_, first)

@@ -1,0 +1,277 @@
+"""MahalanobisHCA against two other programs, brute force and SciPy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from cases.hca import (
+    DISTANCES,
+    Case,
+    assert_brute,
+    assert_same_tree,
+    cases,
+    form,
+    gaussians,
+    is_clear,
+    merges_of,
+    nested_brute,
+    tree,
+)
+from cases.hca_brute import RULES, brute_linkage, check_linkage
+from cases.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+
+from daskclust import MahalanobisHCA
+
+COMBINATIONS = list(product(RULES, DISTANCES))
+THRESHOLDS = [0.05, 0.3, 1.0, 1, 2, 3, 1000]
+
+
+@pytest.fixture(scope="session")
+def hca_files(shared_data):
+    return shared_data / "cytometry" / "reference"
+
+
+# ------------------------------------------------------------------------------------------------------ other programs
+def fit_reference(case, **others):
+    options = {name: value for name, value in {**case.options, **others}.items() if value is not None}
+    apriori = options.pop("apriori", None)
+    return MahalanobisHCA(case.threshold, **options).fit(case.X.copy(), apriori=apriori)
+
+
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize("name", DEMANDED)
+def test_demanded_files(hca_files, name, how):
+    case = load(hca_files, name)
+    with form(how, few=20):
+        fitted = fit_reference(case)
+    assert_equals_reference(*merges_of(fitted.linkage_), case)
+
+
+@pytest.mark.parametrize("name", NOT_DEMANDED)
+def test_other_files_have_the_answer_of_brute_force(hca_files, name):
+    """They depart where rounding decides for the programs; not so here."""
+    case = load(hca_files, name)
+    wanted, heights = brute_linkage(case.X, case.threshold, **case.options)
+    merges, got = merges_of(fit_reference(case).linkage_)
+    np.testing.assert_array_equal(merges, wanted)
+    np.testing.assert_allclose(got, heights, rtol=1e-7, atol=0)
+
+
+@pytest.mark.parametrize("name", ["useR_out_n300_d3_fmd_euclid_0.1_n0_g", "useR_out_n300_d2_cmd_mahal_0.5_n0_g"])
+def test_files_in_the_order_of_groups(hca_files, name):
+    case = load(hca_files, name)
+    by_groups, by_height = fit_reference(case, order="groups"), fit_reference(case)
+    assert_same_tree(by_groups.linkage_, by_height.linkage_)
+    below = by_groups.n_apriori_merges_
+    assert below == by_height.n_apriori_merges_ == merges_within(case.options["apriori"])
+    members = clusters_of(merges_of(by_groups.linkage_)[0])[:below]
+    groups = [case.options["apriori"][min(cluster)] for cluster in members]
+    assert np.all(np.diff(groups) >= 0)
+
+
+# --------------------------------------------------------------------------------------------------------- brute force
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_equal_to_brute_force(rule, distance, normalize, threshold):
+    for d, n in ((1, 30), (2, 60), (3, 45), (5, 60)):
+        X = gaussians(np.random.default_rng([d, n]), n, d, apart=3.0)
+        options = {"rule": rule, "distance": distance, "normalize": normalize}
+        assert_brute(Case(X, threshold, None, options))
+
+
+@pytest.mark.parametrize("order", ["height", "groups"])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_groups_equal_brute_force(rule, distance, order):
+    options = {"rule": rule, "distance": distance, "order": order}
+    for seed, (d, n, groups) in enumerate([(2, 90, 7), (3, 90, 3), (6, 90, 9), (2, 40, 30)]):
+        rng = np.random.default_rng(seed)
+        X, apriori = gaussians(rng, n, d, apart=3.0), rng.integers(-1, groups, n)
+        for threshold in (0.1, 0.5, 2):
+            fitted = assert_brute(Case(X, threshold, apriori, options))
+            labels = np.unique(apriori[apriori >= 0])
+            assert fitted.n_apriori_merges_ == np.count_nonzero(apriori >= 0) - len(labels)
+
+
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_150_points_in_six_dimensions_equal_brute_force(rule, distance):
+    rng = np.random.default_rng(6)
+    case = Case(gaussians(rng, 150, 6), 0.2, rng.integers(-1, 4, 150), {"rule": rule, "distance": distance})
+    for how in ("plain", "pruned"):
+        with form(how, few=9):
+            assert_brute(case)
+            assert_brute(replace(case, apriori=None))
+
+
+@given(cases())
+@example(Case(np.full((20, 2), 3.0), 2, None, {"rule": "mahal", "distance": "full"}))
+def test_drawn_cases_equal_brute_force(case):
+    merges, heights = merges_of(case.fit().linkage_)
+    assume(is_clear(case, merges))
+    check_linkage(merges, heights, rtol=1e-7, **case.brute())
+
+
+@pytest.mark.parametrize("rule", ["mahal", "mahal0"])
+@pytest.mark.parametrize("d", [4, 6])
+def test_clusters_of_d_points_and_fewer_are_singular_whatever_rounding_makes_of_them(rule, d):
+    """They reach the threshold here. Far from the origin a factorisation finds pivots that are rounding."""
+    X = np.random.default_rng(0).normal(size=(35, d)) + 1e4
+    for threshold in (2, 3, d):
+        assert_brute(Case(X, threshold, None, {"rule": rule}))
+
+
+# ---------------------------------------------------------------------------------------------------------------- ties
+@pytest.mark.parametrize("shape", [(32,), (4, 4), (7, 5), (3, 3, 3), (2, 2, 2, 2)], ids=str)
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+def test_ties_on_lattices_break_by_the_smallest_ids(shape, how):
+    """Without shapes sums are exact here, means rounded in one way, and distances that tie do to the last bit."""
+    grid = np.stack(np.meshgrid(*[np.arange(k, dtype=float) for k in shape], indexing="ij"), axis=-1)
+    grid = grid.reshape(-1, len(shape))
+    rng = np.random.default_rng(0)
+    for points in (grid, np.concatenate([grid, grid]), rng.permutation(grid), rng.permutation(grid) * 2 - 3):
+        case = Case(points, len(points) + 1)
+        groups = replace(case, apriori=np.arange(len(points)) % 3, options={"order": "groups"})
+        with form(how, few=3):
+            for each in (case, groups, replace(groups, options={})):
+                merges, heights = merges_of(each.fit().linkage_)
+                wanted, wanted_heights = brute_linkage(**each.brute())
+                np.testing.assert_array_equal(merges, wanted)
+                np.testing.assert_array_equal(heights, wanted_heights)
+
+
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_ties_on_lattices_with_shapes(rule, distance, how):
+    """Factors of covariances are rounded, in another way than brute force does: any nearest pair is right."""
+    for shape in ((40,), (6, 6), (4, 3, 3)):
+        grid = np.stack(np.meshgrid(*[np.arange(k, dtype=float) for k in shape]), axis=-1).reshape(-1, len(shape))
+        for threshold in (0.2, 0.6, 4):
+            with form(how, few=3):
+                assert_brute(Case(grid, threshold, None, {"rule": rule, "distance": distance}), may_tie=True)
+
+
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_equal_points(rule, distance, how):
+    """All distances are zero, and every choice is by ids."""
+    for value, n in ((3.0, 40), (-0.375, 64), (0.0, 33)):
+        for threshold in (1, 4, 0.5, 99):
+            with form(how, few=3):
+                case = Case(np.full((n, 3), value), threshold, None, {"rule": rule, "distance": distance})
+                merges, heights = merges_of(assert_brute(case).linkage_)
+            assert not heights.any()
+            assert merges[0].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+@pytest.mark.parametrize("value", [0.1, 1e5 / 3, -7e-9])
+def test_equal_points_whose_sums_are_rounded_have_no_shape(rule, distance, how, value):
+    """What rounding leaves of a spread is no variance: no height is more than rounding of the coordinates."""
+    for n, threshold in ((7, 1), (90, 5), (90, 0.5), (400, 0.1)):
+        with form(how, few=30):
+            fitted = Case(np.full((n, 3), value), threshold, None, {"rule": rule, "distance": distance}).fit()
+        assert fitted.linkage_[:, 2].max() <= 1e-13 * abs(value)
+
+
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_repeated_points_merge_first_at_height_zero(rule, distance, how):
+    X = np.repeat(gaussians(np.random.default_rng(1), 30, 3), 4, axis=0)
+    with form(how, few=20):
+        fitted = assert_brute(Case(X, 0.3, None, {"rule": rule, "distance": distance}))
+    assert not fitted.linkage_[:30, 2].any()
+
+
+# ------------------------------------------------------------------------------------------------------ levels, orders
+@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
+def test_levels_equal_brute_force(rule, distance):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        fine = rng.integers(0, 12, 80)
+        coarse = rng.integers(-5, 3, 12)[fine] * 1000 + 7
+        fine[rng.random(80) < 0.1] = -1  # in no fine cluster, but in a coarse one
+        alone = rng.random(80) < 0.1
+        fine, coarse = np.where(alone, -1, fine), np.where(alone, -1, coarse)
+        top = np.where(coarse == -1, -1, coarse > -2000)
+        case = Case(gaussians(rng, 80, 2 + seed), 0.2, np.stack([fine, coarse, top], axis=1))
+        case.options = {"rule": rule, "distance": distance, "normalize": seed == 2, "order": "groups"}
+        fitted = case.fit()
+        merges, heights = merges_of(fitted.linkage_)
+        wanted, wanted_heights = nested_brute(case)
+        np.testing.assert_array_equal(merges, wanted)
+        np.testing.assert_allclose(heights, wanted_heights, rtol=1e-9)
+        case.options["order"] = "height"
+        assert_same_tree(case.fit().linkage_, fitted.linkage_)
+
+
+@given(cases(most=60))
+def test_both_orders_describe_the_same_tree(case):
+    rng = np.random.default_rng(len(case.X))
+    case.X = gaussians(rng, *case.X.shape)  # where distances tie, ids and with them the order decide
+    fitted = {}
+    for order in ("height", "groups"):
+        case.options["order"] = order
+        fitted[order] = case.fit()
+    assert_same_tree(fitted["height"].linkage_, fitted["groups"].linkage_)
+    assert fitted["height"].n_apriori_merges_ == fitted["groups"].n_apriori_merges_
+    below = fitted["height"].n_apriori_merges_
+    np.testing.assert_array_equal(fitted["height"].labels(n_clusters=2), fitted["groups"].labels(n_clusters=2))
+    if case.apriori is not None:  # each cluster's own order is kept, and heights ascend but for inversions
+        members = clusters_of(merges_of(fitted["height"].linkage_)[0])[:below]
+        own = {}
+        for step, cluster in enumerate(members):
+            own.setdefault(case.apriori[min(cluster)], []).append(step)
+        ranks = np.empty(below)
+        for steps in own.values():
+            ranks[steps] = np.maximum.accumulate(fitted["height"].linkage_[steps, 2])
+        assert np.all(np.diff(ranks) >= 0)
+
+
+# -------------------------------------------------------------------------------------------------------- order, place
+@given(cases(), st.integers(0, 2**32))
+def test_permutation_changes_names_alone(case, seed):
+    rng = np.random.default_rng(seed)
+    case.X = gaussians(rng, *case.X.shape)
+    order = rng.permutation(len(case.X))
+    moved = replace(case, X=case.X[order], apriori=None if case.apriori is None else case.apriori[order])
+    before, after = tree(case.fit().linkage_), tree(moved.fit().linkage_)
+    after = {frozenset(order[list(members)].tolist()): height for members, height in after.items()}
+    assert before.keys() == after.keys()
+    np.testing.assert_allclose([after[k] for k in before], list(before.values()), rtol=1e-7)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_linear_maps_change_nothing_once_all_clusters_have_shapes(distance):
+    rng = np.random.default_rng(2)
+    apriori = np.repeat(np.arange(6), 20)
+    X = gaussians(rng, 6, 3)[apriori] * 4 + rng.normal(size=(120, 3)) @ np.diag([1, 0.2, 2])
+    turn = rng.normal(size=(3, 3))
+    # the merges within clusters are given, by channels of one point each; the last five are of their roots
+    last = []
+    for points in (X, X @ turn + 5):
+        case = Case(points, 20, apriori, {"rule": "euclid_mahal", "distance": distance, "order": "groups"})
+        last.append(list(tree(case.fit().linkage_).items())[-5:])
+    assert [members for members, _ in last[0]] == [members for members, _ in last[1]]
+    np.testing.assert_allclose([h for _, h in last[0]], [h for _, h in last[1]], rtol=1e-7)
+
+
+# --------------------------------------------------------------------------------------------------------------- SciPy
+@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize(("n", "d"), [(40, 1), (300, 2), (700, 3), (500, 14)])
+def test_without_any_shape_it_is_centroid_linkage(n, d, how):
+    X = gaussians(np.random.default_rng(d), n, d)
+    wanted = hierarchy.linkage(X, "centroid")
+    with form(how, few=64):
+        for rule in ("thesis", "euclid"):
+            fitted = MahalanobisHCA(n + 1, rule=rule).fit(X)
+            got = merges_of(fitted.linkage_)[0]
+            np.testing.assert_array_equal(got, np.sort(wanted[:, :2], axis=1))
+            np.testing.assert_allclose(fitted.linkage_[:, 2], wanted[:, 2], rtol=1e-7)
+            np.testing.assert_array_equal(fitted.linkage_[:, 3], wanted[:, 3])

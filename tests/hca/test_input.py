@@ -1,0 +1,317 @@
+"""Bad input to MahalanobisHCA: each error shows the value and says what to do; odd input, and input of every class."""
+
+from __future__ import annotations
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from cases.hca import Case, assert_brute, assert_same_results, gaussians
+from cases.hca_brute import RULES
+from scipy import sparse
+
+from daskclust import MahalanobisHCA
+from daskclust.datasets import apriori_gaussians, cytometry
+
+X = gaussians(np.random.default_rng(5), 60, 3)
+APRIORI = np.arange(60) % 4
+FINE = np.arange(60) // 5
+
+
+def chunked(array, rows=25):
+    return da.from_array(array, chunks=(rows, *array.shape[1:]))
+
+
+def compute(points, apriori=None, partition="auto", **parameters):
+    """Fit and compute, whether the error comes with the one or the other."""
+    return np.asarray(MahalanobisHCA(**parameters).fit(points, apriori=apriori, partition=partition).linkage_)
+
+
+# ---------------------------------------------------------------------------------------------------------- parameters
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"threshold": 0}, ValueError, "threshold must be 1 or more, got 0"),
+        ({"threshold": -3}, ValueError, "threshold must be 1 or more, got -3"),
+        ({"threshold": 0.0}, ValueError, r"fraction of the points in \(0, 1\], got 0\.0; a number of points is an int"),
+        ({"threshold": 1.5}, ValueError, r"fraction of the points in \(0, 1\], got 1\.5"),
+        ({"threshold": -0.1}, ValueError, r"fraction of the points in \(0, 1\], got -0\.1"),
+        ({"threshold": np.nan}, ValueError, "got nan"),
+        ({"threshold": np.inf}, ValueError, "got inf"),
+        ({"threshold": True}, TypeError, "threshold must be a number, got True"),
+        ({"threshold": "a"}, TypeError, "threshold must be a number, got 'a'"),
+        ({"threshold": None}, TypeError, "threshold must be a number, got None"),
+        ({"rule": "ward"}, ValueError, "rule must be one of 'thesis', 'mahal', .*, got 'ward'"),
+        ({"rule": None}, ValueError, "rule must be one of .*, got None"),
+        ({"distance": "mean"}, ValueError, "distance must be one of 'centroid', 'full', got 'mean'"),
+        ({"order": "size"}, ValueError, "order must be one of 'height', 'groups', got 'size'"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be 1 or more, got 0"),
+        ({"n_clusters": 2.0}, TypeError, r"n_clusters must be a whole number, got 2\.0"),
+        ({"noise_label": 0.5}, TypeError, r"noise_label must be a whole number, got 0\.5"),
+        ({"noise_label": None}, TypeError, "noise_label must be a whole number, got None"),
+    ],
+)
+def test_parameters(parameters, error, words):
+    for points in (X, chunked(X)):
+        with pytest.raises(error, match=words):
+            MahalanobisHCA(**parameters).fit(points)
+
+
+def test_partition():
+    with pytest.raises(ValueError, match='partition must be "auto" or "chunks", got \'space\''):
+        compute(chunked(X), partition="space")
+
+
+def test_labels():
+    fitted = MahalanobisHCA(n_clusters=99).fit(X)
+    with pytest.raises(ValueError, match="60 points have at most 60 clusters, got n_clusters = 99"):
+        fitted.labels_
+    assert fitted.labels(n_clusters=60).tolist() == list(range(60))
+    for both in ({}, {"n_clusters": 2, "height": 1.0}):
+        with pytest.raises(ValueError, match="give n_clusters or height, and not both"):
+            fitted.labels(**both)
+    with pytest.raises(TypeError, match=r"n_clusters must be a whole number, got 2\.5"):
+        fitted.labels(n_clusters=2.5)
+    lazy = MahalanobisHCA(n_clusters=99).fit(chunked(X))
+    with pytest.raises(ValueError, match="60 points have at most 60 clusters"):
+        lazy.labels_.compute()
+
+
+def test_results_before_fit():
+    from sklearn.exceptions import NotFittedError
+
+    for name in ("labels_", "point_heights_", "is_monotone_"):
+        with pytest.raises(NotFittedError):
+            getattr(MahalanobisHCA(), name)
+    with pytest.raises(NotFittedError):
+        MahalanobisHCA().labels(n_clusters=2)
+
+
+# -------------------------------------------------------------------------------------------------------------- points
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("chunks", [None, 25, 60])
+@pytest.mark.parametrize("apriori", [None, APRIORI, "kmeans"], ids=["none", "labels", "kmeans"])
+def test_coordinates_that_are_no_numbers(value, chunks, apriori):
+    """The row is that of the whole data set, whichever chunk finds it; k-means looks at the points first."""
+    for row, axis in ((47, 1), (59, 0), (0, 2)):
+        bad = X.copy()
+        bad[row, axis] = value
+        where = rf"X\[{row}, {axis}\] = {value};" if not isinstance(apriori, str) else "NaN or infinity"
+        with pytest.raises(ValueError, match=rf"{where}.*isfinite"):
+            compute(bad if chunks is None else chunked(bad, chunks), apriori)
+
+
+def test_coordinates_whose_squares_are_no_numbers():
+    for value in (2e150, -1e200):
+        bad = X.copy()
+        bad[7, 1] = value
+        for points in (bad, chunked(bad)):
+            with pytest.raises(ValueError, match=r"X reaches .*, whose square no float64 holds; divide X by a power"):
+                compute(points)
+    assert np.isfinite(compute(X * 1e148)).all()
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (np.empty((0, 2)), "0 sample"),
+        (np.empty((4, 0)), "0 feature"),
+        (X[:, 0], "1D array"),
+        (da.from_array(X[:, 0], chunks=30), r"shape \(n, d\), got \(60,\)"),
+        (X[None], "dim 3"),
+        (X.astype(complex), "Complex"),
+        (chunked(X)[chunked(X)[:, 0] > 0], r"unknown chunk sizes; call X\.compute_chunk_sizes\(\)"),
+        (da.from_array(np.empty((0, 2))), "0 sample"),
+    ],
+)
+def test_points(points, words):
+    with pytest.raises(ValueError, match=words):
+        compute(points)
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix])
+def test_sparse_matrices(make):
+    with pytest.raises(TypeError, match=r"(?s)[Ss]parse.*dense"):
+        compute(make(X))
+
+
+# ------------------------------------------------------------------------------------------------------------- apriori
+@pytest.mark.parametrize(
+    ("apriori", "error", "words"),
+    [
+        (APRIORI[:59], ValueError, r"one label for each of the 60 points of X.*got shape \(59,\)"),
+        (APRIORI.reshape(30, 2), ValueError, r"got shape \(30, 2\)"),
+        (np.empty((60, 0), int), ValueError, r"got shape \(60, 0\)"),
+        (np.zeros((60, 1, 1), int), ValueError, r"got shape \(60, 1, 1\)"),
+        (APRIORI + 0.5, ValueError, r"apriori must be whole numbers, got float64; .*: apriori\[0\] = [0-3]\.5"),
+        (np.where(APRIORI == 1, np.nan, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = nan"),
+        (np.where(APRIORI == 1, np.inf, APRIORI), ValueError, r"whole numbers, got float64; .*: apriori\[\d+\] = inf"),
+        (
+            np.where(APRIORI == 1, -1e19, APRIORI),
+            ValueError,
+            r"got float64; .*: apriori\[\d+\] = -1e\+19",
+        ),
+        (np.full(60, 2**64 - 1, np.uint64), ValueError, r"apriori\[0\] = 18446744073709551615 is beyond 2\*\*63 - 1"),
+        (np.full(60, 2**63 - 1), ValueError, r"below 2\*\*63 - 1, got 9223372036854775807"),
+        (APRIORI.astype(str), ValueError, "apriori must be numbers, got dtype <U.*return_inverse"),
+        (APRIORI.astype(str).astype(object), TypeError, r"apriori must be numbers, got apriori\[0\] = .\d"),
+        ("median", ValueError, "apriori must be labels, a number of clusters, \"kmeans\" or None, got 'median'"),
+        (0, ValueError, "apriori must be 1 or more, got 0"),
+        (61, ValueError, "apriori must be at most the number of points, 60, got 61"),
+        (2.5, TypeError, r"apriori must be a whole number, got 2\.5"),
+        (True, TypeError, "apriori must be a whole number, got True"),
+    ],
+)
+def test_apriori(apriori, error, words):
+    for points in (X, chunked(X)):
+        with pytest.raises(error, match=words):
+            compute(points, apriori)
+
+
+def test_dask_labels_of_points_in_memory():
+    with pytest.raises(TypeError, match=r"apriori is a dask array and X is not; .*apriori\.compute\(\)"):
+        compute(X, chunked(APRIORI))
+    for apriori in (APRIORI, APRIORI.tolist(), pd.Series(APRIORI), chunked(APRIORI, 40), APRIORI.astype(float)):
+        np.testing.assert_array_equal(compute(chunked(X), apriori), compute(X, APRIORI))
+
+
+@pytest.mark.parametrize("rows", [None, 60, 25, 5])
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ([FINE, APRIORI], "cluster 0 of level 0 is not within one cluster of level 1; levels go from the finest"),
+        ([FINE // 2, FINE], "cluster 0 of level 0"),
+        ([FINE, FINE // 3, FINE // 2], "cluster 0 of level 1 is not within one cluster of level 2"),
+        ([FINE, FINE, np.where(np.arange(60) == 59, 3, 2)], "cluster 11 of level 1"),
+        ([FINE, np.where(FINE == 7, -1, 0)], "cluster 7 of level 0"),  # in no cluster of the next level
+        ([FINE, np.where(np.arange(60) == 33, -1, 0)], "cluster 6 of level 0"),
+        ([np.where(np.arange(60) < 55, np.arange(60), 0), np.arange(60) // 30], "cluster 0 of level 0"),
+    ],
+)
+def test_levels_that_are_not_nested(levels, words, rows):
+    """Also where the points of a cluster are in chunks that do not know of each other."""
+    apriori = np.stack(levels, axis=1)
+    with pytest.raises(ValueError, match=words):
+        compute(X if rows is None else chunked(X, rows), apriori)
+    if rows in (60, None):
+        return
+    with pytest.raises(ValueError, match=r"level|several chunks"):
+        compute(chunked(X, rows), apriori, "chunks")
+
+
+def test_chunks_that_do_not_hold_apriori_clusters_whole():
+    words = r'apriori cluster 3 has points in several chunks; partition="auto" brings them together'
+    apriori = np.where(FINE == 5, 3, FINE + 100)
+    with pytest.raises(ValueError, match=words):
+        compute(chunked(X, 28), apriori, "chunks")
+    with pytest.raises(ValueError, match=words):
+        compute(chunked(X, 28), np.stack([FINE, apriori], axis=1), "chunks")
+    np.testing.assert_array_equal(compute(chunked(X, 25), apriori, "chunks"), compute(X, apriori))
+
+
+# -------------------------------------------------------------------------------------------------------- odd but right
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "apriori",
+    [
+        np.zeros(60, int),
+        np.arange(60)[::-1],
+        np.full(60, -1),
+        np.where(np.arange(60) == 9, 4, -1),
+        np.where(np.arange(60) < 2, 4, -1),
+        FINE > 3,
+        FINE.astype(np.uint8),
+    ],
+    ids=["one", "single points", "all noise", "one point", "two points", "bool", "uint8"],
+)
+def test_odd_apriori_clusters(apriori, rule):
+    case = Case(X, 0.2, apriori, {"rule": rule})
+    fitted = assert_brute(case)
+    assert_same_results(case.chunked(25), fitted)
+    values, counts = np.unique(apriori[apriori != -1], return_counts=True)
+    assert fitted.n_apriori_merges_ == counts.sum() - len(values)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("distance", ["centroid", "full"])
+@pytest.mark.parametrize(
+    "points",
+    [
+        X[:2],
+        X[:3],
+        np.hstack([X, X**2, X**3])[:9],  # n <= d: no covariance is regular
+        np.hstack([X, X**2, X**3])[:10],
+        X * [1, 0, 1],
+        X * [0, 0, 1],
+        X[:, :1],
+    ],
+    ids=["2", "3", "n = d", "n = d + 1", "constant", "constants", "1-d"],
+)
+def test_odd_points(points, distance, rule):
+    for threshold in (1, 2, 0.5, len(points) + 1):
+        assert_brute(Case(points, threshold, None, {"rule": rule, "distance": distance}))
+
+
+def test_one_point():
+    for points in (X[:1], chunked(X[:1])):
+        fitted = MahalanobisHCA(n_clusters=1).fit(points)
+        assert np.asarray(fitted.linkage_).shape == (0, 4)
+        assert np.asarray(fitted.labels_).tolist() == [0]
+        assert np.asarray(fitted.point_heights_).tolist() == [0]
+        assert bool(np.asarray(fitted.is_monotone_))
+        assert int(fitted.n_apriori_merges_) == 0
+        assert compute(points, [3]).shape == (0, 4)
+
+
+def test_numbers_of_every_kind():
+    wanted = MahalanobisHCA(0.2).fit(X)
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    for points in (X.tolist(), np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.astype(">f8"), frozen):
+        assert_same_results(MahalanobisHCA(0.2).fit(points), wanted)
+    for threshold in (12, np.int32(12), np.float64(0.2)):
+        assert_same_results(MahalanobisHCA(threshold).fit(X), wanted)
+    whole = np.round(X * 10)
+    for dtype in (np.int64, np.float32, np.int16):
+        fitted = MahalanobisHCA(0.2).fit(whole.astype(dtype))
+        assert_same_results(fitted, MahalanobisHCA(0.2).fit(whole))
+    np.testing.assert_array_equal(frozen, X)
+
+
+# ------------------------------------------------------------------------------------------------------------- classes
+def test_data_frames():
+    wanted, apriori = MahalanobisHCA(0.2).fit(X), MahalanobisHCA(0.2).fit(X, apriori=APRIORI)
+    frame = pd.DataFrame(X, columns=["CD3", "CD4", "CD8"])
+    with_labels = frame.assign(apriori=APRIORI)
+    for points in (frame, dd.from_pandas(frame, npartitions=3), with_labels[["CD3", "CD4", "CD8"]]):
+        assert_same_results(MahalanobisHCA(0.2).fit(points), wanted)
+    for points in (with_labels, with_labels[["CD3", "apriori", "CD4", "CD8"]], dd.from_pandas(with_labels, 3)):
+        fitted = MahalanobisHCA(0.2).fit(points)
+        assert fitted.n_features_in_ == 3
+        assert fitted.apriori_source_ == "given"
+        assert_same_results(fitted, apriori)
+        assert_same_results(MahalanobisHCA(0.2).fit(points, apriori=None), wanted)
+    assert MahalanobisHCA(0.2).fit(with_labels).feature_names_in_.tolist() == ["CD3", "CD4", "CD8"]
+
+
+def test_data_sets_of_cells():
+    cells = cytometry(300, 5, rng=2)
+    wanted = MahalanobisHCA(0.1).fit(cells["X"].values)
+    for points in (cells, cytometry(300, 5, rng=2, chunks=90), cells["X"]):
+        assert_same_results(MahalanobisHCA(0.1).fit(points), wanted)
+    groups = apriori_gaussians(12, 30, channels=4, rng=2)
+    fitted = MahalanobisHCA(0.1).fit(groups["X"].values, apriori=groups["apriori"].values)
+    lazy = apriori_gaussians(12, 30, channels=4, rng=2, chunks=60)
+    for points in (groups, lazy):
+        assert_same_results(MahalanobisHCA(0.1).fit(points), fitted)
+    assert_same_results(MahalanobisHCA(0.1).fit(lazy, partition="chunks"), fitted)
+    assert fitted.n_apriori_merges_ == 12 * 29
+    np.testing.assert_array_equal(fitted.labels(n_clusters=12), groups["apriori"].values)
+    alone = MahalanobisHCA(0.1).fit(groups, apriori=None)
+    assert_same_results(alone, MahalanobisHCA(0.1).fit(groups["X"].values))
+    dataset = xr.Dataset({"X": (("cell", "channel"), X), "apriori": ("cell", APRIORI)})
+    assert_same_results(MahalanobisHCA(0.2).fit(dataset), MahalanobisHCA(0.2).fit(X, apriori=APRIORI))
+    named = MahalanobisHCA(0.2).fit(dataset, apriori=dataset["apriori"])
+    assert_same_results(named, MahalanobisHCA(0.2).fit(X, apriori=APRIORI))

@@ -1,0 +1,249 @@
+"""On dask nothing is computed before it is asked for, but for the pass that counts, and chunks change nothing."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from cases.clue import counted_computes, raise_if_dask_computes
+from cases.dbscan import row_chunks
+from cases.hca import Case, assert_same_results, cases, gaussians, results
+from dask.callbacks import Callback
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust import MahalanobisHCA
+from daskclust.core.space.partition import Chunk
+from daskclust.datasets import cytometry
+from daskclust.hca.plan import HcaPlan, pack_groups, rule_of
+
+RNG = np.random.default_rng(3)
+X = gaussians(RNG, 400, 3)
+APRIORI = RNG.integers(-1, 12, 400)
+LEVELS = np.stack([APRIORI, np.where(APRIORI < 0, -1, APRIORI // 4)], axis=1)
+ROWS = (70, 130, 100, 100)
+CASES = {
+    "alone": Case(X, 0.1),
+    "apriori": Case(X, 0.1, APRIORI),
+    "levels": Case(X, 20, LEVELS, {"rule": "mahal"}),
+    "full, by groups": Case(X[:200], 0.1, APRIORI[:200], {"distance": "full", "order": "groups"}),
+    "float32": Case(X.astype(np.float32), 0.1, APRIORI, {"rule": "euclid_mahal"}),
+}
+
+
+def rows_of(case):
+    return ROWS if len(case.X) == 400 else (50, 0, 150)
+
+
+def sorted_by_groups(case):
+    """Return the case with the points of each coarsest cluster together, and chunks that hold them whole."""
+    coarsest = case.apriori.reshape(len(case.X), -1)[:, -1]
+    order = np.argsort(coarsest, kind="stable")
+    moved = Case(case.X[order], case.threshold, case.apriori[order], case.options)
+    return moved, tuple(np.unique(coarsest, return_counts=True)[1].tolist())
+
+
+# ---------------------------------------------------------------------------------------------------------------- lazy
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_lazy_and_those_of_memory(name):
+    case = CASES[name]
+    with counted_computes(1) as computes:
+        lazy = case.chunked(rows_of(case))
+        labels, heights = lazy.labels_, lazy.point_heights_
+        more = lazy.labels(height=1.0), lazy.is_monotone_, lazy.n_apriori_merges_
+    assert len(computes) == (case.apriori is not None)
+    assert isinstance(lazy.linkage_, da.Array)
+    assert lazy.linkage_.shape == (len(case.X) - 1, 4)
+    assert labels.chunks == heights.chunks == more[0].chunks == (rows_of(case),)
+    assert (labels.dtype, heights.dtype, lazy.linkage_.dtype) == (np.int64, np.float64, np.float64)
+    assert all(array.shape == () for array in more[1:])
+    assert_same_results(lazy, case.fit())
+    np.testing.assert_array_equal(more[0].compute(), case.fit().labels(height=1.0))
+
+
+def test_chunks_as_they_are_compute_nothing():
+    for name in ("apriori", "levels", "full, by groups"):
+        case, rows = sorted_by_groups(CASES[name])
+        with raise_if_dask_computes():
+            lazy = case.chunked(rows, "chunks")
+            single = case.chunked((len(case.X),))
+        assert_same_results(lazy, case.fit())
+        assert_same_results(single, case.fit())
+
+
+class Steps(Callback):
+    """Collects the tasks that dask runs, by the first part of their names."""
+
+    def __init__(self):
+        super().__init__(pretask=self.count)
+        self.names = []
+
+    def count(self, key, dsk, state):
+        self.names.append(dask.utils.key_split(key))
+
+
+def test_the_pass_that_counts_reads_no_coordinates():
+    read = []
+
+    def block(block_info=None):
+        (start, stop), _ = block_info[None]["array-location"]
+        read.append(start)
+        return X[start:stop]
+
+    points = da.map_blocks(block, chunks=(ROWS, (3,)), dtype=X.dtype, meta=np.empty((0, 0)))
+    lazy = MahalanobisHCA(0.1).fit(points, apriori=da.from_array(APRIORI, chunks=(ROWS,)))
+    assert read == []
+    np.testing.assert_array_equal(lazy.labels_.compute(), CASES["apriori"].fit().labels_)
+    assert sorted(read) == [0, 70, 200, 300]
+
+
+def test_steps_are_named_and_one_merge_for_all_results():
+    lazy = CASES["apriori"].chunked(ROWS)
+    with Steps() as steps:
+        arrays = (lazy.linkage_, lazy.labels_, lazy.point_heights_, lazy.is_monotone_, lazy.n_apriori_merges_)
+        dask.compute(*arrays, optimize_graph=False)
+    ours = [name for name in steps.names if name.startswith("daskclust-hca")]
+    assert {f"daskclust-hca-{step}" for step in ("local", "merge")} <= set(ours)
+    assert ours.count("daskclust-hca-merge") == 1
+    assert ours.count("daskclust-hca-local") == 4
+
+
+def test_what_goes_up_holds_no_members():
+    """Distances of centroids need sizes, sums and scatters of roots; full distances all points, once."""
+    columns = {"X": X, "apriori": np.where(APRIORI < 0, 12, APRIORI)[:, None]}
+    for distance, points in (("centroid", 13), ("full", 400)):
+        plan = HcaPlan(rule_of("thesis", 40.0, distance, False))
+        chunk = Chunk(columns)
+        frontier = plan.local(plan.measure(chunk))[1]
+        assert len(frontier.items.ref) == 13
+        assert frontier.items.points.shape == (points, 3)
+        assert len(frontier.history.heights) == 400 - 13
+
+
+def test_packs_are_balanced_by_the_square_of_sizes():
+    sizes = np.array([100, 60, 60, 50, 10, 10, 1])
+    pack = pack_groups(np.arange(7), sizes, 2)
+    assert pack.tolist() == [0, 1, 1, 1, 1, 1, 1]
+    assert np.bincount(pack, sizes**2.0).tolist() == [10_000, 9901]
+    assert set(pack_groups(np.arange(5), np.ones(5, int), 9)) == {0, 1, 2, 3, 4}
+
+
+# -------------------------------------------------------------------------------------------------------------- chunks
+@given(st.data(), cases(most=60))
+def test_any_chunks(data, case):
+    """Labels of any size and sign, ties and all: the same bits from any chunks."""
+    wanted = case.fit()
+    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X)))), wanted)
+
+
+@given(st.data(), cases(most=60))
+def test_any_chunks_with_levels(data, case):
+    n = len(case.X)
+    fine = np.random.default_rng(n).integers(-1, 9, n)
+    of_fine = np.array(data.draw(st.lists(st.integers(-3, 2), min_size=9, max_size=9)), np.int64) * 2**40 + 1
+    coarse = np.where(fine < 0, data.draw(st.sampled_from([-1, 1])), of_fine[fine])
+    case.apriori = np.stack([fine, coarse], axis=1)
+    wanted = case.fit()
+    assert_same_results(case.chunked(data.draw(row_chunks(n))), wanted)
+
+
+@given(st.data(), cases(most=60))
+def test_noise_may_have_any_label(data, case):
+    if case.apriori is None:
+        case.apriori = np.random.default_rng(0).integers(-1, 4, len(case.X))
+    noise = data.draw(st.one_of(st.just(0), st.just(-(2**63)), st.integers(2**62 + 1, 2**63 - 2)))
+    apriori = np.where(case.apriori == noise, 3, case.apriori)  # a label that is free for noise
+    wanted = Case(case.X, case.threshold, apriori, case.options).fit()
+    moved = Case(case.X, case.threshold, np.where(apriori == -1, noise, apriori), case.options | {"noise_label": noise})
+    assert_same_results(moved.fit(), wanted)
+    assert_same_results(moved.chunked(data.draw(row_chunks(len(case.X)))), wanted)
+
+
+@pytest.mark.parametrize("label", [-(2**63), -(2**63) + 1, 2**63 - 2, 0])
+def test_extreme_labels_are_labels(label):
+    case = Case(X[:60], 0.2, np.repeat([label, 5, -1], 20), {"order": "groups"})
+    usual = Case(X[:60], 0.2, np.repeat([6 if label > 5 else 4, 5, -1], 20), case.options)
+    assert_same_results(case.fit(), usual.fit())
+    assert_same_results(case.chunked((25, 35)), usual.fit())
+
+
+def test_empty_chunks_and_packs():
+    for case in CASES.values():
+        n = len(case.X)
+        for rows in ((0, n), (n, 0, 0), (0, 1, 0, n - 1)):
+            assert_same_results(case.chunked(rows), case.fit())
+    one = Case(X, 0.1, np.zeros(400, int))
+    assert_same_results(one.chunked(ROWS), one.fit())
+
+
+# ---------------------------------------------------------------------------------------------------- schedulers
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_schedulers(scheduler):
+    with dask.config.set(scheduler=scheduler, num_workers=2):
+        for name in ("apriori", "levels"):
+            assert_same_results(CASES[name].chunked(ROWS), CASES[name].fit())
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_distributed(count):
+    from daskclust import workers
+
+    with workers.start(count, processes=False) as client, dask.config.set(scheduler=client):
+        for case in CASES.values():
+            assert_same_results(case.chunked(rows_of(case)), case.fit())
+        case, rows = sorted_by_groups(CASES["levels"])
+        assert_same_results(case.chunked(rows, "chunks"), case.fit())
+
+
+def test_one_fit_does_not_know_another():
+    """Keys of lazy results depend on points and parameters: fits computed together do not mix."""
+    fits = [Case(X, 0.1, APRIORI), Case(X, 0.3, APRIORI), Case(X + 1, 0.1, APRIORI), Case(X, 0.1, APRIORI // 2)]
+    lazy = [case.chunked(ROWS) for case in fits]
+    for case, Z in zip(fits, dask.compute(*[each.linkage_ for each in lazy]), strict=True):
+        np.testing.assert_array_equal(Z, case.fit().linkage_)
+
+
+# ------------------------------------------------------------------------------------------------------------- k-means
+@pytest.mark.parametrize("asked", [20, "kmeans"])
+def test_kmeans(asked):
+    cells = cytometry(2000, 6, rng=1)["X"].values
+    fitted = MahalanobisHCA(0.05).fit(cells, apriori=asked)
+    assert fitted.apriori_source_ == "MiniBatchKMeans"
+    assert fitted.apriori_.shape == (2000,)
+    assert len(np.unique(fitted.apriori_)) <= (20 if asked == 20 else 45)
+    assert len(np.unique(fitted.apriori_)) > 15
+    assert_same_results(fitted, MahalanobisHCA(0.05).fit(cells, apriori=fitted.apriori_))
+    for rows in (2000, 700, (1, 999, 0, 1000)):
+        points = da.from_array(cells, chunks=(rows, 6))
+        lazy = MahalanobisHCA(0.05).fit(points, apriori=asked)
+        assert lazy.apriori_source_ == "MiniBatchKMeans"
+        np.testing.assert_array_equal(lazy.apriori_.compute(), fitted.apriori_)
+        assert_same_results(lazy, fitted)
+
+
+def test_each_point_is_in_the_cluster_of_the_nearest_centre(monkeypatch):
+    import sklearn.cluster
+
+    models = []
+
+    class Spied(sklearn.cluster.MiniBatchKMeans):
+        def fit(self, *args, **options):
+            models.append(self)
+            return super().fit(*args, **options)
+
+    monkeypatch.setattr(sklearn.cluster, "MiniBatchKMeans", Spied)
+    cells = gaussians(np.random.default_rng(8), 3000, 5)
+    fitted = MahalanobisHCA(0.05).fit(cells, apriori=30)
+    (model,) = models
+    np.testing.assert_array_equal(fitted.apriori_, model.predict(cells))
+
+
+def test_where_apriori_clusters_are_from():
+    assert MahalanobisHCA().fit(X).apriori_source_ is None
+    assert MahalanobisHCA().fit(X).apriori_ is None
+    assert MahalanobisHCA().fit(X, apriori=APRIORI).apriori_source_ == "given"
+    one = MahalanobisHCA(0.1).fit(X, apriori=1)
+    np.testing.assert_array_equal(one.linkage_, MahalanobisHCA(0.1).fit(X).linkage_)
+    assert one.n_apriori_merges_ == 399
+    assert results(one)["labels_"].shape == (400,)

@@ -1,0 +1,151 @@
+"""What SciPy and scikit-learn do with the results of MahalanobisHCA, and what is read from a hierarchy."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from cases.hca import DISTANCES, Case, assert_same_results, cases, gaussians, merges_of, results
+from cases.hca_brute import RULES
+from cases.hca_reference import clusters_of
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster import hierarchy
+from scipy.spatial.distance import squareform
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from daskclust import MahalanobisHCA
+from daskclust.core.merge.labels import same_partition
+from daskclust.datasets import cytometry
+
+COMBINATIONS = list(product(RULES, DISTANCES))
+
+
+@pytest.fixture(params=COMBINATIONS, ids=str, scope="module")
+def fitted(request):
+    """Return a hierarchy with inversions, of 150 points in apriori clusters and outside."""
+    rule, distance = request.param
+    rng = np.random.default_rng(1)
+    case = Case(gaussians(rng, 150, 4, apart=2.0), 0.1, rng.integers(-1, 5, 150), {"rule": rule, "distance": distance})
+    return case.fit()
+
+
+# --------------------------------------------------------------------------------------------------------------- SciPy
+def test_is_a_linkage(fitted):
+    Z = fitted.linkage_
+    assert Z.dtype == np.float64
+    assert hierarchy.is_valid_linkage(Z)
+    assert np.all(Z[:, 0] < Z[:, 1])
+    np.testing.assert_array_equal(Z[:, 3], [len(members) for members in clusters_of(merges_of(Z)[0])])
+    assert hierarchy.num_obs_linkage(Z) == 150
+
+
+def test_dendrogram(fitted):
+    drawn = hierarchy.dendrogram(fitted.linkage_, no_plot=True)
+    assert sorted(drawn["leaves"]) == list(range(150))
+    np.testing.assert_array_equal(sorted(top for _, top, _, _ in drawn["dcoord"]), sorted(fitted.linkage_[:, 2]))
+
+
+def test_cophenetic_distances(fitted):
+    heights = squareform(hierarchy.cophenet(fitted.linkage_))
+    wanted = np.zeros((150, 150))
+    for members, height in zip(clusters_of(merges_of(fitted.linkage_)[0]), fitted.linkage_[:, 2], strict=True):
+        inside = np.array(sorted(members))
+        new = wanted[np.ix_(inside, inside)]
+        wanted[np.ix_(inside, inside)] = np.where(new == 0, height, new)
+    np.fill_diagonal(wanted, 0)
+    np.testing.assert_array_equal(heights, wanted)
+
+
+def test_cuts_at_a_height(fitted):
+    Z = fitted.linkage_
+    quantiles = np.quantile(Z[:, 2], [0.1, 0.5, 0.9, 0.99, 1.0])
+    for height in (0.0, *quantiles, Z[70, 2], np.nextafter(Z[70, 2], 0)):
+        labels = fitted.labels(height=height)
+        assert same_partition(labels, hierarchy.fcluster(Z, height, criterion="distance"))
+        assert list(dict.fromkeys(labels.tolist())) == list(range(labels.max() + 1))
+
+
+def test_cuts_of_any_number(fitted):
+    """Exactly so many, nested in each other, numbered by their smallest points."""
+    before = fitted.labels(n_clusters=1)
+    assert before.tolist() == [0] * 150
+    for k in range(2, 151):
+        labels = fitted.labels(n_clusters=k)
+        assert list(dict.fromkeys(labels.tolist())) == list(range(k))
+        assert len(set(zip(labels.tolist(), before.tolist(), strict=True))) == k
+        before = labels
+    assert fitted.labels_.max() == 1
+
+
+def test_heights_of_points(fitted):
+    wanted = np.zeros(150)
+    for members, height in zip(clusters_of(merges_of(fitted.linkage_)[0]), fitted.linkage_[:, 2], strict=True):
+        wanted[list(members)] += height
+    np.testing.assert_allclose(fitted.point_heights_, wanted, rtol=1e-12)
+
+
+@given(cases(), st.integers(1, 40))
+def test_any_hierarchy(case, k):
+    hca = case.fit()
+    Z, n = hca.linkage_, len(case.X)
+    assert hierarchy.is_valid_linkage(Z)
+    assert len(np.unique(hca.labels(n_clusters=min(k, n)))) == min(k, n)
+    sets = [{i} for i in range(n)] + [set(members) for members in clusters_of(merges_of(Z)[0])]
+    assert sets[-1] == set(range(n))
+    heights = np.concatenate([np.zeros(n), Z[:, 2]])
+    assert hca.is_monotone_ == (heights[Z[:, :2].astype(int)] <= Z[:, 2:3]).all()
+    if case.apriori is not None:
+        for members in sets[n : n + hca.n_apriori_merges_]:
+            assert len({case.apriori[i] for i in members}) == 1
+
+
+def test_inversions_are_kept_and_said():
+    triangle = np.array([[0, 0], [1, 0], [0.5, 0.9]])
+    hca = MahalanobisHCA(9).fit(triangle)
+    assert hca.linkage_[:, 2].tolist() == [1.0, 0.9]
+    assert not hca.is_monotone_
+    assert hierarchy.fcluster(hca.linkage_, 2, criterion="maxclust").max() == 1
+    assert hca.labels(n_clusters=2).tolist() == [0, 0, 1]
+    assert MahalanobisHCA(9).fit(triangle * [1, 2]).is_monotone_
+
+
+# -------------------------------------------------------------------------------------------------------- scikit-learn
+@parametrize_with_checks([MahalanobisHCA(), MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_parameters_are_stored_as_given():
+    hca = MahalanobisHCA(7, rule="euclid", noise_label=0)
+    assert hca.get_params() == {
+        "threshold": 7,
+        "rule": "euclid",
+        "distance": "centroid",
+        "normalize": False,
+        "order": "height",
+        "noise_label": 0,
+        "n_clusters": 2,
+    }
+    X = gaussians(np.random.default_rng(0), 50, 2)
+    assert clone(hca).get_params() == hca.get_params()
+    assert hca.fit(X) is hca
+    assert clone(hca).get_params() == hca.get_params()
+    assert_same_results(pickle.loads(pickle.dumps(hca)), hca)
+    np.testing.assert_array_equal(clone(hca).fit_predict(X), hca.labels_)
+
+
+def test_n_clusters_needs_no_other_fit():
+    cells = cytometry(400, 5, rng=4)["X"].values
+    hca = MahalanobisHCA(0.05).fit(cells)
+    before = hca.linkage_.copy()
+    for k in (1, 2, 9):
+        assert len(np.unique(hca.set_params(n_clusters=k).labels_)) == k
+    np.testing.assert_array_equal(hca.linkage_, before)
+    assert set(results(hca)) == {"linkage_", "n_apriori_merges_", "is_monotone_", "labels_", "point_heights_"}
+    again = hca.fit(cells[:100])
+    assert again.linkage_.shape == (99, 4)
+    assert hca.labels_.shape == (100,)

@@ -1,0 +1,146 @@
+"""Workers that die, memory that ends, a scheduler that is lost: the same answer, or one clear error in bounded time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import dask
+import pytest
+from cases.systems import ALONE, SYSTEMS, Around, Delays, Gorge, Kill, assert_same_output
+from distributed import Client, KilledWorker
+
+from daskclust import workers
+from daskclust.cli._errors import trouble
+
+pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
+
+PHASES = ("local", "merge", "finish")
+BESIDE_POINTS = ("daskclust.core.run.lazy", "_like_block")
+"""What gives HCA's points their labels, cut from the tree: its last step, as its plan has none."""
+
+
+@pytest.fixture(autouse=True)
+def in_bounded_time() -> Iterator[None]:
+    """Fail after ten minutes: an error may be an answer here, a hang never."""
+
+    def end(*_: object) -> None:
+        raise TimeoutError("no answer and no error after ten minutes")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(600)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Client]:
+    """Return the client of two workers in processes of their own, which nannies start again where they die."""
+    with workers.start(2, memory_limit="900MB") as client:
+        yield client
+
+
+@pytest.fixture
+def client(cluster: Client) -> Iterator[Client]:
+    """Return the client when all workers are there; plugins of the test go with it."""
+    cluster.wait_for_workers(2)
+    with dask.config.set(scheduler="dask.distributed"):
+        yield cluster
+    cluster.wait_for_workers(2)
+    for name in {name for plugins in cluster.run(plugins_of).values() for name in plugins}:
+        cluster.unregister_worker_plugin(name)
+
+
+def plugins_of(dask_worker: object) -> list[str]:
+    return [name for name in dask_worker.plugins if name.startswith("around")]
+
+
+def answer(name: str) -> None:
+    """Demand the output of a system in memory from four chunks of it on the workers."""
+    system = SYSTEMS[name]
+    assert_same_output(system.cluster(-(-len(system) // 4)), name)
+
+
+# -------------------------------------------------------------------------------------------------------------- workers
+@pytest.mark.parametrize("name", ["clue", "events", "dbscan", "hca"])
+def test_workers_killed_in_every_phase(name: str, client: Client, tmp_path: Path) -> None:
+    """Three of them, one after the other, each when it has done a step and before it can tell the result."""
+    for phase in PHASES:
+        if (name, phase) == ("hca", "finish"):
+            client.register_plugin(Around(BESIDE_POINTS, Kill("", tmp_path / phase), "around-beside"))
+        else:
+            client.register_plugin(Around(ALONE, Kill(phase, tmp_path / phase), f"around-{phase}"))
+    answer(name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(PHASES)  # it has happened
+
+
+def test_a_worker_out_of_memory(client: Client, tmp_path: Path) -> None:
+    client.register_plugin(Around(ALONE, Gorge("local", tmp_path / "gorged")))
+    answer("clue")
+    assert (tmp_path / "gorged").exists()
+
+
+@pytest.mark.parametrize("fault", [Kill("merge"), Gorge("merge")], ids=["killed", "memory"])
+def test_a_step_that_no_worker_survives(fault: Kill, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 1)
+    client.register_plugin(Around(ALONE, fault))
+    with pytest.raises(KilledWorker, match=r"daskclust-dbscan-merge.* on 2 different workers") as error:
+        answer("dbscan")
+    told = trouble(error.value, None, [])
+    assert told is not None
+    assert "a Dask worker died, most likely for lack of memory" in told.what
+    assert "smaller --chunks" in told.hint
+    client.wait_for_workers(2)
+    client.unregister_worker_plugin("around")
+    answer("dbscan")  # the cluster goes on
+
+
+# ------------------------------------------------------------------------------------------------------------ scheduler
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Client]]:
+    """Return a scheduler with a worker, both in processes of their own, and a client."""
+    file = tmp_path / "scheduler.json"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    options = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    module = [sys.executable, "-m"]
+    ours = ["--no-dashboard", "--scheduler-file", file]
+    scheduler = subprocess.Popen(
+        [*module, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *ours], **options
+    )
+    worker = subprocess.Popen(
+        [*module, "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *ours], **options
+    )
+    try:
+        with Client(scheduler_file=str(file)) as client, dask.config.set(scheduler="dask.distributed"):
+            client.wait_for_workers(1)
+            yield scheduler, client
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+
+
+def test_a_lost_scheduler(elsewhere: tuple[subprocess.Popen[bytes], Client]) -> None:
+    """There is an error, which says what is lost, and no waiting for the scheduler."""
+    scheduler, client = elsewhere
+    client.register_plugin(Around(ALONE, Delays(0, 0.3)))
+    lost = SYSTEMS["clue"].cluster(500)
+
+    def kill() -> None:
+        while not client.futures:  # it has the tasks then
+            time.sleep(0.01)
+        scheduler.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(CancelledError, match="lost the connection to the scheduler"):
+        lost.compute()
+    killer.join()

@@ -1,0 +1,118 @@
+"""One door for data: any container, type, byte order and layout gives the plain answer or the promised error."""
+
+import os
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from laws.input_cases import TYPES, VALUES, check, draw
+
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, plot, properties
+from daskclust.core.data.columns import for_kernels
+
+CASES = int(os.environ.get("DASKCLUST_DOOR", "2000"))
+PARTS = 20
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_any_container_type_and_layout(part):
+    """Of 2000 cases; ``DASKCLUST_DOOR=50000 pytest tests/laws/test_input.py`` draws as many."""
+    rng = np.random.default_rng([16, part])
+    results = [check(draw(rng)) for _ in range(CASES // PARTS)]
+    assert results.count("equal") > results.count("refused") > 0
+
+
+def test_the_page_speaks_of_every_type():
+    assert len(TYPES) == 20
+    assert len(VALUES) == 6
+
+
+# ---------------------------------------------------------------------------- what was found wrong, each for itself
+RNG = np.random.default_rng(5)
+X = RNG.uniform(0, 1, (90, 2))
+LAYER = RNG.integers(0, 3, 90)
+
+
+def lazy(values):
+    return da.from_array(values, chunks=(40, *values.shape[1:]))
+
+
+def test_pixels_in_another_byte_order_touch():
+    x, y, toa = np.array([1, 2, 3]), np.array([1, 1, 1]), np.array([0.0, 10.0, 20.0])
+    hits = {"x": x.astype(">u2"), "y": y.astype(">u2"), "toa": toa}
+    assert EventBuilder(200.0).fit(hits).labels_.tolist() == [0, 0, 0]
+
+
+def test_blocks_that_are_not_what_dask_says_of_them():
+    layer = lazy(LAYER.astype(np.int32)).map_blocks(lambda block: block.astype(">i4"), dtype=np.int32)
+    wanted = CLUE(0.1, 3).fit(X, layer=LAYER).labels_
+    np.testing.assert_array_equal(CLUE(0.1, 3).fit(lazy(X), layer=layer).labels_.compute(), wanted)
+
+
+def test_columns_of_a_dask_dataframe_keep_their_types():
+    frame = pd.DataFrame({"x": X[:, 0].astype("f4"), "y": X[:, 1].astype("f4"), "event": 2**60 + np.arange(90)})
+    frame["name"] = "a text"
+    chunked = CLUE(0.1, 1).fit(dd.from_pandas(frame, npartitions=3))
+    assert chunked.density_.dtype == CLUE(0.1, 1).fit(frame).density_.dtype == np.float32
+    assert chunked.n_clusters_.compute() == CLUE(0.1, 1).fit(frame).n_clusters_ == 90
+
+
+@pytest.mark.parametrize("estimator", [CLUE(1.0, 2.0), DBSCAN(), FriendsOfFriends(0.5), MahalanobisHCA(5)])
+@pytest.mark.parametrize("make", [np.asarray, lazy], ids=["memory", "dask"])
+def test_points_that_are_refused_in_memory_and_on_dask(estimator, make):
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        np.asarray(estimator.fit(make(X + 1j)).labels_)
+    with pytest.raises(ValueError, match="0 sample"):
+        estimator.fit(make(X[:0]))
+    masked = np.ma.masked_array(X, np.arange(180).reshape(90, 2) < 2)
+    with pytest.raises(ValueError, match="X has 2 masked elements of"):
+        np.asarray(estimator.fit(masked if make is np.asarray else lazy(masked)).labels_)
+
+
+@pytest.mark.parametrize("make", [np.asarray, lazy], ids=["memory", "dask"])
+def test_whole_numbers_that_are_floats_or_too_large(make):
+    wanted = CLUE(0.1, 3).fit(X, layer=LAYER).labels_
+    np.testing.assert_array_equal(CLUE(0.1, 3).fit(make(X), layer=make(LAYER + 0.0)).labels_, wanted)
+    large = np.full(90, 2**63, np.uint64)
+    with pytest.raises(ValueError, match=r"layer\[\d+\] = 9223372036854775808 is beyond 2\*\*63 - 1"):
+        np.asarray(CLUE(0.1, 3).fit(make(X), layer=make(large)).labels_)
+    far = (X * 2.0**60).astype(np.int64)
+    with pytest.raises(ValueError, match=r"X\[\d+, \d\] = \d+ is beyond 2\*\*53"):
+        np.asarray(CLUE(1.0, 3).fit(make(far)).labels_)
+
+
+def test_the_row_that_is_named_is_that_of_all_points():
+    layer = LAYER + 0.0
+    layer[77] = 1.5
+    with pytest.raises(ValueError, match=r"layer\[77\] = 1\.5"):
+        np.asarray(CLUE(0.1, 3).fit(lazy(X), layer=lazy(layer)).labels_)
+
+
+def test_tables_and_pictures_take_frames_and_fitted_estimators():
+    frame = pd.DataFrame({"x": X[:, 0], "y": X[:, 1]})
+    clue = CLUE(0.1, 3).fit(frame)
+    points = xr.Dataset({name: ("point", values) for name, values in frame.items()})
+    xr.testing.assert_identical(
+        properties.cluster_table(frame, clue.labels_, weight=None),
+        properties.cluster_table(points, clue.labels_, weight=None),
+    )
+    assert len(plot.clusters(frame.assign(label=clue.labels_)).get(0)) == (clue.labels_ < 0).sum()
+    kinds = {element.label: len(element) for element in plot.decision(clue).values()}
+    assert kinds["seed"] == clue.n_clusters_
+    assert {f"{plot.RHO}c = 3", "δc = δo = 0.1"} < set(kinds)
+
+
+def test_kernels_get_arrays_of_one_kind():
+    base = np.arange(12, dtype=">f8")[::-2]
+    base.flags.writeable = False
+    array = for_kernels("x", base)
+    assert array.dtype.isnative
+    assert array.flags.c_contiguous
+    assert array.flags.aligned
+    assert array.flags.writeable
+    frozen = np.arange(3.0)
+    frozen.flags.writeable = False
+    assert np.shares_memory(for_kernels("x", frozen), frozen)

@@ -1,0 +1,199 @@
+"""Every public name has a docstring that tells its parameters and results, and stands in the reference of the docs.
+
+Public are the names of the package's stub, those of the modules that it names, and what the reference lists beside
+them: parts of the core, for contributors. Rules are numpydoc's, of which the house keeps those in `RULES`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpydoc.docscrape import NumpyDocString
+from numpydoc.validate import validate
+
+import daskclust
+
+REFERENCE = Path(daskclust.__file__).resolve().parents[1] / "docs" / "api" / "index.md"
+RULES = {
+    "GL08",  # a docstring
+    "SS01",  # a summary
+    "SS03",  # that ends with a full stop
+    "PR01",  # every parameter
+    "PR02",  # and no other
+    "RT01",  # what is returned
+    "YD01",  # or yielded
+}
+
+
+def names_of(module):
+    """Return the public names of a module: its ``__all__``, or else the functions and classes that are its own."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def public_names():
+    modules = {name: getattr(daskclust, name) for name in daskclust.__all__}
+    names = [f"daskclust.{name}" for name, value in modules.items() if not isinstance(value, types.ModuleType)]
+    modules = {name: value for name, value in modules.items() if isinstance(value, types.ModuleType)}
+    modules["core.hierarchy"] = importlib.import_module("daskclust.core.hierarchy")
+    return names + [f"daskclust.{key}.{name}" for key, module in modules.items() for name in names_of(module)]
+
+
+def listed_names():
+    """Return the names in the tables of the reference, and those of constants, which it describes itself."""
+    lines = REFERENCE.read_text().splitlines()
+    entries = [line.strip() for line in lines if re.fullmatch(r" +daskclust\.[\w.]+", line)]
+    return entries + constants()
+
+
+def constants():
+    return re.findall(r"^\.\. py:data:: (daskclust\.[\w.]+)$", REFERENCE.read_text(), flags=re.M)
+
+
+def resolve(name):
+    """Return the object of a dotted name; the longest beginning of it that can be imported is the module."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:count]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[count:]:
+            found = getattr(found, part)
+        return found
+    raise ModuleNotFoundError(name)
+
+
+def with_methods(name):
+    """Return a name, and if it is a class, those of its own public methods and properties."""
+    found = resolve(name)
+    if not inspect.isclass(found):
+        return [name]
+    kinds = (types.FunctionType, property, classmethod, staticmethod)
+    own = (key for key, value in vars(found).items() if isinstance(value, kinds) and not key.startswith("_"))
+    return [name, *(f"{name}.{key}" for key in own)]
+
+
+def complaints(name):
+    """Return what numpydoc misses in the docstring of a name."""
+    found = resolve(name)
+    errors = [(code, text) for code, text in validate(name)["errors"] if code in RULES]
+    if inspect.isclass(found) and getattr(found, "_is_protocol", False):
+        errors = [each for each in errors if each[0] != "PR01"]  # nobody calls it
+    if fields := getattr(found, "_fields", ()):  # a named tuple: its fields are attributes
+        errors = [each for each in errors if each[0] != "PR01"]
+        missing = set(fields) - {name for name, *_ in NumpyDocString(inspect.getdoc(found))["Attributes"]}
+        errors += [("fields", f"{sorted(missing)} not documented")] if missing else []
+    return [f"{name}: {code} {text}" for code, text in errors]
+
+
+def results_of(fitted):
+    """Return the attributes of a fitted estimator that end in one underscore, and such properties of its class."""
+    names = {*vars(fitted), *(key for key in dir(type(fitted)) if not key.startswith("_"))}
+    return {name for name in names if name.endswith("_") and not name.startswith("_")}
+
+
+def undocumented_results(fitted):
+    entries = NumpyDocString(inspect.getdoc(type(fitted)))["Attributes"]
+    told = {name.strip() for entry in entries for name in entry.name.split(",")}
+    return sorted(results_of(fitted) - told)
+
+
+def test_every_public_name_is_in_the_reference():
+    assert sorted(set(public_names()) - set(listed_names())) == []
+
+
+def test_every_name_in_the_reference_exists_and_is_there_once():
+    listed = listed_names()
+    assert sorted({name for name in listed if listed.count(name) > 1}) == []
+    missing = []
+    for name in listed:
+        try:
+            resolve(name)
+        except (AttributeError, ModuleNotFoundError):
+            missing.append(name)
+    assert missing == []
+
+
+def test_constants_of_the_reference_are_no_functions_nor_classes():
+    assert [name for name in constants() if callable(resolve(name))] == []
+
+
+def test_docstrings_tell_every_parameter_and_result():
+    documented = [name for name in listed_names() if name not in constants()]
+    names = [each for name in documented for each in with_methods(name)]
+    assert len(names) > len(documented) > 100
+    assert [text for name in names for text in complaints(name)] == []
+
+
+X = np.random.default_rng(0).uniform(0, 9, (60, 2))
+FITTED = {
+    "CLUE": lambda: daskclust.CLUE(1.0, 2.0).fit(X),
+    "DBSCAN": lambda: daskclust.DBSCAN(1.0).fit(X),
+    "EventBuilder": lambda: daskclust.EventBuilder(1.0).fit(np.floor(X[:, [0, 1, 0]])),
+    "FriendsOfFriends": lambda: daskclust.FriendsOfFriends(1.0).fit(X),
+    "MahalanobisHCA": lambda: daskclust.MahalanobisHCA(5).fit(X),
+}
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_results_of_estimators_are_documented(name):
+    fitted = FITTED[name]()
+    assert len(results_of(fitted)) > 1
+    assert undocumented_results(fitted) == []
+
+
+def test_every_estimator_is_looked_at():
+    public = [getattr(daskclust, name) for name in daskclust.__all__]
+    assert {each.__name__ for each in public if hasattr(each, "fit")} == set(FITTED)
+
+
+# --------------------------------------------------------------------------------------- what the checks must notice
+def _half_told(a, b):
+    """Add numbers.
+
+    Parameters
+    ----------
+    a : int
+        The one.
+    c : int
+        Nobody.
+    """
+    return a + b
+
+
+class _Estimator:
+    """Count.
+
+    Attributes
+    ----------
+    told_ : int
+        Something.
+    """
+
+    def fit(self):
+        self.told_ = self.hidden_ = 1
+        return self
+
+
+def test_a_parameter_or_result_that_is_not_told_is_noticed(monkeypatch):
+    monkeypatch.setattr(daskclust.metrics, "half_told", _half_told, raising=False)
+    assert {text.split()[1] for text in complaints("daskclust.metrics.half_told")} == {"PR01", "PR02", "RT01"}
+    assert undocumented_results(_Estimator().fit()) == ["hidden_"]
+
+
+def test_a_name_that_is_not_there_is_noticed():
+    with pytest.raises(AttributeError):
+        resolve("daskclust.metrics.impurity")
+    assert isinstance(resolve("daskclust.core.hierarchy"), types.ModuleType)

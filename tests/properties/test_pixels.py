@@ -1,0 +1,514 @@
+"""The table of pixel clusters against one loop over clusters, and the choice of clusters and of their hits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+import dask.array as da
+import numba
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust.core.device.arrays import HOST
+from daskclust.properties import _pixel_arrays, cluster_table, select, select_hits, where
+
+BY_ROUNDING = ("energy",)
+
+
+def raise_if_computed(*args: Any, **kwargs: Any) -> None:
+    """Be a dask scheduler for laziness tests."""
+    raise AssertionError("computed")
+
+
+def pixel_hits(
+    n: int, k: int, seed: int = 0, *, noise: bool = True, side: int = 9, optional: bool = True
+) -> xr.Dataset:
+    """Return hits in time order with many ties of time and ToT, and labels by the time of the first hit, with gaps."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(-1 if noise else 0, max(k, 1), n)
+    corner = rng.integers(0, 500, (2, max(k, 1) + 1))
+    x, y = (corner[:, label] + rng.integers(0, side, (2, n))).astype(np.uint16)
+    ds = xr.Dataset(
+        {
+            "x": ("hit", x, {"units": "pixel"}),
+            "y": ("hit", y, {"units": "pixel"}),
+            "toa": ("hit", np.sort(rng.integers(0, max(n // 3, 1), n)) * 1.5625, {"units": "ns"}),
+            "tot": ("hit", (25 * rng.integers(0, 6, n)).astype(np.float32), {"units": "ns"}),
+            "label": ("hit", label),
+        },
+        attrs={"field": "timepix", "layout": "quad"},
+    )
+    if optional:
+        ds["chip"] = ("hit", rng.integers(0, 4, n).astype(np.uint8), {"units": "1"})
+        ds["energy"] = ("hit", rng.exponential(5.0, n).astype(np.float32), {"units": "keV"})
+        ds["tof"] = ("hit", rng.uniform(0, 1e6, n), {"units": "ns"})
+    return ds
+
+
+def by_loop(ds: xr.Dataset, labels: Any, rows: int, weight: str | None = "tot") -> dict[str, list[Any]]:
+    """Return the table from a loop over clusters, axes by an eigenvalue solver."""
+    columns: dict[str, list[Any]] = {}
+    data = {name: variable.values for name, variable in ds.items()}
+    for cluster in range(rows):
+        mine = np.flatnonzero(labels == cluster)
+        for name, value in row_of(data, mine, weight).items():
+            columns.setdefault(name, []).append(value)
+    return columns
+
+
+def row_of(data: dict[Any, Any], mine: Any, weight: str | None) -> dict[str, Any]:
+    """Return the row of a cluster with the hits `mine`."""
+    if not len(mine):
+        zero = ["size", "tot", "x_min", "x_max", "y_min", "y_max", "x_seed", "y_seed"]
+        others = ["x", "y", "x_plain", "y_plain", "length", "width", "angle", "toa", "toa_last", "tot_max"]
+        if "energy" in data:
+            zero, others = [*zero, "energy", "chip"], [*others, "tof"]
+        return dict.fromkeys(zero, 0) | dict.fromkeys(others, np.nan) | {"seed": -1}
+    x, y, toa, tot = (data[name][mine].astype(float) for name in ("x", "y", "toa", "tot"))
+    w = np.ones(len(mine)) if weight is None else data[weight][mine].astype(float)
+    w = w if w.sum() > 0 else np.ones(len(mine))
+    seed, first = mine[np.argmax(tot)], mine[np.argmin(toa)]
+    values, vectors = np.linalg.eigh(np.cov(x, y, ddof=0) if len(mine) > 1 else np.zeros((2, 2)))
+    row = {
+        "size": len(mine), "tot": tot.sum(), "x": np.average(x, weights=w), "y": np.average(y, weights=w),
+        "x_plain": x.mean(), "y_plain": y.mean(),
+        "length": np.sqrt(12 * (values[1] + 1 / 12)), "width": np.sqrt(12 * (values[0].clip(0) + 1 / 12)),
+        "angle": np.nan if np.isclose(values[0], values[1], atol=1e-9) else np.arctan2(vectors[1, 1], vectors[0, 1]),
+        "toa": toa.min(), "toa_last": toa.max(),
+        "x_min": x.min(), "x_max": x.max(), "y_min": y.min(), "y_max": y.max(),
+        "seed": seed, "tot_max": tot.max(), "x_seed": data["x"][seed], "y_seed": data["y"][seed],
+    }  # fmt: skip
+    if "energy" in data:
+        row |= {"energy": data["energy"][mine].sum(dtype=float), "chip": data["chip"][first], "tof": data["tof"][first]}
+    return row
+
+
+def assert_is(table: xr.Dataset, expected: dict[str, list[Any]]) -> None:
+    """Compare with the loop: exactly but for centroids, axes and energies."""
+    assert set(table.data_vars) - {"noise_size", "noise_weight"} == set(expected)
+    for name, values in expected.items():
+        want, got = np.asarray(values), table[name].values
+        if name == "angle":  # of an axis, so up to half a turn; any where no axis is longer
+            turns = (got - want) / np.pi
+            np.testing.assert_allclose((turns - np.rint(turns))[~np.isnan(want)], 0, atol=1e-6)
+            given_angles = got[~np.isnan(got)]
+            assert ((given_angles > -np.pi / 2 - 1e-7) & (given_angles <= np.pi / 2 + 1e-7)).all()
+        elif name in ("x", "y", "x_plain", "y_plain", "length", "width", "energy"):
+            np.testing.assert_allclose(got, want, rtol=2e-7, atol=2e-6, err_msg=name)
+        else:
+            np.testing.assert_array_equal(got, want, err_msg=name)
+
+
+def assert_same(a: xr.Dataset, b: xr.Dataset) -> None:
+    """Compare tables to the last bit, but for sums of energies."""
+    assert list(a.data_vars) == list(b.data_vars)
+    for name in a:
+        assert a[name].dtype == b[name].dtype, name
+        assert a[name].attrs == b[name].attrs, name
+        if name in BY_ROUNDING:
+            np.testing.assert_allclose(a[name], b[name], rtol=1e-13)
+        else:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=str(name))
+
+
+@pytest.mark.parametrize(
+    ("optional", "weight"), [(True, "tot"), (True, "energy"), (True, None), (False, "tot"), (False, None)]
+)
+@pytest.mark.parametrize("chunks", [None, 100, 7])
+def test_table_equals_loop(optional: bool, weight: str | None, chunks: int | None) -> None:
+    ds = pixel_hits(700, 120, optional=optional)
+    labels = ds["label"].values
+    table = cluster_table(ds if chunks is None else ds.chunk(hit=chunks), weight=weight)
+    assert_is(table, by_loop(ds, labels, labels.max() + 1, weight))
+    assert table.attrs["noise_size"] == (labels < 0).sum()
+    noise = ds[weight].values[labels < 0].sum(dtype=float) if weight else (labels < 0).sum()
+    assert table.attrs["noise_weight"] == pytest.approx(noise)
+    assert type(table.attrs["noise_size"]) is int
+    assert not table.chunks
+
+
+@given(data=st.data(), n=st.integers(0, 60), k=st.integers(1, 12), seed=st.integers(0, 10**6))
+def test_any_hits_in_any_chunks(data: Any, n: int, k: int, seed: int) -> None:
+    ds = pixel_hits(n, k, seed, side=data.draw(st.integers(1, 5)))
+    table = cluster_table(ds, n_clusters=k + 2, weight="tot")
+    assert_is(table, by_loop(ds, ds["label"].values, k + 2))
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
+    lazy = cluster_table(ds.chunk(hit=tuple(np.diff([0, *cuts, n]).tolist())), n_clusters=k + 2, weight="tot")
+    assert_same(lazy.drop_vars(["noise_size", "noise_weight"]).compute(), table)
+    assert int(lazy["noise_size"]) == table.attrs["noise_size"]
+    assert float(lazy["noise_weight"]) == table.attrs["noise_weight"]
+
+
+def test_default_weight() -> None:
+    ds = pixel_hits(200, 30)
+    xr.testing.assert_identical(cluster_table(ds), cluster_table(ds, weight="energy"))
+    without = ds.drop_vars("energy")
+    xr.testing.assert_identical(cluster_table(without), cluster_table(without, weight="tot"))
+    assert not np.array_equal(cluster_table(ds)["x"], cluster_table(ds, weight="tot")["x"])
+
+
+def test_which_data_sets_are_pixels() -> None:
+    ds = pixel_hits(50, 5)
+    assert "length" in cluster_table(ds.drop_attrs())
+    assert "x_rms" in cluster_table(ds.drop_vars("toa").drop_attrs())
+    with pytest.raises(ValueError, match="the Timepix data set has no toa; it has x, y, tot"):
+        cluster_table(ds.drop_vars("toa"))
+
+
+@pytest.mark.parametrize("kind", ["single", "row", "column", "diagonal", "falling", "square", "doubled", "far"])
+def test_known_shapes(kind: str) -> None:
+    x, y, length, width, angle = {
+        "single": ([3], [4], 1, 1, 0),
+        "row": (range(10, 21), [5] * 11, 11, 1, 0),
+        "column": ([5] * 11, range(10, 21), 11, 1, np.pi / 2),
+        "diagonal": (range(5), range(5), np.sqrt(49), 1, np.pi / 4),
+        "falling": (range(5), range(4, -1, -1), 7, 1, -np.pi / 4),
+        "square": ([1, 1, 1, 2, 2, 2, 3, 3, 3], [1, 2, 3] * 3, 3, 3, 0),
+        "doubled": ([8] * 6, [8] * 6, 1, 1, 0),
+        "far": (range(65000, 65021), [65535] * 21, 21, 1, 0),
+    }[kind]
+    n = len(list(x))
+    ds = xr.Dataset(
+        {"x": ("hit", list(x)), "y": ("hit", list(y)), "toa": ("hit", np.zeros(n)), "tot": ("hit", np.ones(n))}
+    )
+    for given_ds in (ds, ds.chunk(hit=2)):
+        table = cluster_table(given_ds, np.zeros(n, int))
+        np.testing.assert_allclose(table["length"], length, rtol=1e-7)
+        np.testing.assert_allclose(table["width"], width, rtol=1e-7)
+        np.testing.assert_allclose(table["angle"], angle, atol=1e-7)
+        assert table["x"] == np.mean(x)
+
+
+def test_ties_and_first_hits() -> None:
+    ds = xr.Dataset(
+        {
+            "x": ("hit", np.array([4, 5, 6, 7, 8], np.uint16)),
+            "y": ("hit", np.array([1, 1, 1, 1, 1], np.uint16)),
+            "toa": ("hit", [50.0, 25.0, 25.0, 75.0, 75.0]),  # not in time order
+            "tot": ("hit", np.array([25, 75, 75, 50, 75], np.float32)),
+            "chip": ("hit", np.array([0, 1, 2, 3, 0], np.uint8)),
+        }
+    )
+    for given_ds in (ds, ds.chunk(hit=2), ds.chunk(hit=1)):
+        table = cluster_table(given_ds, np.zeros(5, np.int64))
+        assert table["seed"] == 1
+        assert table["x_seed"] == 5
+        assert table["chip"] == 1
+        assert table["toa"] == 25.0
+        assert table["toa_last"] == 75.0
+
+
+def test_no_tot_gives_the_plain_centroid() -> None:
+    ds = pixel_hits(40, 6).assign(tot=("hit", np.zeros(40, np.float32))).drop_vars("energy")
+    for given_ds in (ds, ds.chunk(hit=9)):
+        table = cluster_table(given_ds)
+        np.testing.assert_array_equal(table["x"], table["x_plain"])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.int32])
+@pytest.mark.parametrize("tot", [np.float32, np.float64, np.uint16])
+def test_kinds_of_columns(dtype: Any, tot: Any) -> None:
+    ds = pixel_hits(300, 50, side=4)
+    ds["x"], ds["y"] = ds["x"] // 4, ds["y"] // 4
+    wanted = cluster_table(ds)
+    other = ds.assign(x=ds["x"].astype(dtype), y=ds["y"].astype(dtype), tot=ds["tot"].astype(tot))
+    got = cluster_table(other, other["label"].values.astype(np.int32))
+    assert got["x_min"].dtype == got["x_seed"].dtype == (dtype if np.dtype(dtype).kind == "u" else np.uint16)
+    for name in wanted:
+        np.testing.assert_array_equal(got[name], wanted[name], err_msg=str(name))
+
+
+def test_types_and_units() -> None:
+    table = cluster_table(pixel_hits(100, 5))
+    assert list(table)[:5] == ["size", "tot", "energy", "x", "y"]
+    units = {"size": "1", "tot": "ns", "energy": "keV", "x": "pixel", "length": "pixel", "angle": "rad", "toa": "ns"}
+    units |= {"x_min": "pixel", "chip": "1", "seed": "1", "tot_max": "ns", "y_seed": "pixel", "tof": "ns"}
+    assert {name: table[name].attrs["units"] for name in units} == units
+    assert table["size"].dtype == table["seed"].dtype == np.int64
+    assert {table[name].dtype for name in ("tot", "energy", "toa", "toa_last", "tof")} == {np.dtype(np.float64)}
+
+
+@pytest.mark.parametrize("order", ["time", "any", "descending"])
+def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
+    monkeypatch.setattr(_pixel_arrays, "_PIECE", 500)
+    monkeypatch.setattr(_pixel_arrays, "BLOCK", 64)
+    n = 20_000
+    ds = pixel_hits(n, 5000, 1)
+    rng = np.random.default_rng(2)
+    in_time = (np.arange(n) // 4 + rng.integers(0, 3, n)).astype(np.int64)
+    labels = {"time": in_time, "any": rng.integers(-1, 4000, n), "descending": in_time[::-1].copy()}[order]
+    before = numba.get_num_threads()
+    tables = []
+    try:
+        for threads in (1, 2):
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            tables.append(cluster_table(ds, labels))
+    finally:
+        numba.set_num_threads(before)
+    xr.testing.assert_identical(*tables)
+    assert_is(tables[0].isel(cluster=slice(50)), by_loop(ds, labels, 50, "energy"))
+    lazy = cluster_table(ds.chunk(hit=4999), labels)
+    for name in set(lazy) - {"energy", "x", "y"}:  # the centroid is weighted by energy here
+        np.testing.assert_array_equal(lazy[name], tables[0][name], err_msg=str(name))
+
+
+@pytest.mark.parametrize("order", ["time", "any", "descending"])
+def test_pieces_have_all_blocks_of_their_clusters(monkeypatch: Any, order: str) -> None:
+    monkeypatch.setattr(_pixel_arrays, "_PIECE", 512)
+    rng = np.random.default_rng(0)
+    n, rows, width = 20_000, 5000, 64
+    labels = (np.arange(n) // 4 + rng.integers(-3, 3, n)).clip(-1, rows - 1)
+    labels = {"time": labels, "any": rng.permutation(labels), "descending": labels[::-1]}[order]
+    low, high = (
+        np.array([f(block[block >= 0], initial=start) for block in np.split(labels, range(width, n, width))])
+        for f, start in ((np.min, np.iinfo(np.int64).max), (np.max, -1))
+    )
+    blocks = _pixel_arrays.Blocks(width, low, high, None, None)
+    pieces = _pixel_arrays.divided(rows, n, blocks)
+    number = len(pieces.first_block)
+    np.testing.assert_array_equal(np.diff(pieces.first) > 0, True)
+    assert (pieces.first[0], pieces.first[-1]) == (0, rows)
+    for p in range(number):
+        has_any = np.flatnonzero((low < pieces.first[p + 1]) & (high >= pieces.first[p]))
+        assert pieces.first_block[p] <= has_any[0]
+        assert pieces.end_block[p] > has_any[-1]
+    if order == "time":
+        assert number == n // 512
+        assert (pieces.end_block - pieces.first_block).sum() <= len(low) + 2 * number
+    if order == "any":
+        assert number <= numba.config.NUMBA_NUM_THREADS
+
+
+@pytest.mark.parametrize("chunks", [None, 20])
+def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> None:
+    monkeypatch.setattr("daskclust.core.data.checks._MOST_POINTS", 19)
+    ds = pixel_hits(20, 4)
+    with pytest.raises(ValueError, match="20 points are more than one chunk holds"):
+        cluster_table(ds if chunks is None else ds.chunk(hit=chunks))
+    assert cluster_table(ds.chunk(hit=19)).sizes["cluster"] == ds["label"].max() + 1
+
+
+def test_lazy_with_n_clusters() -> None:
+    ds = pixel_hits(300, 40)
+    with dask.config.set(scheduler=raise_if_computed):
+        table = cluster_table(ds.chunk(hit=77), n_clusters=45)
+        assert all(hasattr(v.data, "__dask_graph__") for v in table.data_vars.values())
+        chosen = where(table, "size > 3 and x_max - x_min < 5")
+        assert hasattr(chosen.data, "__dask_graph__")
+    computed = table.compute()
+    assert {name: table[name].dtype for name in table} == {name: computed[name].dtype for name in computed}
+    np.testing.assert_array_equal(chosen, (computed["size"] > 3) & (computed["x_max"] - computed["x_min"] < 5))
+
+
+def test_empty_and_all_noise() -> None:
+    empty = pixel_hits(0, 3)
+    noise = pixel_hits(6, 3).assign(label=("hit", np.full(6, -1)))
+    for ds, size in ((empty, 0), (empty.chunk(hit=2), 0), (noise, 6), (noise.chunk(hit=2), 6)):
+        table = cluster_table(ds)
+        assert table.sizes == {"cluster": 0}
+        assert table.attrs["noise_size"] == size
+        filled = cluster_table(ds, n_clusters=2).compute()
+        assert_is(filled, by_loop(empty, np.empty(0), 2))
+
+
+def test_table_on_another_device_equals() -> None:
+    """The path of CUDA, its kernels run on the CPU."""
+
+    class Elsewhere(type(HOST)):  # type: ignore[misc]
+        def running_sum(self, values: Any, sums: Any) -> None:
+            np.cumsum(values, out=sums, dtype=np.int32)
+
+    ds = pixel_hits(500, 80)
+    for data, rows in ((ds, None), (ds.isel(hit=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
+        arrays = {str(name): variable.values for name, variable in data.rename(label="labels").items()}
+        got = _pixel_arrays.tabulate(Elsewhere(), arrays, 2, rows)
+        want = _pixel_arrays.tabulate(HOST, arrays, 2, rows)
+        assert got.keys() == want.keys()
+        for name in set(want) - {"noise_weight"}:
+            np.testing.assert_array_equal(got[name], want[name], err_msg=name)
+        assert got["noise_weight"] == pytest.approx(want["noise_weight"])
+
+
+@pytest.mark.parametrize(
+    ("change", "kwargs", "message"),
+    [
+        ({}, {"weight": "mass"}, r"weight of pixels must be 'tot', 'energy' or None, got 'mass'"),
+        ({}, {"coords": ["x"]}, r"coords=\['x'\]: positions of pixels are x and y; leave it out"),
+        ({}, {"labels": np.zeros(3, int)}, r"labels must have one dimension and the length .* \(20,\), got \(3,\)"),
+        ({}, {"labels": np.zeros(20)}, r"labels must be integers, got dtype float64"),
+        ({}, {"n_clusters": 3}, r"labels go up to 3, but n_clusters is 3; give at least 4"),
+        ({"label": -2}, {}, r"labels must be -1 \(noise\) or larger, got -2 at index 7; correct or leave out"),
+        ({"label": 10**12}, {}, r"labels go up to 1000000000000 for 20 points; number clusters from 0 first"),
+        ({"toa": np.nan}, {}, r"toa must be finite, got nan at index 7"),
+        ({"toa": -np.inf}, {}, r"toa must be finite, got -inf at index 7"),
+        ({"tot": -25.0}, {}, r"tot must not be negative, got -25.0 at index 7"),
+        ({"tot": np.inf}, {}, r"tot must be finite, got inf at index 7"),
+        ({"energy": np.nan}, {}, r"energy must be finite, got nan at index 7"),
+        ({"energy": -1.0}, {"weight": None}, r"energy must not be negative, got -1.0 at index 7"),
+        ({"x": 70000}, {}, r"x must be from 0 to 65535, got 70000 at index 7"),
+        ({"y": -1}, {}, r"y must be from 0 to 65535, got -1 at index 7"),
+        ({"label": -1, "tot": np.nan}, {}, r"tot must be finite, got nan at index 7"),
+    ],
+)
+@pytest.mark.parametrize("chunks", [None, 6])
+def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: str, chunks: int | None) -> None:
+    ds = pixel_hits(20, 4, 3)
+    ds["x"], ds["y"] = ds["x"].astype(np.int32), ds["y"].astype(np.int64)
+    ds["label"][0] = 3
+    for name, value in change.items():
+        ds[name][7] = value
+    with pytest.raises(ValueError, match=message):
+        cluster_table(ds if chunks is None else ds.chunk(hit=chunks), **kwargs).compute()
+
+
+def test_float_pixels_are_refused() -> None:
+    ds = pixel_hits(20, 4)
+    with pytest.raises(ValueError, match=r"x of pixels must be integers, got dtype float64; use \.astype\(int\)"):
+        cluster_table(ds.assign(x=ds["x"] * 1.0))
+
+
+def test_input_is_not_changed() -> None:
+    ds = pixel_hits(50, 3)
+    before = ds.copy(deep=True)
+    cluster_table(ds)
+    xr.testing.assert_identical(ds, before)
+
+
+def test_real_hits(shared_data: Any) -> None:
+    """Sizes and sums of the Serval reference file, clustered by pixel: every pixel of a chip is a cluster."""
+    words = np.fromfile(shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3", "<u8")
+    words = words[words >> np.uint64(60) == 0xB]
+    address = (words >> np.uint64(44)) & np.uint64(0xFFFF)
+    column, row = (address >> np.uint64(9)) * 2, ((address >> np.uint64(3)) & np.uint64(63)) * 4
+    x = (column + ((address & np.uint64(7)) >> np.uint64(2))).astype(np.uint16)
+    y = (row + (address & np.uint64(3))).astype(np.uint16)
+    tot = (((words >> np.uint64(20)) & np.uint64(1023)) * 25).astype(np.float32)
+    pixel, label = np.unique(x.astype(int) * 256 + y, return_inverse=True)
+    ds = xr.Dataset({"x": ("hit", x), "y": ("hit", y), "toa": ("hit", np.arange(len(x)) * 25.0), "tot": ("hit", tot)})
+    table = cluster_table(ds, label)
+    np.testing.assert_array_equal(table["size"], np.bincount(label))
+    np.testing.assert_array_equal(table["tot"], np.bincount(label, weights=tot))
+    np.testing.assert_array_equal(table["x"], pixel // 256)
+    np.testing.assert_array_equal(table["y_max"], pixel % 256)
+    assert (table["length"] == 1).all()
+    assert int(table["size"].sum()) == len(words) == 98_548
+
+
+# Choosing
+
+
+def test_where_and_select() -> None:
+    ds = pixel_hits(300, 60)
+    table = cluster_table(ds)
+    chosen = where(table, "size > 3 and energy > 20")
+    want = (table["size"].values > 3) & (table["energy"].values > 20)
+    np.testing.assert_array_equal(chosen, want)
+    np.testing.assert_array_equal(chosen["cluster"], table["cluster"])
+    xr.testing.assert_identical(select(table, "size > 3 and energy > 20"), table.isel(cluster=np.flatnonzero(want)))
+
+
+def test_small_integers_do_not_wrap() -> None:
+    table = cluster_table(pixel_hits(300, 60))
+    np.testing.assert_array_equal(where(table, "x_min - x_max > 0"), False)
+    np.testing.assert_array_equal(where(table, "-x_max <= 0 and x_max * x_max * x_max >= x_max"), table["size"] >= 0)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("by", ["table", "where"])
+def test_select_hits(lazy: bool, by: str) -> None:
+    ds = pixel_hits(400, 90)
+    given_ds = ds.chunk(hit=90) if lazy else ds
+    table = cluster_table(given_ds, n_clusters=90) if lazy else cluster_table(ds)
+    clusters = select(table, "size > 4") if by == "table" else where(table, "size > 4")
+    kept = select_hits(given_ds, clusters)
+    numbers = [c for c in range(90) if (ds["label"].values == c).sum() > 4]
+    xr.testing.assert_identical(kept.compute(), ds.isel(hit=np.isin(ds["label"].values, numbers)))
+    assert bool(kept.chunks) == lazy
+    labels = da.from_array(ds["label"].values, chunks=33) if lazy else ds["label"].values
+    xr.testing.assert_identical(select_hits(given_ds.drop_vars("label"), clusters, labels), kept.drop_vars("label"))
+
+
+def test_select_hits_of_nothing() -> None:
+    ds = pixel_hits(30, 4)
+    table = cluster_table(ds)
+    assert select_hits(ds, select(table, "size > 1000")).sizes == {"hit": 0}
+    assert select_hits(ds.isel(hit=slice(0)), table).sizes == {"hit": 0}
+    with pytest.raises(ValueError, match=r"clusters have no coordinate 'cluster' but \[\]; use select or where"):
+        select_hits(ds, table.drop_vars("cluster"))
+    with pytest.raises(ValueError, match="clusters must be a table or boolean, got dtype int64; use where"):
+        select_hits(ds, table["size"])
+    with pytest.raises(ValueError, match=r"labels must have .* \(30,\), got \(7,\)"):
+        select_hits(ds, table, np.zeros(7, int))
+    ds["label"][5] = -2
+    with pytest.raises(ValueError, match=r"labels must be -1 \(noise\) or larger, got -2 at index 5"):
+        select_hits(ds, table)
+
+
+def test_ids_of_selected_hits_may_be_large() -> None:
+    table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [3, 2**62]})
+    ds = xr.Dataset({"x": ("hit", np.arange(5)), "label": ("hit", [2**62, -1, 3, 7, 2**62])})
+    np.testing.assert_array_equal(select_hits(ds, table)["x"], [0, 2, 4])
+
+
+_SIGNS = ["<", "<=", "==", "!=", ">", "+", "-", "*", "/", "//", "%", "**", "(", ")", "[", "]", ".", ",", "&", "|", "~"]
+_WORDS = ["size", "tot", "x_min", "toa", "chip", "energy", "no", "and", "or", "not", "if", "else", "is", "in", "lambda"]
+_REST = ["1", "0", "2.5", "1e300", "9**9", "True", "'a'", "None", "1j", "f''", "__class__", ":=", "#", "(-1)**.5"]
+_TEXTS = st.one_of(st.lists(st.sampled_from(_SIGNS + _WORDS + _REST), max_size=12).map(" ".join), st.text(max_size=40))
+
+
+def outcome(table: xr.Dataset, text: str) -> tuple[Any, str]:
+    """Return what `where` returns, or its message."""
+    try:
+        return where(table, text), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+@given(text=_TEXTS)
+def test_any_text_is_a_choice_or_a_clear_error(text: str) -> None:
+    table = cluster_table(pixel_hits(40, 5))
+    chosen, message = outcome(table, text)
+    if chosen is None:
+        assert message.startswith((repr(text), "the expression has"))
+    else:
+        assert chosen.dtype == bool
+        assert chosen.shape == (5,)
+        lazy = table.chunk(cluster=2)
+        np.testing.assert_array_equal(where(lazy, text), chosen)
+
+
+def _formulas() -> Any:
+    """Return pairs of an expression and a function that computes it with NumPy."""
+    numbers = st.one_of(st.sampled_from(["size", "tot", "chip", "x_min"]), st.integers(0, 99).map(str))
+    sums = st.tuples(numbers, st.sampled_from("+-*"), numbers).map(" ".join).map("({})".format)
+    terms = st.one_of(numbers, sums)
+    comparisons = st.tuples(terms, st.sampled_from(["<", "<=", "==", "!=", ">", ">="]), terms).map(" ".join)
+    return st.lists(st.tuples(st.sampled_from(["and", "or"]), st.booleans(), comparisons), min_size=1, max_size=4)
+
+
+@pytest.mark.parametrize("text", ["size > (-1)**.5", "(-1)**.5 * 1 < size", "(0 - 2)**.25 == 1 or size > 1"])
+def test_complex_numbers_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"cannot be computed: '.*' is no real number"):
+        where(cluster_table(pixel_hits(40, 5)), text)
+
+
+@given(parts=_formulas())
+def test_expressions_equal_python(parts: list[tuple[str, bool, str]]) -> None:
+    table = cluster_table(pixel_hits(60, 12))
+    text = "".join(
+        f"{f' {op} ' if i else ''}{'not ' if negated else ''}({comparison})"
+        for i, (op, negated, comparison) in enumerate(parts)
+    )
+    names = ("size", "tot", "chip", "x_min")
+    rows = [{name: float(table[name][i]) for name in names} for i in range(table.sizes["cluster"])]
+    wanted = [eval(text, {"__builtins__": {}}, row) for row in rows]  # the tests' own text, from the lists above
+    if any(name in text for name in names):
+        chosen, message = outcome(table, text)
+        if chosen is None:
+            assert message.endswith(("is not a comparison", "must compare variables of the table, as in 'size > 3'"))
+        else:
+            np.testing.assert_array_equal(chosen, wanted)

@@ -1,0 +1,496 @@
+"""Opening FCS files, and what is done to their values."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from array import array
+from pathlib import Path
+from typing import Any
+
+import dask
+import flowio
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from cases.fcs_reference import fcs_bytes
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from daskclust.io import (
+    arcsinh_transform,
+    compensate,
+    open_fcs,
+    write_cells,
+)
+
+
+def raise_if_computed(*args: Any, **kwargs: Any) -> None:
+    """Be a dask scheduler for laziness tests."""
+    raise AssertionError("computed")
+
+
+def write(tmp_path: Path, content: bytes | str, name: str = "cells.fcs") -> Path:
+    """Write a file."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
+    """Return intensities as they are."""
+    values: np.ndarray[Any, Any] = open_fcs(path, transform=None, compensate=False, **options)["X"].values
+    return values
+
+
+def cells(n: int = 20, d: int = 3, dtype: Any = np.float32, **attrs: Any) -> xr.Dataset:
+    """Return cells with everything that they may have."""
+    rng = np.random.default_rng(0)
+    return xr.Dataset(
+        {"X": (("cell", "channel"), rng.normal(size=(n, d)).astype(dtype)), "apriori": ("cell", np.arange(n) % 4)},
+        coords={"channel": [f"CD{k}" for k in range(d)]},
+        attrs={"transform": "none", **attrs},
+    )
+
+
+# FCS, byte by byte
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0", "3.1"])
+@pytest.mark.parametrize("formats", [["<f4"] * 3, [">f4"] * 3, ["<f8"] * 2, [">f8"] * 2])
+def test_floats(tmp_path: Path, version: str, formats: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(0, 1e4, (50, len(formats))).astype(formats[0])
+    path = write(tmp_path, fcs_bytes(formats, [tuple(row) for row in table.tolist()], version=version))
+    ds = open_fcs(path, transform=None)
+    np.testing.assert_array_equal(ds["X"], table)
+    assert ds["X"].dtype == table.dtype.newbyteorder("=")
+    assert ds["channel"].values.tolist() == [f"D{k + 1}" for k in range(len(formats))]
+    assert "detector" not in ds.coords
+    assert ds.attrs == {
+        "fcs_version": version,
+        "compensation": "none",
+        "transform": "none",
+        "field": "cytometry",
+        "source": str(path),
+    }
+    assert ds["X"].attrs == {"units": "1", "long_name": "intensity"}
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kinds", [["u1"], ["u2"] * 4, ["u4"] * 2, ["u8"] * 2, ["u1", "u2", "u4", "u8", "u2"]])
+def test_whole_numbers(tmp_path: Path, order: str, kinds: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    events = [tuple(int(rng.integers(0, 2 ** min(8 * int(k[1]), 50))) for k in kinds) for _ in range(40)]
+    byteord = {"<": "1,2", ">": "2,1"}[order] if kinds[0] == "u2" else None
+    path = write(tmp_path, fcs_bytes([order + k for k in kinds], events, byteord=byteord))
+    np.testing.assert_array_equal(raw(path), np.array(events, float))
+    assert raw(path).dtype == np.float64
+    if "u8" not in kinds:
+        np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array())
+
+
+def test_range_cuts_bits(tmp_path: Path) -> None:
+    events = [(0x1234, 0xFFFF, 0xFFFF, 0xFC01)]
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, P1R="1024", P2R="1000", P3R="65536", P4R="1024"))
+    np.testing.assert_array_equal(raw(path), [[0x234, 1023, 65535, 1]])
+    np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array())
+
+
+def test_amplifiers_gains_and_time(tmp_path: Path) -> None:
+    names = ["FSC-H", "FL1-H", "FL2-H", "Time"]
+    scales = {"P1G": "2.0", "P2E": "4.0,1.0", "P3E": "4,0", "P4G": "8", "TIMESTEP": "0.1"}
+    scales |= {f"P{n}R": "1024" for n in (1, 2, 3, 4)}
+    events = [(0, 0, 0, 0), (512, 256, 768, 10), (1023, 1023, 1023, 1000)]
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, version="2.0", **scales))
+    found = raw(path)
+    np.testing.assert_allclose(found[1], [256, 10, 1000, 1])
+    np.testing.assert_array_equal(found, flowio.FlowData(str(path)).as_array())
+    path = write(tmp_path, fcs_bytes(["<f4"] * 4, events, names=names, **scales))
+    np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array().astype(np.float32))
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 40, 1000])
+def test_any_chunks_give_the_same_cells(tmp_path: Path, chunks: int) -> None:
+    rng = np.random.default_rng(1)
+    events = [tuple(row) for row in rng.integers(0, 1024, (40, 4)).tolist()]
+    names = ["FSC-A", "B1", "B2", "Time"]
+    spill = "2,B1,B2,1,0.25,0.125,1"
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, P2E="4,1", P2R="1024", SPILLOVER=spill))
+    with dask.config.set(scheduler=raise_if_computed):
+        lazy = open_fcs(path, chunks=chunks)
+        assert lazy.chunks["cell"] == tuple(min(chunks, 40 - start) for start in range(0, 40, chunks))
+        assert all(key.startswith("daskclust-io-read-") for key in lazy["X"].data.dask.layers)
+    whole = open_fcs(path)
+    xr.testing.assert_identical(lazy.compute(), whole)
+    xr.testing.assert_identical(lazy.isel(cell=slice(3, 30)).compute(), whole.isel(cell=slice(3, 30)))
+    again = open_fcs(path, chunks=chunks)
+    assert again["X"].data.name == lazy["X"].data.name
+    assert open_fcs(path, chunks=chunks, cofactor=5.0)["X"].data.name != lazy["X"].data.name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="the file has changed since it was opened; open it again"):
+        lazy.compute()
+
+
+def test_channels_by_marker_detector_and_pattern(tmp_path: Path) -> None:
+    names = ["FSC-A", "B510-A", "B610-A", "R660-A", "V450-A", "Time"]
+    content = fcs_bytes(["<f4"] * 6, [(1, 2, 3, 4, 5, 6)], names=names, P2S="CD3", P3S="CD19", P4S="live", P5S="live")
+    path = write(tmp_path, content)
+    ds = open_fcs(path, transform=None)
+    assert ds["channel"].values.tolist() == ["FSC-A", "CD3", "CD19", "live (R660-A)", "live (V450-A)", "Time"]
+    assert ds["detector"].values.tolist() == names
+    for asked, values in [
+        ("CD3", [2]),
+        ("B510-A", [2]),
+        (["CD19", "CD3"], [3, 2]),
+        ("CD*", [2, 3]),
+        (["B5*", "?61*"], [2, 3]),
+        (["live"], [4, 5]),
+        (["Time", "*-A"], [6, 1, 2, 3, 4, 5]),
+    ]:
+        np.testing.assert_array_equal(open_fcs(path, channels=asked, transform=None)["X"].values[0], values)
+    assert "detector" not in open_fcs(path, channels="Time").coords
+    for asked, message in [
+        ("CD4", r"has no channel 'CD4'; it has 'FSC-A', 'CD3'"),
+        ("cd3", r"has no channel 'cd3'"),
+        ([], "channels chooses none of"),
+        (3, "channels must be a name or pattern such as"),
+        ([""], "channels must be a name"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_fcs(path, channels=asked)
+
+
+def test_arcsinh_leaves_scatter_and_time(tmp_path: Path) -> None:
+    names = ["FSC-A", "SSC-W", "Time", "Event_length", "B510-A", "Width", "Ir191Di"]
+    event = (100, 200, 300, 400, 500, 600, -700)
+    path = write(tmp_path, fcs_bytes(["<f8"] * 7, [event], names=names, P7S="DNA"))
+    ds = open_fcs(path)
+    curved = np.arcsinh(np.array(event) / 150)
+    expected = [100, 200, 300, 400, curved[4], 600, curved[6]]
+    np.testing.assert_array_equal(ds["X"].values[0], expected)
+    assert ds.attrs["linear"] == ["FSC-A", "SSC-W", "Time", "Event_length", "Width"]
+    assert (ds.attrs["transform"], ds.attrs["cofactor"]) == ("arcsinh", 150.0)
+    assert ds["X"].attrs["long_name"] == "intensity, arcsinh(x / 150)"
+    np.testing.assert_array_equal(open_fcs(path, linear=())["X"].values[0], curved)
+    few = open_fcs(path, linear=["DNA", "FSC*"], cofactor=5, channels=["DNA", "B5*"])
+    np.testing.assert_array_equal(few["X"].values[0], [-700, np.arcsinh(100)])
+    assert few.attrs["linear"] == ["DNA"]
+    assert open_fcs(path, channels="Time").attrs["transform"] == "none"
+    for options, message in [
+        ({"cofactor": 0}, "cofactor must be positive and finite, got 0; 150 is usual"),
+        ({"cofactor": "5"}, "cofactor must be positive and finite, got '5'"),
+        ({"transform": "logicle"}, "transform must be 'arcsinh' or None, got 'logicle'"),
+        ({"linear": "CD*"}, r"has no channel 'CD\*'"),
+        ({"chunks": 0}, "chunks must be a positive number of cells or None, got 0"),
+        ({"data_set": -1}, "data_set must be a number from 0 or None, got -1"),
+        ({"data_set": 1}, "has 1 data sets, counted from 0, got data_set=1"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_fcs(path, **options)
+
+
+# Compensation
+
+
+@pytest.mark.parametrize("keyword", ["SPILLOVER", "spill"])
+def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
+    spill = np.array([[1.0, 0.25], [0.125, 1.0]])
+    truth = np.array([[1000.0, 0.0], [0.0, 800.0], [300.0, 40.0]])
+    events = np.column_stack([[7.0, 8.0, 9.0], truth @ spill])
+    text = "2,R660,B510," + ",".join(map(str, spill.ravel()))
+    names = ["FSC-A", "R660", "B510"]
+    path = write(
+        tmp_path, fcs_bytes(["<f8"] * 3, [tuple(row) for row in events.tolist()], names=names, **{keyword: text})
+    )
+    ds = open_fcs(path, transform=None)
+    np.testing.assert_allclose(ds["X"].values[:, 1:], truth, atol=1e-10)
+    np.testing.assert_array_equal(ds["X"].values[:, 0], [7, 8, 9])
+    assert ds.attrs["compensation"] == "file"
+    plain = open_fcs(path, transform=None, compensate=False)
+    np.testing.assert_array_equal(plain["X"].values, events)
+    np.testing.assert_array_equal(open_fcs(path, transform=None, channels="B510")["X"][:, 0], ds["X"][:, 2])
+    frame = pd.DataFrame(spill, columns=["R660", "B510"])
+    labelled = xr.DataArray(spill, dims=("dye", "channel"), coords={"channel": ["R660", "B510"]})
+    for matrix in (frame, labelled, spill, frame[["B510", "R660"]].iloc[::-1]):
+        given_ = open_fcs(path, transform=None, compensate=matrix)
+        np.testing.assert_allclose(given_["X"], ds["X"], rtol=1e-13, atol=1e-10)
+        assert given_.attrs["compensation"] == "given"
+        xr.testing.assert_allclose(compensate(plain, matrix), given_)
+    for matrix, message in [
+        (np.eye(3), "has 3 rows without names, and .* has 2 channels that are not linear"),
+        (np.ones((2, 3)), r"must be square, got shape \(2, 3\)"),
+        (np.ones((2, 2)), "of 'R660', 'B510', has NaN or no inverse"),
+        (spill * np.nan, "has NaN or no inverse"),
+        (
+            pd.DataFrame(spill, columns=["R660", "R661"]),
+            "names the channel 'R661', of which there are 0; there are 'FSC-A'",
+        ),
+        (pd.DataFrame(spill, columns=["R660", "R660"]), "names the channel 'R660', twice"),
+        (None, "compensate must be True, False or a spillover matrix, got None"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_fcs(path, compensate=matrix)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2,D1,D2,1,0,0", "SPILLOVER '2,D1,D2,1,0,0', expected a number n, n names .* and found 6 fields"),
+        ("99999,D1", "found 2 fields"),
+        ("999999999999,D1", "found 2 fields"),
+        ("x,D1", "found 2 fields"),
+        ("1,D1,one", "found 3 fields"),
+        ("1,CD3,1", "names the channel 'CD3', of which there are 0"),
+        ("1,D1,nan", "has NaN or no inverse"),
+    ],
+)
+def test_wrong_spillover_of_a_file(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2)], SPILLOVER=text))
+    with pytest.raises(ValueError, match=message):
+        open_fcs(path)
+    assert open_fcs(path, compensate=False).attrs["compensation"] == "none"
+
+
+def test_matrix_without_names_of_fcs_3_0(tmp_path: Path) -> None:
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2)], version="3.0", COMP="2,1,0,0,1"))
+    with pytest.raises(ValueError, match=r"without names of channels \(\$COMP of FCS 3.0\); give it with"):
+        open_fcs(path)
+    np.testing.assert_array_equal(open_fcs(path, compensate=np.eye(2), transform=None)["X"], [[1, 2]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_functions_of_data_sets(dtype: Any) -> None:
+    ds = cells(50, 4, dtype).assign_coords(channel=["Time", "CD3", "CD4", "fsc-a"]).drop_attrs()
+    spill = pd.DataFrame([[1.0, 0.5], [0.0, 1.0]], columns=["CD3", "CD4"])
+    whole = arcsinh_transform(compensate(ds, spill), 5.0)
+    X = ds["X"].values.astype(float)
+    X[:, 2] -= 0.5 * X[:, 1]
+    X[:, 1:3] = np.arcsinh(X[:, 1:3].astype(dtype).astype(float) / 5)
+    np.testing.assert_allclose(whole["X"], X, rtol=1e-6 if dtype == np.float32 else 1e-14)
+    assert whole["X"].dtype == dtype
+    assert whole.attrs == {
+        "compensation": "given",
+        "transform": "arcsinh",
+        "cofactor": 5.0,
+        "linear": ["Time", "fsc-a"],
+    }
+    assert "transform" not in ds.attrs
+    for chunks in ({"cell": 7, "channel": 1}, {"cell": 50}):
+        with dask.config.set(scheduler=raise_if_computed):
+            lazy = arcsinh_transform(compensate(ds.chunk(chunks), spill), 5.0)
+        assert lazy["X"].dtype == dtype
+        xr.testing.assert_identical(lazy.compute(), whole)
+    with pytest.raises(ValueError, match=r"has transformed values \(transform 'arcsinh', cofactor 5.0\)"):
+        arcsinh_transform(whole)
+    with pytest.raises(ValueError, match="compensate before the transformation"):
+        compensate(whole, spill)
+    with pytest.raises(ValueError, match=r"arcsinh_transform needs X along \(cell, channel\) .* variables 'x'"):
+        arcsinh_transform(xr.Dataset({"x": ("cell", [1.0])}))
+    with pytest.raises(ValueError, match=r"compensate needs X .* dimensions"):
+        compensate(ds.rename(channel="marker"), spill)
+
+
+def test_arcsinh_of_arrays() -> None:
+    import dask.array as da
+
+    values = np.linspace(-1000, 1000, 11)
+    np.testing.assert_array_equal(arcsinh_transform(values, 5.0), np.arcsinh(values / 5))
+    np.testing.assert_array_equal(arcsinh_transform([0, 5], 5.0), np.arcsinh([0, 1]))
+    assert arcsinh_transform(values.astype(np.float32)).dtype == np.float32
+    lazy = arcsinh_transform(da.from_array(values, chunks=3))
+    assert lazy.dtype == np.float64
+    np.testing.assert_array_equal(lazy, np.arcsinh(values / 150))
+
+
+# Several data sets, offsets
+
+
+def test_several_data_sets(tmp_path: Path) -> None:
+    parts = [fcs_bytes(["<f4"] * 2, [(k, k + 1)] * (k + 1), NEXTDATA=f"{0:8d}") for k in range(3)]
+    parts = [part.replace(b"|       0|", f"|{len(part):8d}|".encode()) for part in parts[:2]] + parts[2:]
+    path = write(tmp_path, b"".join(parts))
+    for k in range(3):
+        np.testing.assert_array_equal(raw(path, data_set=k), [(k, k + 1)] * (k + 1))
+        np.testing.assert_array_equal(raw(path, data_set=k, chunks=1), [(k, k + 1)] * (k + 1))
+    with pytest.raises(ValueError, match=r"has several data sets \(\$NEXTDATA is \d+\); choose one with data_set=0"):
+        open_fcs(path)
+    with pytest.raises(ValueError, match="has 3 data sets, counted from 0, got data_set=3"):
+        open_fcs(path, data_set=3)
+    for wrong in (7, 10**7):
+        path = write(tmp_path, parts[2].replace(b"|       0|", f"|{wrong:8d}|".encode()))
+        with pytest.raises(ValueError, match=rf"has \$NEXTDATA {wrong} for the data set at byte 0"):
+            open_fcs(path, data_set=0)
+
+
+def test_offsets_of_header_and_text(tmp_path: Path) -> None:
+    content = fcs_bytes(["<f4"] * 2, [(1, 2), (3, 4)])
+    first = int(content[26:34])
+    ends = [f"{first + 15:8d}".encode(), f"{first + 16:8d}".encode()]
+    zero = b"       0"
+    beyond = content[:26] + zero + zero + content[42:]  # as beyond 99999999 bytes
+    after = content.replace(ends[0], ends[1])  # the byte after the last one, as some programs write
+    header_wrong = content[:26] + b"       9      99" + content[42:]
+    text_wrong = content[:58] + content[58:].replace(ends[0], f"{first + 99:8d}".encode())
+    for good in (beyond, after, header_wrong, text_wrong):
+        assert good != content
+        np.testing.assert_array_equal(raw(write(tmp_path, good)), [[1, 2], [3, 4]])
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, []))
+    assert open_fcs(path).sizes == {"cell": 0, "channel": 2}
+    assert open_fcs(path, chunks=5).compute().sizes == {"cell": 0, "channel": 2}
+
+
+@pytest.mark.parametrize("delimiter", ["/", "\\", "*", "\x0c", "\x1e", "!", "~"])
+def test_delimiters(tmp_path: Path, delimiter: str) -> None:
+    content = fcs_bytes(["<f4"], [(1.5,)], names=[f"a{delimiter * 2}b"], delimiter=delimiter)
+    ds = open_fcs(write(tmp_path, content), transform=None)
+    assert ds["X"].values == 1.5
+    # flowio keeps a doubled backslash or asterisk doubled
+    assert ds["channel"].values[0] in (f"a{delimiter}b", f"a{delimiter * 2}b")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"TOT": "4"}, r"claims 4 events \(\$TOT\) of 8 bytes, that is 32, in its bytes \d+ to \d+, that is 16"),
+        ({"TOT": "1"}, r"claims 1 events"),
+        ({"TOT": "9" * 17}, r"claims 99999999999999999 events"),
+        ({"TOT": "-1"}, r"keyword \$TOT '-1', expected a whole number"),
+        ({"TOT": "many"}, r"has keywords that cannot be read \(invalid literal"),
+        ({"TOT": None}, r"has no keyword \$TOT, which FCS files must have"),
+        ({"PAR": "0"}, r"has 0 channels \(\$PAR\)"),
+        ({"PAR": "3"}, r"keyword \$P3B missing, expected a whole number"),
+        ({"PAR": "9" * 17}, r"keyword \$P3B missing"),
+        ({"P2N": None}, r"has no keyword \$P2N, the name of a channel"),
+        ({"P2N": "D1"}, r"several channels with the name \(\$PnN\) \['D1'\]"),
+        ({"P2R": None}, r"has no keyword \$P2R"),
+        ({"DATATYPE": "A"}, r"has \$DATATYPE 'A'; known: I \(whole numbers\), F or D"),
+        ({"DATATYPE": "Q"}, r"has \$DATATYPE 'Q'"),
+        ({"DATATYPE": "D"}, r"has \$P1B 32 with \$DATATYPE D; known: 64 bits"),
+        ({"P1B": "24"}, r"has \$P1B 24 with \$DATATYPE F"),
+        ({"P1B": "*"}, r"keyword \$P1B '\*', expected a whole number"),
+        ({"P1B": "9" * 30}, r"keyword \$P1B '9+', expected a whole number"),
+        ({"MODE": "C"}, r"has \$MODE 'C'; only lists of events"),
+        ({"BYTEORD": "3,4,1,2"}, r"has \$BYTEORD '3,4,1,2'; known: 1,2,3,4"),
+        ({"P1E": "nan,1"}, r"has \$P1E 'nan,1', expected numbers that are finite"),
+        ({"P1E": "-4,1"}, r"has \$P1E '-4,1'"),
+        ({"P1E": "4"}, r"has keywords that cannot be read"),
+        ({"P1G": "inf"}, r"has \$P1G 'inf'"),
+        ({"P1E": "4,1", "P1R": "0"}, r"has \$P1R '0'"),
+        ({"P1R": "0"}, None),
+        ({"P2N": "Time", "TIMESTEP": "fast"}, r"has \$TIMESTEP 'fast', expected seconds"),
+        ({"BEGINDATA": "1" * 12}, None),
+        ({"ENDDATA": "9" * 12}, None),
+        ({"BEGINDATA": "58", "ENDDATA": "9" * 15, "TOT": "9" * 12}, r"that is 7999999999992, in its bytes 58 to 9+"),
+        ({"ENDANALYSIS": "9" * 18}, r"has keywords that cannot be read"),
+        ({"BEGINANALYSIS": "-5", "ENDANALYSIS": "9" * 18}, r"has keywords that cannot be read"),
+        ({"daskclust": "{}"}, "has damaged metadata"),
+    ],
+)
+def test_damaged_keywords(tmp_path: Path, keywords: dict[str, Any], message: str | None) -> None:
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2), (3, 4)], **keywords))
+    tracemalloc.start()
+    try:
+        if message is None:  # the header has the right bytes
+            np.testing.assert_array_equal(raw(path), [[1, 2], [3, 4]])
+        else:
+            with pytest.raises(ValueError, match=message) as caught:
+                open_fcs(path)
+            assert str(path) in str(caught.value)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", r"is empty \(0 bytes\)"),
+        (b"FCS3.1", "which is no header of an FCS file"),
+        (b"PK\x03\x04" * 20, "which is no header of an FCS file"),
+        (b"FCS3.2" + b" " * 60, "is FCS '3.2'; known: 2.0, 3.0, 3.1"),
+        (b"FCS3.1    " + b"      5x" * 6, r"has \['5x', .* for the bytes of TEXT and DATA"),
+        (b"FCS3.1    " + b"      58      57" * 3, "has TEXT at the bytes 58 to 57"),
+        (b"FCS3.1    " + b"       0      57" * 3, "has TEXT at the bytes 0 to 57"),
+        (b"FCS3.1    " + b"      5899999999" * 3 + b"|a|b|", "has TEXT at the bytes 58 to 99999999 by its header, and"),
+        (b"FCS3.1    " + b"      58      62" * 3 + b"+a+b+", r"divides its keywords by b'\+', which cannot be read"),
+        (b"FCS3.1    " + b"      58      62" * 3 + b"\xffa\xffb\xff", r"divides its keywords by b'\\xff'"),
+        (b"FCS3.1    " + b"      58      62" * 3 + b"|a|b|", r"has no keyword \$PAR"),
+    ],
+)
+def test_damaged_headers(tmp_path: Path, content: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        open_fcs(write(tmp_path, content))
+
+
+def test_truncated_anywhere(tmp_path: Path) -> None:
+    content = fcs_bytes([">u2"] * 3, [(1, 2, 3)] * 5, P1S="CD3", SPILLOVER="1,D1,1")
+    for length in range(0, len(content), 3):
+        path = write(tmp_path, content[:length])
+        with pytest.raises(ValueError, match=str(path)):
+            open_fcs(path)
+
+
+def test_flipped_bytes(tmp_path: Path) -> None:
+    """Whatever the bytes say, there are cells of the file's size, or an error that names the file."""
+    rng = np.random.default_rng(0)
+    contents = [
+        fcs_bytes([">u2"] * 3, [(1, 2, 3)] * 5, P1S="CD3", P1E="4,1", SPILLOVER="1,D1,1", TIMESTEP="0.1"),
+        fcs_bytes(["<f4"] * 2, [(1.5, 2.5)] * 5, version="3.0", delimiter="/", P1S="CD3"),
+        fcs_bytes(["<f8"] * 2, [(1.5, 2.5)] * 5, version="2.0", delimiter="\x0c"),
+    ]
+    tracemalloc.start()
+    outcomes, named = [], 0
+    try:
+        for trial in range(900):
+            content = bytearray(contents[trial % 3])
+            text_end = int(content[18:26])
+            for _ in range(int(rng.integers(1, 4))):
+                place = int(rng.integers(0, text_end if trial % 5 else len(content)))
+                content[place] = int(rng.integers(0, 256)) if trial % 2 else int(rng.choice(list(b"0123456789|/-. $")))
+            path = write(tmp_path, bytes(content))
+            try:
+                ds = open_fcs(path)
+                assert ds["X"].size <= len(content)
+                outcomes.append(True)
+            except ValueError as error:
+                outcomes.append(False)
+                named += str(path) in str(error)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
+    assert 100 < sum(outcomes) < 800
+    assert named == len(outcomes) - sum(outcomes)
+
+
+# flowio as an oracle
+
+
+@given(
+    X=hnp.arrays(np.float32, st.tuples(st.integers(0, 30), st.integers(1, 6)), elements=st.floats(-1e6, 1e6, width=32)),
+    chunks=st.integers(1, 40),
+)
+def test_files_of_flowio(tmp_path_factory: pytest.TempPathFactory, X: Any, chunks: int) -> None:
+    path = tmp_path_factory.mktemp("fcs") / "flowio.fcs"
+    names = [f"B{k}-A" for k in range(X.shape[1])]
+    markers = [f"CD{k}" if k % 2 else "" for k in range(X.shape[1])]
+    with open(path, "wb") as stream:
+        flowio.create_fcs(stream, array("f", X.ravel().tolist()), names, markers, {"cyt": "Aurora", "P1G": "2.0"})
+    ds = open_fcs(path, transform=None, chunks=chunks)
+    assert ds["channel"].values.tolist() == [marker or name for marker, name in zip(markers, names, strict=True)]
+    assert ds.attrs["cytometer"] == "Aurora"
+    np.testing.assert_array_equal(ds["X"], flowio.FlowData(str(path)).as_array().astype(np.float32) if len(X) else X)
+    xr.testing.assert_identical(arcsinh_transform(ds, 5.0).compute()["X"], open_fcs(path, cofactor=5.0)["X"])
+    path.unlink()
+
+
+def test_without_flowio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path, fcs_bytes(["<f4"], [(1,)]))
+    monkeypatch.setitem(sys.modules, "flowio", None)
+    with pytest.raises(ImportError, match=r'FCS files need flowio: pip install "daskclust\[io\]"'):
+        open_fcs(path)
+    with pytest.raises(ImportError, match="need flowio"):
+        write_cells(cells(), tmp_path / "new.fcs")
+    assert [file.name for file in tmp_path.iterdir()] == ["cells.fcs"]

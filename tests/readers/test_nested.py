@@ -1,0 +1,312 @@
+"""Files with one row for each event: lists of hits in Parquet, TTrees and RNTuples, and back to Parquet."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dask
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskclust import CLUE
+from daskclust.io import open_particles, read_hits, to_dataset, write_hits
+from daskclust.io.tables import root as _root
+
+LISTS = (pa.list_, pa.large_list)
+SYNCHRONOUS = {"scheduler": "synchronous"}
+
+
+@st.composite
+def events(draw: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the numbers of hits of events, and columns of the hits."""
+    counts = np.array(draw(st.lists(st.integers(0, 5), max_size=8)), dtype=np.int64)
+    rng, n = np.random.default_rng(draw(st.integers(0, 99))), int(counts.sum())
+    types = st.sampled_from(["f4", "f8", "i4", "u2", "i8"])
+    columns = {name: rng.integers(0, 9, n).astype(draw(types)) for name in ("x", "y", "time")}
+    return counts, columns | {"layer": rng.integers(0, 5, n).astype(draw(st.sampled_from(["i4", "u1", "i8"])))}
+
+
+def expected_of(counts: np.ndarray, columns: dict[str, np.ndarray], run: np.ndarray) -> xr.Dataset:
+    event = np.repeat(np.arange(len(counts)), counts)
+    return to_dataset(columns | {"run": np.repeat(run, counts), "event": event})
+
+
+def assert_same(found: xr.Dataset, expected: xr.Dataset) -> None:
+    xr.testing.assert_equal(found, expected)
+    assert {name: found[name].dtype for name in found} == {name: expected[name].dtype for name in expected}
+
+
+def write_lists(path: Path, counts: np.ndarray, columns: dict[str, np.ndarray], form: str, **options: Any) -> None:
+    """Write Parquet with lists of numbers, or of records, and a number for each row."""
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    if form == "records":
+        records = pa.StructArray.from_arrays(list(map(pa.array, columns.values())), list(columns))
+        table = {"hits": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), records)}
+    else:
+        kind, width = (pa.LargeListArray, pa.int64()) if form == "large" else (pa.ListArray, pa.int32())
+        table = {name: kind.from_arrays(pa.array(offsets, width), values) for name, values in columns.items()}
+    pq.write_table(pa.table(table | {"run": np.arange(len(counts)) + 7}), path, **options)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events(), st.sampled_from(["list", "large", "records"]), st.integers(1, 4), st.integers(1, 12))
+def test_any_lists_in_parquet(tmp_path_factory: Any, drawn: Any, form: str, group: int, chunks: int) -> None:
+    counts, columns = drawn
+    path = tmp_path_factory.mktemp("lists") / "events.parquet"
+    write_lists(path, counts, columns, form, row_group_size=group)
+    expected = expected_of(counts, columns, np.arange(len(counts)) + 7)
+    assert_same(read_hits(path), expected)
+    lazy = read_hits(path, chunks=chunks)
+    assert all(lazy[name].chunks == lazy["x"].chunks for name in lazy)
+    stops = np.cumsum(lazy["x"].chunks[0])
+    borders = np.concatenate([[0], np.cumsum(counts)])
+    assert np.isin(stops, borders).all()  # events are whole
+    assert all(
+        size - last < chunks for size, last in zip(lazy["x"].chunks[0], last_events(stops, borders), strict=True)
+    )
+    with dask.config.set(SYNCHRONOUS):
+        assert_same(lazy.compute(), expected)
+        assert_same(lazy.isel(hit=slice(1, None, 2)).compute(), expected.isel(hit=slice(1, None, 2)))
+
+
+def last_events(stops: np.ndarray, borders: np.ndarray) -> list[int]:
+    """Return the hits of the last event before each stop."""
+    return [int(stop - borders[borders < stop].max(initial=0)) for stop in stops]
+
+
+@settings(max_examples=40, deadline=None)
+@given(events(), st.integers(1, 12))
+def test_any_lists_come_back(tmp_path_factory: Any, drawn: Any, chunk: int) -> None:
+    counts, columns = drawn
+    path = tmp_path_factory.mktemp("back") / "events.parquet"
+    ds = expected_of(counts, columns, np.arange(len(counts))).assign_attrs(detector="test")
+    for given_ds in (ds, ds.chunk(hit=chunk)):
+        with dask.config.set(SYNCHRONOUS):
+            write_hits(given_ds, path, nested=True)
+        table = pq.read_table(path)
+        assert table["event"].to_pylist() == np.flatnonzero(counts).tolist()
+        assert [len(hits) for hits in table["x"].to_pylist()] == counts[counts > 0].tolist()
+        back = read_hits(path)
+        assert_same(back, ds)
+        assert back.attrs["detector"] == "test"
+        assert back["x"].attrs == ds["x"].attrs
+        with dask.config.set(SYNCHRONOUS):
+            assert_same(read_hits(path, chunks=3).compute(), ds)
+
+
+@settings(max_examples=25, deadline=None)
+@given(events(), st.sampled_from(["lists", "collection"]))
+def test_any_lists_in_rntuples(tmp_path_factory: Any, drawn: Any, form: str) -> None:
+    ak, uproot = pytest.importorskip("awkward"), pytest.importorskip("uproot")
+    counts, columns = drawn
+    path = tmp_path_factory.mktemp("rntuple") / "events.root"
+    lists = {name: ak.unflatten(values, counts) for name, values in columns.items()}
+    run = np.arange(len(counts)) + 7
+    with uproot.recreate(path) as file:
+        file.mkrntuple("events", ({"hits": ak.zip(lists)} if form == "collection" else lists) | {"run": run})
+    found = read_hits(path)
+    assert_same(found, expected_of(counts, columns, run))
+    if counts.sum():
+        assert read_hits(path, chunks=3).chunks["hit"][0] == min(3, counts.sum())
+
+
+def test_flat_rntuple(tmp_path: Path) -> None:
+    uproot = pytest.importorskip("uproot")
+    path, x = tmp_path / "hits.root", np.arange(5, dtype=np.float32)
+    columns = {"X": x, "y": x[::-1].copy(), "layer_id": np.arange(5, dtype=np.int16), "toa": np.arange(5.0)}
+    with uproot.recreate(path) as file:
+        file["hits"] = columns  # an RNTuple since uproot 5.7
+    ds = read_hits(path, field="calorimeter", units={"x": "mm"})
+    np.testing.assert_array_equal(ds["x"], x / np.float32(10))
+    assert ds["x"].attrs["units"] == "cm"
+    assert set(ds) == {"x", "y", "layer", "toa"}
+    assert ds["x"].dtype == np.float32
+    assert "event" not in ds
+
+
+def test_names_of_collections_and_of_objects(tmp_path: Path) -> None:
+    ak, uproot = pytest.importorskip("awkward"), pytest.importorskip("uproot")
+    path = tmp_path / "events.root"
+    hits = ak.zip({name: ak.Array([[1.0, 2.0], [3.0]]) for name in ("x", "y", "energy")})
+    tracks = ak.zip({name: ak.Array([[1.0], [2.0]]) for name in ("x", "pt")})
+    with uproot.recreate(path) as file:
+        file.mkrntuple("dir/two", {"hits": hits, "tracks": tracks, "event": np.array([40, 41])})
+        file.mkrntuple("text", {"x": np.zeros(2), "y": np.zeros(2), "name": ["a", "b"]})
+        file.mkrntuple("deep", {"x": ak.Array([[[1.0]]]), "y": ak.Array([[1.0]])})
+        file.mktree("tree", {"x": "f8", "y": "f8"})
+        file["tree"].extend({"x": np.zeros(2), "y": np.zeros(2)})
+    with pytest.raises(
+        ValueError, match=r"has 4 trees and RNTuples \('dir/two', 'text', 'deep', 'tree'\); choose one with"
+    ):
+        read_hits(path)
+    with pytest.raises(ValueError, match=r"no tree or RNTuple 'c'; it has 'dir/two', 'text'"):
+        read_hits(f"{path}:c")
+    with pytest.raises(
+        ValueError, match=r"no column for 'x'; it has 'event', 'hits.x', 'y', 'energy', 'tracks.x', 'pt'"
+    ):
+        read_hits(f"{path}:dir/two")
+    with pytest.raises(ValueError, match=r"fields 'hits.x' and 'pt' .* unequal lengths, 2 and 1 in event 0"):
+        read_hits(f"{path}:dir/two", columns={"hits.x": "x", "tracks.x": None})
+    ds = read_hits(f"{path}:dir/two", columns={"hits.x": "x", "y": "y", "event": "event", "*": None})
+    np.testing.assert_array_equal(ds["event"], [40, 40, 41])
+    np.testing.assert_array_equal(ds["x"], [1, 2, 3])
+    with pytest.raises(
+        ValueError, match=r"field 'name' .* type 2 \* string.*leave it out with columns=\{'name': None\}"
+    ):
+        read_hits(f"{path}:text")
+    assert read_hits(f"{path}:text", columns={"name": None}).sizes == {"hit": 2}
+    with pytest.raises(ValueError, match=r"field 'x' .* nested too deep"):
+        read_hits(f"{path}:deep")
+    assert read_hits(f"{path}:tree").sizes == {"hit": 2}
+
+
+def test_missing_values_of_rntuples(tmp_path: Path) -> None:
+    ak, uproot = pytest.importorskip("awkward"), pytest.importorskip("uproot")
+    path = tmp_path / "events.root"
+    with uproot.recreate(path) as file:
+        file.mkrntuple("hits", {"x": ak.Array([1.0, None]), "y": np.zeros(2), "n": ak.Array([None, 1])})
+    with pytest.raises(ValueError, match=r"field 'n' .* missing value \(None\) in entry 0.* columns=\{'n': None\}"):
+        read_hits(path)
+    np.testing.assert_array_equal(read_hits(path, columns={"n": None})["x"], [1.0, np.nan])
+
+
+def test_branches_of_one_name() -> None:
+    """A branch within another one, as split objects have them, is not lost where its name is there twice."""
+    leaf, inner = SimpleNamespace(branches=[]), SimpleNamespace(branches=[1])
+    keys = {"hits": inner, "hits/x": leaf, "tracks/x": leaf, "tracks/pt": leaf}
+    tree = SimpleNamespace(iteritems=lambda recursive: keys.items() if recursive else None)
+    assert list(_root._branches(tree)) == ["hits.x", "tracks.x", "pt"]
+
+
+def test_rntuple_that_claims_too_much(tmp_path: Path) -> None:
+    """Of a page, and of the lists: uproot allocates, and leaves unset, what they claim."""
+    ak, uproot = pytest.importorskip("awkward"), pytest.importorskip("uproot")
+    path, counts = tmp_path / "events.root", np.array([5, 0, 1234])
+    lists = {name: ak.unflatten(np.arange(1239.0), counts) for name in ("x", "y")}
+    with uproot.recreate(path, compression=None) as file:
+        file.mkrntuple("events", lists)
+    good = path.read_bytes()
+    claims = [n for n in (1239, -1239) if struct.pack("<i", n) in good]
+    assert len(claims) == 1
+    wrong = struct.pack("<i", (1 << 31) - 1 if claims[0] > 0 else 1 - (1 << 31))
+    path.write_bytes(good.replace(struct.pack("<i", claims[0]), wrong))
+    with pytest.raises(ValueError, match=r"events.root has \d+ bytes, and its RNTuple claims \d+ bytes: it is damaged"):
+        read_hits(path)
+
+
+def test_lists_of_fixed_size(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pairs = {name: pa.FixedSizeListArray.from_arrays(pa.array(np.arange(6.0)), 2) for name in ("x", "y")}
+    pq.write_table(pa.table(pairs), path)
+    for ds in (read_hits(path), read_hits(path, chunks=2).compute(**SYNCHRONOUS)):
+        np.testing.assert_array_equal(ds["x"], np.arange(6.0))
+        np.testing.assert_array_equal(ds["event"], [0, 0, 1, 1, 2, 2])
+
+
+def test_event_of_the_file_and_of_particles(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [[1.0], [2.0, 3.0]], "y": [[1.0], [2.0, 3.0]], "evt": [50, 40]}), path)
+    for ds in (read_hits(path), read_hits(path, chunks=1).compute(**SYNCHRONOUS)):
+        np.testing.assert_array_equal(ds["event"], [50, 40, 40])
+    particles = open_particles(path, chunks=1)
+    assert particles["x"].dims == ("particle",)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"x": [[1.0], None], "y": [[1.0], [2.0]]}, r"column 'x' of .* has no list in row 1 .* columns=\{'x': None\}"),
+        ({"x": [[1.0], [1.0]], "y": [[1.0], None]}, r"column 'y' of .* has no list in row 1"),
+        ({"x": [[1.0], [1.0]], "y": [[1.0], [1.0, 2.0]]}, r"'x' and 'y' of .* unequal lengths, 1 and 2 in row 1 "),
+        ({"x": [[1], [None]], "y": [[1], [2]]}, r"column 'x' of .* has no value in row 1 .* columns=\{'x': None\}"),
+        ({"x": [[1], [2]], "y": [[1], [2]], "run": [1, None]}, r"column 'run' of .* has no value in row 1"),
+        ({"x": [[[1]]], "y": [[[1]]]}, r"column 'x' of .* has type list<.*list<.*no list of numbers; leave it out"),
+        ({"x": [["a"]], "y": [[1]]}, r"column 'x' of .* type list<.*string.*no list of numbers"),
+        ({"x": [[1.0], [0.5]], "y": [[1], [2]], "layer": [[1.0], [0.25]]}, r"'layer' .* got 0.25 in row 1 "),
+    ],
+)
+def test_wrong_lists(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=1)
+    for chunks in (None, 1):
+        with pytest.raises(ValueError, match=words):
+            read_hits(path, chunks=chunks).compute(**SYNCHRONOUS)
+
+
+def test_missing_floats_in_lists(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    hits = [[{"x": 1.0, "y": None}], [None, {"x": None, "y": 2.0}], []]
+    pq.write_table(pa.table({"hits": hits, "at": [{"z": 5.0}, {"z": None}, {"z": 7.0}]}), path)
+    ds = read_hits(path)
+    np.testing.assert_array_equal(ds["x"], [1.0, np.nan, np.nan])
+    np.testing.assert_array_equal(ds["y"], [np.nan, np.nan, 2.0])
+    np.testing.assert_array_equal(ds["z"], [5.0, np.nan, np.nan])
+
+
+def test_names_of_fields_in_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    record = pa.array([[{"x": 1.0, "y": 2.0}]])
+    pq.write_table(pa.table({"hits": record, "x": [[9.0]], "hits2": record}), path)
+    with pytest.raises(ValueError, match=r"no column for 'y'; it has 'hits.x', 'hits.y', 'x', 'hits2.x', 'hits2.y'"):
+        read_hits(path)
+    ds = read_hits(path, columns={"hits2.x": "x", "hits2.y": "y", "*": None})
+    assert (ds["x"].item(), ds["y"].item()) == (1.0, 2.0)
+    pq.write_table(pa.table({"a.x": [1.0], "a.y": [2.0]}), path)  # plain columns keep names with dots
+    assert read_hits(path, columns={"a.x": "x", "a.y": "y"}).sizes == {"hit": 1}
+
+
+def test_awkward_s_own_files(tmp_path: Path) -> None:
+    ak = pytest.importorskip("awkward")
+    path, counts = tmp_path / "a.parquet", np.array([2, 0, 3])
+    hits = ak.zip({name: ak.unflatten(np.arange(5.0), counts) for name in ("x", "y", "energy")})
+    for array in (hits, ak.zip({"hits": hits, "run": np.arange(3)}, depth_limit=1)):
+        ak.to_parquet(array, path)
+        ds = read_hits(path)
+        np.testing.assert_array_equal(ds["energy"], np.arange(5.0))
+        np.testing.assert_array_equal(ds["event"], [0, 0, 2, 2, 2])
+    labels = CLUE(1.5, 1.0).fit(hits).labels_
+    np.testing.assert_array_equal(ak.flatten(labels), CLUE(1.5, 1.0).fit(ds).labels_)
+    write_hits(ds, path, nested=True)
+    assert ak.from_parquet(path).x.tolist() == [[0, 1], [2, 3, 4]]
+
+
+def test_lists_are_read_when_they_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, asked = tmp_path / "a.parquet", []
+    write_lists(path, np.array([2, 3, 0, 4]), {name: np.arange(9.0) for name in ("x", "y", "energy")}, "records",
+                row_group_size=2)  # fmt: skip
+    original = pq.ParquetFile.read_row_group
+
+    def spy(self: Any, group: int, columns: list[str]) -> Any:
+        asked.append((group, columns))
+        return original(self, group, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
+    lazy = read_hits(path, chunks=5)
+    opened = [columns for _, columns in asked]
+    assert all(columns == opened[0] and columns[0].endswith(".x") for columns in opened)
+    assert all(key.startswith("daskclust-io-read-") for key in lazy["y"].data.dask.layers)
+    asked.clear()
+    lazy["y"][5:].compute(**SYNCHRONOUS)
+    assert {group for group, _ in asked} == {1}
+    assert {columns[0].rpartition(".")[2] for _, columns in asked} == {"x", "y"}
+
+
+def test_what_is_not_written_nested(tmp_path: Path) -> None:
+    ds = to_dataset({"x": [1.0, 2.0], "y": [1.0, 2.0], "event": [3, 2]})
+    with pytest.raises(ValueError, match=r"order of event, got 2 after 3; .*ds.sortby\('event'\)"):
+        write_hits(ds, tmp_path / "a.parquet", nested=True)
+    with pytest.raises(ValueError, match=r"order of event, got 2 after 3"):
+        write_hits(ds.chunk(hit=1), tmp_path / "a.parquet", nested=True)
+    with pytest.raises(ValueError, match=r"nested=True writes .parquet, .* got a.csv and x, y, event"):
+        write_hits(ds, tmp_path / "a.csv", nested=True)
+    with pytest.raises(ValueError, match=r"variable 'event'; got a.parquet and x, y"):
+        write_hits(ds.drop_vars("event"), tmp_path / "a.parquet", nested=True)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,480 @@
+"""Hits of pixel detectors, HDF5 files, units, and Parquet files that grow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskclust.io import TIMEPIX, ParquetSink, read_hits, to_dataset, write_hits
+
+SUFFIXES = [".csv", ".parquet", ".npz", ".h5", ".hdf5"]
+
+
+def raise_if_computed(*args: Any, **kwargs: Any) -> None:
+    """Be a dask scheduler for laziness tests."""
+    raise AssertionError("computed")
+
+
+def pixels(n: int = 50, **attrs: Any) -> xr.Dataset:
+    """Return hits with all variables that there can be, of a quad."""
+    rng = np.random.default_rng(n)
+    columns = {
+        "x": rng.integers(0, 514, n).astype(np.uint16),
+        "y": rng.integers(0, 514, n).astype(np.uint16),
+        "toa": np.sort(rng.integers(0, 10**13, n)) * 1.5625,
+        "tot": (rng.integers(1, 1023, n) * 25).astype(np.float32),
+        "chip": rng.integers(0, 4, n).astype(np.uint8),
+        "energy": rng.random(n).astype(np.float32),
+        "label": rng.integers(-1, 5, n),
+        "score": rng.random(n),
+    }
+    counters: dict[str, Any] = {"layout": "quad", "gap": 2, "n_lost": 7, "lost": [1.0, 2.5], "name": "run é"}
+    return to_dataset(columns, field="timepix", units={"score": "V"}, attrs={**counters, **attrs})
+
+
+# Round trips
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("chunks", [None, 20, (1, 0, 49)])
+@pytest.mark.parametrize("n", [0, 50])
+def test_round_trip(tmp_path: Path, suffix: str, chunks: Any, n: int) -> None:
+    ds = pixels(n)
+    path = tmp_path / f"hits{suffix}"
+    write_hits(ds if chunks is None or n == 0 else ds.chunk(hit=chunks), path)
+    for lazy in (None, 20):
+        back = read_hits(path, chunks=lazy)
+        assert {name: back[name].dtype for name in back} == {name: ds[name].dtype for name in ds} | (
+            {"label": np.dtype(np.int64)} if suffix == ".csv" else {}
+        )
+        assert back.chunks == ({} if lazy is None else ds.chunk(hit=20).chunks)
+        xr.testing.assert_equal(back.compute(), ds)
+        assert back.attrs == {**ds.attrs, "source": str(path)}
+        assert all(back[name].attrs == ds[name].attrs for name in ds)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_csv_is_for_other_programs_too(tmp_path: Path) -> None:
+    ds = pixels()
+    write_hits(ds, tmp_path / "hits.csv")
+    frame = pd.read_csv(tmp_path / "hits.csv", comment="#")
+    np.testing.assert_array_equal(frame["toa"], ds["toa"])
+    table = xr.Dataset({"size": ("cluster", [1, 2])}, attrs={"field": "timepix", "layout": "quad"})
+    write_hits(table, tmp_path / "clusters.csv")
+    assert (tmp_path / "clusters.csv").read_text() == "size\n1\n2\n"
+
+
+def test_long_attributes(tmp_path: Path) -> None:
+    ds = pixels(lost=list(range(20_000)))
+    for suffix in (".parquet", ".csv"):
+        write_hits(ds, tmp_path / f"hits{suffix}")
+        assert read_hits(tmp_path / f"hits{suffix}").attrs["lost"] == list(range(20_000))
+    with pytest.raises(ValueError, match=r"the attributes .* and \.npz holds 65535; write \.parquet or \.h5"):
+        write_hits(ds, tmp_path / "hits.npz")
+
+
+def test_attributes_that_no_file_holds(tmp_path: Path) -> None:
+    ds = pixels().assign_attrs(nothing=None, nested={"a": 1}, array=np.arange(3), number=np.int64(5), text=b"x")
+    for suffix in SUFFIXES:
+        write_hits(ds, tmp_path / f"hits{suffix}")
+        attrs = read_hits(tmp_path / f"hits{suffix}").attrs
+        assert not {"nothing", "nested"} & set(attrs)
+        assert (attrs["array"], attrs["number"], attrs["text"]) == ([0, 1, 2], 5, "x")
+
+
+def test_damaged_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "hits.csv"
+    for text in ('{"attrs"', '{"attrs": 1, "units": {}}', '{"attrs": {}, "units": {"x": 1}}', "[]", '{"a": 1}'):
+        path.write_text(f"# daskclust: {text}\nx,y,toa\n1,2,3\n")
+        with pytest.raises(ValueError, match=r"hits\.csv has damaged metadata .* remove its 'daskclust' entry"):
+            read_hits(path)
+
+
+# Which field
+
+
+def test_the_field_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "hits.csv"
+    for header, field in {
+        "x,y,toa": "timepix",
+        "col,row,ToA": "timepix",
+        "x,y,t": "calorimeter",
+        "x,y,energy": "calorimeter",
+    }.items():
+        path.write_text(f"{header}\n1,2,3\n")
+        assert read_hits(path).attrs["field"] == field
+    path.write_text("col,row,t,E\n1,2,3,4\n")
+    ds = read_hits(path, field="timepix")
+    assert list(ds) == ["x", "y", "toa", "energy"]
+    assert read_hits(path, columns={"t": "toa"}).attrs["field"] == "timepix"
+    assert read_hits(path, columns=["x", "y", "toa", "tot"]).attrs["field"] == "timepix"
+    path.write_text("x,y,toa\n1.5,2,3\n")
+    assert read_hits(path, field="calorimeter")["x"] == 1.5
+    path.write_text("1,2,3\n4,5,6\n")
+    assert list(read_hits(path, field="timepix")) == ["x", "y", "toa"]
+    assert list(read_hits(path)) == ["x", "y", "layer"]
+    path.write_text("# x y toa\n1 2 3\n")
+    assert read_hits(path).attrs["field"] == "timepix"
+    with pytest.raises(ValueError, match="unknown field 'pixel'; known: calorimeter, particles, timepix"):
+        read_hits(path, field="pixel")
+    path.write_text("a,toa\n1,2\n")
+    with pytest.raises(ValueError, match="has no column for 'x', 'y'; it has 'a', 'toa'"):
+        read_hits(path)
+
+
+def test_metadata_win_over_names(tmp_path: Path) -> None:
+    ds = to_dataset({"x": [0.5], "y": [1.0], "toa": [3.0]})
+    for suffix in (".parquet", ".npz", ".h5"):
+        write_hits(ds, tmp_path / f"hits{suffix}")
+        back = read_hits(tmp_path / f"hits{suffix}")
+        assert back.attrs["field"] == "calorimeter"
+        assert back["x"] == 0.5
+
+
+def test_root_and_npy(tmp_path: Path) -> None:
+    import uproot
+
+    with uproot.recreate(tmp_path / "hits.root") as file:
+        file.mktree("hits", {"x": "i4", "y": "i4", "ToA": "f8", "ToT": "i4"})
+        file["hits"].extend({"x": np.arange(3), "y": np.arange(3), "ToA": np.arange(3.0), "ToT": np.arange(3) * 25})
+    ds = read_hits(tmp_path / "hits.root")
+    assert [str(v.dtype) for v in ds.values()] == ["uint16", "uint16", "float64", "float32"]
+    np.save(tmp_path / "hits.npy", np.array([(1, 2, 3)], dtype=[("x", "i8"), ("y", ">u2"), ("toa", "i8")]))
+    assert read_hits(tmp_path / "hits.npy")["toa"].dtype == np.float64
+
+
+# Values
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz", ".h5"])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("x", 65536, "'x' must hold whole numbers from 0 to 65535, got 65536"),
+        ("y", -1, "'y' must hold whole numbers from 0 to 65535, got -1"),
+        ("chip", 256, "'chip' must hold whole numbers from 0 to 255, got 256"),
+        ("x", 0.5, "'x' must hold whole numbers from 0 to 65535, got 0.5"),
+    ],
+)
+def test_values_out_of_range_name_the_row(tmp_path: Path, suffix: str, name: str, value: Any, message: str) -> None:
+    columns = {key: np.ones(9, type(value)) for key in ("x", "y", "toa", "chip")}
+    columns[name][7] = value
+    path = tmp_path / f"hits{suffix}"
+    write_hits(xr.Dataset({key: ("hit", v) for key, v in columns.items()}), path)
+    with pytest.raises(ValueError, match=rf"{message}.* in row 7 \(counted from 0\)"):
+        read_hits(path)
+    if suffix in (".parquet", ".h5"):
+        with pytest.raises(ValueError, match=rf"{message}.* in row 7 \(counted from 0\)"):
+            read_hits(path, chunks=5).compute()
+
+
+def test_pixels_beyond_a_chip_need_a_layout(tmp_path: Path) -> None:
+    path = tmp_path / "hits.csv"
+    path.write_text("x,y,toa\n1,2,3\n300,2,3\n")
+    with pytest.raises(ValueError, match=r"x of .*hits\.csv reaches 300, .* give layout='quad'"):
+        read_hits(path)
+    assert read_hits(path, layout="quad").attrs["layout"] == "quad"
+    with pytest.raises(ValueError, match="layout must be 'chips' or 'quad', got 'row'"):
+        read_hits(path, layout="row")
+
+
+# Units
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"), [("ns", 1.0), ("s", 1e9), ("us", 1e3), ("ps", 1e-3), ("25 ns", 25.0), ("1.5625 ns", 1.5625)]
+)
+@pytest.mark.parametrize("chunks", [None, 2])
+def test_units_are_converted(tmp_path: Path, unit: str, factor: float, chunks: int | None) -> None:
+    toa = np.array([0.0, 3.0, 7.5])
+    ds = xr.Dataset({"x": ("hit", [1, 2, 3], {"units": "px"}), "y": ("hit", [1, 2, 3]), "toa": ("hit", toa)})
+    write_hits(ds, tmp_path / "plain.parquet")
+    ds["toa"].attrs["units"] = unit
+    for suffix in (".parquet", ".h5", ".npz"):
+        write_hits(ds, tmp_path / f"hits{suffix}")
+        back = read_hits(tmp_path / f"hits{suffix}", chunks=chunks)
+        np.testing.assert_array_equal(back["toa"].compute(), toa * factor)
+        assert (back["toa"].dtype, back["toa"].attrs["units"]) == (np.float64, "ns")
+        assert back["x"].attrs["units"] == "pixel"
+    back = read_hits(tmp_path / "plain.parquet", units={"toa": unit}, chunks=chunks)
+    np.testing.assert_array_equal(back["toa"].compute(), toa * factor)
+
+
+def test_units_that_cannot_be_converted(tmp_path: Path) -> None:
+    ds = xr.Dataset({"x": ("hit", [1.0]), "y": ("hit", [1.0], {"units": "a.u."}), "toa": ("hit", [1.0])})
+    ds["toa"].attrs["units"] = "tick"
+    write_hits(ds, tmp_path / "hits.h5")
+    with pytest.raises(ValueError, match=r"'y' of .* has the unit 'a\.u\.', which is not known; known: .*pixel"):
+        read_hits(tmp_path / "hits.h5")
+    with pytest.raises(ValueError, match=r"'toa' of .* has the unit 'tick', which is not known; known: ns, .*25 ns"):
+        read_hits(tmp_path / "hits.h5", units={"y": "1"})
+    with pytest.raises(ValueError, match=r"'toa' of .* has the unit 'cm', .* give their unit with units=\{'toa': "):
+        read_hits(tmp_path / "hits.h5", units={"y": "1", "toa": "cm"})
+    assert read_hits(tmp_path / "hits.h5", units={"y": "1", "toa": "25 ns"})["toa"] == 25
+    with pytest.raises(ValueError, match=r"'y' of .* has the unit 'a\.u\.', which is not known; known: cm"):
+        read_hits(tmp_path / "hits.h5", field="calorimeter")
+    calorimeter = read_hits(tmp_path / "hits.h5", field="calorimeter", units={"y": "pixel"})
+    assert (calorimeter["y"].attrs["units"], calorimeter["toa"].attrs["units"]) == ("pixel", "tick")
+    with pytest.raises(ValueError, match=r"units names 'z', which .* does not have; it has 'x', 'y', 'toa'"):
+        read_hits(tmp_path / "hits.h5", units={"z": "cm"})
+    ds = to_dataset({"x": [10.0], "y": [1.0], "energy": [5.0], "layer": [1]}, units={"x": "mm", "energy": "MeV"})
+    assert (ds["x"].item(), ds["energy"].item(), ds["x"].attrs["units"]) == (1.0, 0.005, "cm")
+
+
+def test_the_registry_is_consistent() -> None:
+    names = [v.name for v in TIMEPIX.variables]
+    aliases = [alias for v in TIMEPIX.variables for alias in v.aliases]
+    assert len({*names, *aliases}) == len(names) + len(aliases)
+    assert all(alias == alias.lower() for alias in (*aliases, *TIMEPIX.marks))
+
+
+# HDF5
+
+
+def columns_in(path: Path, group: str = "/", n: int = 5, **options: Any) -> None:
+    """Write columns into a group of an HDF5 file."""
+    with h5py.File(path, "a") as file:
+        where = file.require_group(group)
+        for name, values in {"x": np.arange(n), "y": np.arange(n), "toa": np.arange(n) * 1.5625}.items():
+            where.create_dataset(name, data=values, **options)
+
+
+def test_groups(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    columns_in(path, "raw/pixels")
+    with h5py.File(path, "a") as file:
+        file["raw"].attrs["n_words"] = 5
+        file["raw/pixels"].attrs["n_lost"] = np.int32(2)
+        file["picture"] = np.zeros((4, 4))
+        file["text"] = "a"
+    ds = read_hits(path)
+    assert ds.sizes == {"hit": 5}
+    assert ds.attrs == {"field": "timepix", "layout": "chips", "n_lost": 2, "source": str(path)}
+    columns_in(path, "other", 3)
+    with pytest.raises(
+        ValueError, match=r"has 2 groups with columns \('other', 'raw/pixels'\); choose one with .*:name"
+    ):
+        read_hits(path)
+    assert read_hits(f"{path}:other").sizes == {"hit": 3}
+    assert read_hits(f"{path}:/raw/pixels/", chunks=2).compute().sizes == {"hit": 5}
+    with pytest.raises(ValueError, match=r"has no group 'none' with columns; it has 'other', 'raw/pixels'"):
+        read_hits(f"{path}:none")
+    columns_in(path, "/", 2)
+    assert read_hits(path, columns={"picture": None, "text": None}).sizes == {"hit": 2}
+    with pytest.raises(ValueError, match=r"dataset /picture of .* is no column; leave it out with columns=\{'picture'"):
+        read_hits(path)
+
+
+def test_compressed_and_resizable(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    columns_in(path, n=100_000, compression="gzip", shuffle=True, chunks=(30_000,), maxshape=(None,))
+    with dask.config.set(scheduler=raise_if_computed):
+        lazy = read_hits(path, chunks=33_333)
+    with pytest.raises(ValueError, match=r"'x' must hold whole numbers from 0 to 65535, got 65536 in row 65536"):
+        lazy["x"][:65_540].compute()
+    np.testing.assert_array_equal(lazy["toa"][40_000:70_000].compute(), np.arange(40_000, 70_000) * 1.5625)
+    np.testing.assert_array_equal(read_hits(path, field="calorimeter")["toa"], np.arange(100_000) * 1.5625)
+
+
+def test_blocks_read_only_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns_in(tmp_path / "run.h5", n=12)
+    lazy = read_hits(tmp_path / "run.h5", chunks=4)
+    assert all(key.startswith("daskclust-io-read-") for key in lazy["x"].data.dask.layers)
+    asked: list[Any] = []
+    original = h5py.Dataset.__getitem__
+
+    def spy(self: Any, key: Any, **options: Any) -> Any:
+        asked.append((self.name, key))
+        return original(self, key, **options)
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", spy)
+    lazy["y"][5:7].compute()
+    assert asked == [("/y", slice(4, 8))]
+
+
+def test_columns_of_unequal_lengths(tmp_path: Path) -> None:
+    columns_in(tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5", "a") as file:
+        file["triggers"] = np.arange(3)
+    for chunks in (None, 2):
+        with pytest.raises(ValueError, match=r"unequal lengths: \{'toa': 5, 'triggers': 3, 'x': 5, 'y': 5\}"):
+            read_hits(tmp_path / "run.h5", chunks=chunks)
+    assert read_hits(tmp_path / "run.h5", columns={"triggers": None}).sizes == {"hit": 5}
+
+
+def test_what_was_not_written_is_not_read(tmp_path: Path) -> None:
+    for k, options in enumerate([{}, {"chunks": (1 << 20,)}, {"chunks": (1 << 20,), "compression": "gzip"}]):
+        path = tmp_path / f"run{k}.h5"
+        columns_in(path)
+        with h5py.File(path, "a") as file:
+            del file["x"]
+            file.create_dataset("x", shape=(10**12,), dtype="f8", **options)
+            if k:
+                file["x"][:3] = 1
+        for chunks in (None, 10**6):
+            with pytest.raises(ValueError, match=r"dataset /x of .*\.h5 claims 8000000000000 bytes of data"):
+                read_hits(path, chunks=chunks)
+
+
+def test_other_files_are_not_read(tmp_path: Path) -> None:
+    path, secret = tmp_path / "run.h5", tmp_path / "secret.bin"
+    np.arange(5.0).tofile(secret)
+    columns_in(path)
+    columns_in(tmp_path / "other.h5")
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        file.create_dataset("x", shape=(5,), dtype="f8", external=[(str(secret), 0, 40)])
+    with pytest.raises(ValueError, match=r"dataset /x of .* keeps its numbers in other files"):
+        read_hits(path)
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        file["x"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/x")
+    with pytest.raises(ValueError, match="has no column for 'x'"):
+        read_hits(path)
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        virtual = h5py.VirtualLayout(shape=(5,), dtype="f8")
+        virtual[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(5,))
+        file.create_virtual_dataset("x", virtual)
+    with pytest.raises(ValueError, match=r"dataset /x of .* keeps its numbers in other files"):
+        read_hits(path)
+
+
+def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w") as file:
+        file["table"] = np.zeros(3, dtype=[("x", "f8")])
+    with pytest.raises(ValueError, match="has no dataset of one dimension with numbers"):
+        read_hits(path)
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.h5"):
+        read_hits(tmp_path / "none.h5:group")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+        read_hits(path)
+
+
+@pytest.mark.parametrize("damage", ["noise", "cut", "short"])
+def test_damaged_hdf5(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "run.h5"
+    columns_in(path)
+    good = path.read_bytes()
+    path.write_bytes({"noise": b"\x07" * 500, "cut": good[: len(good) // 2], "short": good[:3]}[damage])
+    with pytest.raises(ValueError, match=r"run\.h5 cannot be read as a HDF5 file"):
+        read_hits(path)
+
+
+@settings(max_examples=100)
+@given(data=st.data(), compressed=st.booleans())
+def test_any_damage_gives_hits_or_a_clear_error(tmp_path_factory: Any, data: st.DataObject, compressed: bool) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "run.h5"
+    columns_in(path, n=50, **({"compression": "gzip", "chunks": (20,)} if compressed else {}))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
+    message = str(path)
+    try:
+        ds = read_hits(path)
+        assert ds.sizes["hit"] <= len(content) * 2000
+    except ValueError as error:
+        message = str(error)
+    assert str(path) in message
+
+
+def test_hdf5_is_there_completely_or_not_at_all(tmp_path: Path) -> None:
+    import dask.array as da
+
+    def fail(block: Any, block_info: Any = None) -> Any:
+        if block_info[0]["chunk-location"] == (1,):
+            raise RuntimeError("lost worker")
+        return block
+
+    path = tmp_path / "hits.h5"
+    write_hits(pixels(), path)
+    before = path.read_bytes()
+    ds = pixels().chunk(hit=20)
+    ds["tot"] = ("hit", da.map_blocks(fail, ds["tot"].data, dtype=np.float32, meta=np.empty(0, np.float32)))
+    with pytest.raises(RuntimeError, match="lost worker"):
+        write_hits(ds, path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == [path.name]
+
+
+# Parquet files that grow
+
+
+@given(sizes=st.lists(st.integers(0, 7), min_size=1, max_size=6))
+def test_sink(tmp_path_factory: Any, sizes: list[int]) -> None:
+    path = tmp_path_factory.mktemp("sink") / "hits.parquet"
+    ds = pixels(sum(sizes))
+    ends = np.cumsum(sizes)
+    with ParquetSink(path) as sink:
+        for end, size in zip(ends, sizes, strict=True):
+            sink.write(ds.isel(hit=slice(end - size, end)))
+        assert not path.exists()
+        sink.attrs["n_lost"] = 99
+    assert sink.n_rows == sum(sizes)
+    back = read_hits(path)
+    xr.testing.assert_equal(back, ds)
+    assert back.attrs == {**ds.attrs, "n_lost": 99, "source": str(path)}
+    assert all(back[name].attrs == ds[name].attrs for name in ds)
+    assert os.listdir(path.parent) == ["hits.parquet"]
+
+
+def test_row_groups_of_a_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow.parquet as pq
+
+    from daskclust.io.tables import parquet as _parquet
+
+    monkeypatch.setattr(_parquet, "_GROUP_ROWS", 10)
+    array = np.zeros(4)
+    with ParquetSink(tmp_path / "a.parquet") as sink:
+        for k in range(4):
+            array[:] = k
+            sink.write(xr.Dataset({"v": ("cluster", array)}))
+        sink.write(xr.Dataset({"v": ("cluster", np.arange(25.0))}))
+    metadata = pq.read_metadata(tmp_path / "a.parquet")
+    assert [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)] == [10, 2, 10, 10, 9]
+    values = pq.read_table(tmp_path / "a.parquet")["v"].to_numpy()
+    np.testing.assert_array_equal(values, [*np.repeat(np.arange(4.0), 4), *np.arange(25.0)])
+
+
+def test_wrong_use_of_a_sink(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"before")
+    table = xr.Dataset({"v": ("cluster", np.zeros(3))})
+    sink = ParquetSink(path)
+    with pytest.raises(ValueError, match="is not open; use it as: with ParquetSink"):
+        sink.write(table)
+    with pytest.raises(ValueError, match=r"no table was written to .*a\.parquet; write one, even if"), sink:
+        pass
+
+    def fill(*tables: xr.Dataset, stop: bool = False) -> None:
+        with ParquetSink(path) as sink:
+            for table in tables:
+                sink.write(table)
+            if stop:
+                raise KeyError("stop")
+
+    for other in (table.astype("f4"), table.rename(v="w"), table.rename(cluster="hit")):
+        with pytest.raises(ValueError, match=r"a table of \w float\d\d cannot follow one of v float64"):
+            fill(table, other)
+    with pytest.raises(ValueError, match="dimensions"):
+        fill(xr.Dataset({"v": (("a", "b"), np.zeros((1, 1)))}))
+    with pytest.raises(KeyError, match="stop"):
+        fill(table, stop=True)
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["a.parquet"]
+    with pytest.raises(FileNotFoundError), ParquetSink(tmp_path / "nowhere" / "a.parquet"):
+        pass
