@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.merge.labels import NOISE
-
-from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_positive
-from ._indexed import Bits, Steps, directions, draw_keys, make_columns, normals, segment_of, shuffled, uniforms
+from ._arguments import RNG, Float, Int, given
+from ._indexed import Bits, Order, Steps, directions, draw, make_columns, normals, uniforms
 
 _OMEGA_M = 0.3
 _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
@@ -28,15 +26,13 @@ _UNITS = {**dict.fromkeys(_POSITIONS, "Mpc/h"), **dict.fromkeys(_VELOCITIES, "km
 class _Recipe(NamedTuple):
     """What the particles are made from, but the halos."""
 
-    n: int
-    n_in_halos: int
+    order: Order
     side: float  # Mpc/h
     slope: float
     smallest: int  # particles
     largest: float  # particles
     filaments: float  # fraction of halos
     particle_mass: float  # Msun/h
-    shuffle: bool
     seed: int
     keys: Bits
 
@@ -134,24 +130,19 @@ def cosmology_box(
     >>> ds.attrs["boxsize"], int((ds["halo"] == -1).sum())
     (10.0, 360)
     """
-    check_counts(n=n)
-    check_counts(1, smallest=smallest)
-    check_positive(separation=separation, slope=slope, concentration=concentration)
-    check_fraction(background=background, largest=largest, filaments=filaments)
-    random = np.random.default_rng(rng)
+    attrs = given("cosmology_box", locals())
     side = float(separation * np.cbrt(n))
+    seed, order, keys = draw(np.random.default_rng(rng), n, background, shuffle, 4 + 1 + 4)
     recipe = _Recipe(
-        n=int(n),
-        n_in_halos=int(n) - round(background * n),
+        order=order,
         side=side,
         slope=slope,
         smallest=int(smallest),
         largest=max(100.0, largest * n, smallest),
         filaments=filaments,
         particle_mass=_OMEGA_M * _CRITICAL * separation**3,
-        shuffle=bool(shuffle),
-        seed=int(random.integers(1 << 63)),
-        keys=draw_keys(random, 4 + 4 + 1 + 4),
+        seed=seed,
+        keys=keys,
     )
     steps: Steps = {
         _POSITIONS: (_positions, np.float32),
@@ -161,21 +152,7 @@ def cosmology_box(
     }
     table = partial(_table, recipe, concentration)
     columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-cosmology")
-    attrs = {
-        "boxsize": side,
-        "boxsize_units": _UNITS["x"],
-        "omega_m": _OMEGA_M,
-        "generator": "cosmology_box",
-        "n": n,
-        "separation": separation,
-        "background": background,
-        "slope": slope,
-        "smallest": smallest,
-        "largest": largest,
-        "concentration": concentration,
-        "filaments": filaments,
-        "shuffle": int(shuffle),
-    }
+    attrs |= {"boxsize": side, "boxsize_units": _UNITS["x"], "omega_m": _OMEGA_M}
     return xr.Dataset({name: ("particle", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
@@ -212,11 +189,11 @@ def _table(recipe: _Recipe, concentration: float) -> _Table:
 
 def _halo_sizes(random: np.random.Generator, recipe: _Recipe) -> Int:
     """Return particles of each halo, by a power law between two bounds; the last one has what is left."""
-    if not recipe.n_in_halos:
+    if not recipe.order.n_inside:
         return np.zeros(0, np.int64)
     parts: list[Int] = []
     total, power = 0, 1.0 - recipe.slope
-    while total < recipe.n_in_halos:
+    while total < recipe.order.n_inside:
         u = random.random(1 << 16)
         if power == 0:
             drawn = recipe.smallest * (recipe.largest / recipe.smallest) ** u
@@ -227,29 +204,21 @@ def _halo_sizes(random: np.random.Generator, recipe: _Recipe) -> Int:
         total += int(parts[-1].sum())
     sizes = np.concatenate(parts)
     ends = np.cumsum(sizes)
-    last = int(np.searchsorted(ends, recipe.n_in_halos))
+    last = int(np.searchsorted(ends, recipe.order.n_inside))
     sizes = sizes[: last + 1]
-    sizes[last] -= ends[last] - recipe.n_in_halos
+    sizes[last] -= ends[last] - recipe.order.n_inside
     return sizes
-
-
-def _places(table: _Table, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
-    """Return the number of each particle before they are shuffled, which are in halos, and in which ones."""
-    recipe = table.recipe
-    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
-    is_in_halo = number < recipe.n_in_halos
-    return number, is_in_halo, segment_of(table.first, number[is_in_halo])
 
 
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return x, y and z."""
-    number, is_in_halo, halo = _places(table, index)
-    recipe, inside = table.recipe, number[is_in_halo]
+    recipe = table.recipe
+    number, is_inside, halo = recipe.order.places(table.first, index)
+    inside, outside = number[is_inside], number[~is_inside]
     out = np.empty((3, len(index)))
-    distance = np.interp(uniforms(recipe.keys[8], inside), table.enclosed, table.within) * table.radius[halo]
-    out[:, is_in_halo] = table.centre[:, halo] + distance * directions(recipe.keys[4:8], inside, 3)
-    outside = ~is_in_halo
-    out[:, outside] = [uniforms(key, number[outside]) * recipe.side for key in recipe.keys[4:7]]
+    distance = np.interp(uniforms(recipe.keys[4], inside), table.enclosed, table.within) * table.radius[halo]
+    out[:, is_inside] = table.centre[:, halo] + distance * directions(recipe.keys[:4], inside, 3)
+    out[:, ~is_inside] = [uniforms(key, outside) * recipe.side for key in recipe.keys[:3]]
     side = np.float32(recipe.side)
     # What is rounded up to the side would be outside of a box that begins with 0.
     return np.minimum((out % recipe.side).astype(np.float32), np.nextafter(side, np.float32(0)))
@@ -257,10 +226,10 @@ def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
 
 def _velocities(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return vx, vy and vz."""
-    number, is_in_halo, halo = _places(table, index)
-    out = normals(table.recipe.keys[9:13], number)[:3]
-    out[:, is_in_halo] = table.velocity[:, halo] + out[:, is_in_halo] * table.dispersion[halo]
-    out[:, ~is_in_halo] *= _BULK
+    number, is_inside, halo = table.recipe.order.places(table.first, index)
+    out = normals(table.recipe.keys[5:9], number)[:3]
+    out[:, is_inside] = table.velocity[:, halo] + out[:, is_inside] * table.dispersion[halo]
+    out[:, ~is_inside] *= _BULK
     return out.astype(np.float32)
 
 
@@ -271,7 +240,4 @@ def _masses(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
 
 def _halos(table: _Table, index: Bits) -> Int:
     """Return the number of the halo."""
-    _, is_in_halo, halo = _places(table, index)
-    out = np.full((1, len(index)), NOISE, np.int64)
-    out[0, is_in_halo] = halo
-    return out
+    return table.recipe.order.clusters(table.first, index)

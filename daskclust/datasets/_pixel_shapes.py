@@ -45,33 +45,19 @@ KINDS = {
 
 
 class Shapes(NamedTuple):
-    """A library of shapes, one after the other.
+    """A library of shapes, one after the other."""
 
-    Parameters
-    ----------
-    start : numpy.ndarray, shape (n_shapes + 1,)
-        Where the pixels of each shape begin.
-    x, y : numpy.ndarray of int16
-        Pixels, from 0 in each shape.
-    delay : numpy.ndarray of float32
-        When a pixel's charge arrives, as a fraction of the drift time: 0 to 1.
-    light : numpy.ndarray of float32
-        Logarithm of the median ToT in ticks.
-    width, height : numpy.ndarray of int64, shape (n_shapes,)
-        Extent of each shape in pixels.
-    """
-
-    start: Int
-    x: npt.NDArray[np.int16]
+    start: Int  # (n_shapes + 1,): where the pixels of each shape begin
+    x: npt.NDArray[np.int16]  # pixels, from 0 in each shape
     y: npt.NDArray[np.int16]
-    delay: npt.NDArray[np.float32]
-    light: npt.NDArray[np.float32]
-    width: Int
+    delay: npt.NDArray[np.float32]  # when a pixel's charge arrives, as a fraction of the drift time: 0 to 1
+    light: npt.NDArray[np.float32]  # logarithm of the median ToT in ticks
+    width: Int  # (n_shapes,): extent in pixels
     height: Int
 
 
 def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> Shapes:
-    """Draw a library."""
+    """Draw a library of shapes, each connected by pixels that touch at a side or a corner."""
     core, is_large, fibre = _sizes(random, kind, n_shapes)
     core_shape = np.repeat(np.arange(n_shapes), core)
     place = np.arange(core.sum()) - np.repeat(np.cumsum(core) - core, core)  # of a pixel in its core

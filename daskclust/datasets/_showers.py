@@ -26,25 +26,13 @@ _DEPOSITS_PER_GEV = 15.0
 
 
 class Deposits(NamedTuple):
-    """Deposits of energy, arrays of shape (n,).
+    """Deposits of energy, arrays of shape (n,)."""
 
-    Parameters
-    ----------
-    x, y : numpy.ndarray of float64
-        Position in cm.
-    layer : numpy.ndarray of int64
-        Layer, 0 first.
-    energy : numpy.ndarray of float64
-        In GeV.
-    source : numpy.ndarray of int64
-        Number of the shower, -1 for noise.
-    """
-
-    x: Float
+    x: Float  # cm
     y: Float
-    layer: Int
-    energy: Float
-    source: Int
+    layer: Int  # 0 first
+    energy: Float  # GeV
+    source: Int  # number of the shower, -1 for noise
 
 
 def _n_thin(n_layers: int) -> int:
@@ -53,7 +41,7 @@ def _n_thin(n_layers: int) -> int:
 
 
 def layer_positions(n_layers: int) -> Float:
-    """Return where the layers are."""
+    """Return where the layers are along the beam, in cm."""
     steps = np.where(np.arange(n_layers) < _n_thin(n_layers), *_LAYER_STEP)
     z: Float = _Z_FRONT + np.cumsum(steps) - steps[0]
     return z
@@ -62,7 +50,7 @@ def layer_positions(n_layers: int) -> Float:
 def shower_deposits(
     random: np.random.Generator, n_showers: int, hadronic: float, energy_range: tuple[float, float], z_of_layer: Float
 ) -> Deposits:
-    """Draw showers and return what they deposit."""
+    """Draw showers and return what they deposit inside of the calorimeter, shower by shower."""
     lowest, highest = np.log(energy_range)
     total = np.exp(random.uniform(lowest, highest, n_showers))
     is_hadronic = random.random(n_showers) < hadronic
@@ -112,7 +100,11 @@ def noise_deposits(random: np.random.Generator, n_noise: int, z_of_layer: Float)
 
 
 def sum_in_cells(deposits: Deposits, cell_size: float, threshold: float) -> dict[str, npt.NDArray[Any]]:
-    """Collect deposits in the hexagonal cells of their layers."""
+    """Collect deposits in the hexagonal cells of their layers, in the order of layer, row and column.
+
+    Cells with less energy than the threshold are left out; truth is the source of most of the energy, of equal ones the
+    smallest.
+    """
     column, row = _hexagons(deposits.x / cell_size, deposits.y / cell_size)
     left, low = int(column.min(initial=0)), int(row.min(initial=0))
     n_columns, n_rows = int(column.max(initial=0)) - left + 1, int(row.max(initial=0)) - low + 1

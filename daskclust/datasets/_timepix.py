@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.units import HITS
 
-from ._arguments import RNG, Int, check_counts, check_not_negative, check_positive
+from ._arguments import RNG, Int, given, not_negative
 from ._pixel_shapes import KINDS, Shapes, make_shapes
 
 Array = npt.NDArray[Any]
@@ -92,8 +93,8 @@ def timepix(
 
     Raises
     ------
-    ValueError
-        For unknown kinds and layouts, negative numbers, and a quad of other than 4 chips.
+    ValueError, TypeError
+        For unknown kinds and layouts, negative numbers, a quad of other than 4 chips, and what is no number.
 
     Notes
     -----
@@ -114,10 +115,8 @@ def timepix(
     >>> ds.sizes["hit"], bool((ds["toa"].diff("hit") >= 0).all()), bool((ds["toa"] % 1.5625 == 0).all())
     (1000, True, True)
     """
-    check_counts(n_hits=n_hits)
-    check_positive(rate=rate)
-    check_not_negative(drift=drift, timewalk=timewalk, start=start)
-    chips = _check_layout(kind, chips, layout, start)
+    attrs = given("timepix", locals())
+    attrs["chips"] = chips = _check_layout(kind, chips, layout, start)
     random = np.random.default_rng(rng)
     n_shapes = int(np.clip(4 * n_hits / KINDS[kind].core[0], 500, _MOST_SHAPES))
     shapes = make_shapes(random, KINDS[kind], n_shapes)
@@ -138,10 +137,7 @@ def timepix(
         "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
         "truth": _by_first_hit(hits.particle),
     }
-    attrs = {"field": "timepix", "layout": layout, "generator": "timepix", "n_hits": n_hits, "kind": kind, "rate": rate}
-    attrs |= {"chips": chips, "drift": drift, "timewalk": timewalk, "start": start}
-    if layout == "quad":
-        attrs["gap"] = 0
+    attrs |= {"field": "timepix"} | ({"gap": 0} if layout == "quad" else {})
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
@@ -155,11 +151,9 @@ def _check_layout(kind: str, chips: int | None, layout: str, start: float) -> in
         raise ValueError(f"start must be a multiple of {_TICK} ns, got {start!r}")
     if chips is None:
         return 4 if layout == "quad" else 1
-    check_counts(1, chips=chips)
+    check_whole("chips", chips, 1, 256)  # their numbers are of 8 bits
     if layout == "quad" and chips != 4:
         raise ValueError(f"a quad has 4 chips, got chips={chips}; leave chips out, or use layout='chips'")
-    if chips > 256:
-        raise ValueError(f"chips must be at most 256, got {chips}; their numbers are of 8 bits")
     return chips
 
 
@@ -270,7 +264,7 @@ def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None
     >>> bool((np.diff(late) < 0).any()), bool((np.maximum.accumulate(late) - late).max() <= 500.0)
     (True, True)
     """
-    check_not_negative(disorder=disorder)
+    not_negative("disorder", disorder)
     if "toa" not in ds:
         raise ValueError(f"the Dataset has no variable 'toa'; it has {', '.join(map(str, ds)) or 'none'}")
     toa = np.asarray(ds["toa"].values)
