@@ -50,7 +50,7 @@ def calorimeter(
     Raises
     ------
     ValueError, TypeError
-        For negative numbers, lengths that are not positive, a `noise` outside of 0 to 1, and what is no number.
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def hgcal_event(
     Raises
     ------
     ValueError, TypeError
-        For negative numbers, lengths that are not positive, fractions outside of 0 to 1, and what is no number.
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----

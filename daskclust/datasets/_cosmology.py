@@ -88,8 +88,7 @@ def cosmology_box(
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional
-        Particles per chunk of a Dataset of dask arrays. By default they are made in memory. Particles are the same for
-        any chunks.
+        Particles per chunk of a Dataset of dask arrays, the same for any chunks. Default: in memory.
     rng : int, numpy.random.Generator or None, default None
         Seed or generator.
 
@@ -102,22 +101,20 @@ def cosmology_box(
 
     Raises
     ------
-    ValueError
-        For negative numbers, lengths that are not positive, fractions outside of 0 to 1, and chunks that are not
-        positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     A halo of N particles has the radius R in which its mean density is 200 times that of the box, and an NFW profile
-    that ends there. Its particles have its bulk velocity, and along each axis a normal dispersion of sqrt(G M / (2 R)),
-    that of an isothermal sphere of its mass M and radius R. Bulk velocities, and velocities of the background, have a
-    dispersion of 200 km/s along each axis. Omega_m is 0.3. Filaments are straight, 15 % of the side long and thick by a
-    standard deviation of 0.6 % of it; there is one for about 2000 halos, and at least 8. The other halos are uniform.
-    Halos may overlap: ``halo`` tells where a particle was put, not which group it belongs to.
+    that ends there. Its particles have its bulk velocity, and along each axis a normal dispersion of sqrt(G M / (2 R)).
+    Bulk velocities, and velocities of the background, have a dispersion of 200 km/s along each axis. Omega_m is 0.3.
+    Filaments are straight, 15 % of the side long and thick by a standard deviation of 0.6 % of it; there is one for
+    about 2000 halos, and at least 8. The other halos are uniform. Halos may overlap: ``halo`` tells where a particle
+    was put, not which group it belongs to.
 
-    Each particle is made from its number by counting generators, so that chunks need nothing but the table of halos,
-    which is made once on a worker: 72 bytes for each halo, of which there are 17 thousand for a million particles and
-    750 thousand for a hundred millions. Time and memory are O(n).
+    Each particle is made from its number alone, so that chunks need only the table of halos, which is made once on a
+    worker: 72 bytes for each of 17 thousand halos for a million particles. Time and memory are O(n).
 
     References
     ----------

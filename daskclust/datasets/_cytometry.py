@@ -60,11 +60,8 @@ def cytometry(
         Fraction of cells that are uniform in all channels, as debris and doublets are, from 0 to 1.
     shuffle : bool, default True
         Whether cells are in random order. Otherwise they come population after population, the noise last.
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -74,15 +71,14 @@ def cytometry(
 
     Raises
     ------
-    ValueError
-        For negative numbers, no channels or populations, fractions outside of 0 to 1, and chunks that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     A population is a Gaussian. Each marker is positive with the probability 0.4, with a mean from 2.5 to 5.5, else from
     0 to 0.7. Axes of the ellipsoid have random directions; two are long, with standard deviations of about 0.7 and 0.5,
-    the others of 0.1 to 0.3. Populations may overlap. Each cell is made from its number by counting generators, so that
-    chunks need nothing but the table of populations. Time is O(n channels**2), memory O(n channels).
+    the others of 0.1 to 0.3. Populations may overlap. Time is O(n channels**2), memory O(n channels).
 
     Examples
     --------
@@ -125,11 +121,8 @@ def apriori_gaussians(
     shuffle : bool, default False
         Whether cells are in random order. Otherwise they come cluster after cluster, so that chunks of multiples of
         `size` hold whole ones.
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -138,14 +131,13 @@ def apriori_gaussians(
 
     Raises
     ------
-    ValueError
-        For negative numbers, no channels, lengths that are not positive, and chunks that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
-    The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". It does
-    not tell the shapes of its clusters: here they are ellipsoids in random directions. Time is O(groups size
-    channels**2).
+    The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". Clusters
+    are ellipsoids in random directions. Time is O(groups size channels**2).
 
     References
     ----------

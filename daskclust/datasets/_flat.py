@@ -39,7 +39,7 @@ def moons(
     Raises
     ------
     ValueError, TypeError
-        For negative numbers and fractions outside of 0 to 1, and for what is no number.
+        For arguments outside of the ranges above, and what is no number.
 
     Examples
     --------
@@ -73,12 +73,8 @@ def circles(
         Radius of the small circle as a fraction of the other, from 0 to 1, which is excluded.
     spread : float, default 0.04
         Standard deviation from the circles along x and along y, as a fraction of the large radius.
-    noise : float, default 0.05
-        Fraction of uniform noise, from 0 to 1.
-    size : float, default 230.0
-        Half the side of the square that noise fills, in cm.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    noise, size, rng
+        As of `moons`.
 
     Returns
     -------
@@ -88,7 +84,7 @@ def circles(
     Raises
     ------
     ValueError, TypeError
-        As of `moons`.
+        For arguments outside of the ranges above, and what is no number.
 
     Examples
     --------
@@ -124,12 +120,8 @@ def anisotropic_blobs(
         Number of clusters; hits are divided evenly.
     elongation : float, default 4.0
         Ratio of the long axis of the clusters to the short one.
-    noise : float, default 0.05
-        Fraction of uniform noise, from 0 to 1.
-    size : float, default 230.0
-        Half the side of the square that noise fills, in cm.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator: it also draws the common direction of the clusters.
+    noise, size, rng
+        As of `moons`; `rng` also draws the common direction of the clusters.
 
     Returns
     -------
@@ -139,7 +131,7 @@ def anisotropic_blobs(
     Raises
     ------
     ValueError, TypeError
-        As of `moons`, and for no clusters.
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----

@@ -83,7 +83,7 @@ def _sizes(random: np.random.Generator, kind: Kind, n: int) -> tuple[Int, npt.ND
 
     Sizes are quantiles at even steps, in random order: a library of few thousand has the moments it should have.
     """
-    from scipy.special import ndtri
+    from scipy.stats import nbinom, norm
 
     shuffled = random.permutation(n)
     n_large = round(kind.large[0] * n)
@@ -92,14 +92,14 @@ def _sizes(random: np.random.Generator, kind: Kind, n: int) -> tuple[Int, npt.ND
     quantile = _even_quantiles(random, n - n_large)
     mean, variance = kind.core
     if kind.track:
-        core[~is_large] = np.maximum(2, np.round(mean + np.sqrt(variance) * ndtri(quantile)))
+        core[~is_large] = np.maximum(2, np.round(norm.ppf(quantile, mean, np.sqrt(variance))))
     else:
-        core[~is_large] = 1 + _negative_binomial(quantile, mean - 1.0, variance)
+        core[~is_large] = 1 + nbinom.ppf(quantile, (mean - 1) ** 2 / (variance - mean + 1), (mean - 1) / variance)
     fibre = np.zeros(n, dtype=np.int64)
     if n_large:
         _, mean, variance = kind.large
         sigma2 = np.log1p(variance / mean**2)
-        size = mean * np.exp(np.sqrt(sigma2) * ndtri(_even_quantiles(random, n_large)) - sigma2 / 2)
+        size = mean * np.exp(norm.ppf(_even_quantiles(random, n_large), -sigma2 / 2, np.sqrt(sigma2)))
         size = np.minimum(size, _MOST_CORE).round().astype(np.int64)
         fibre[is_large] = size // 4
         core[is_large] = size - size // 4
@@ -113,15 +113,6 @@ def _even_quantiles(random: np.random.Generator, n: int) -> Float:
     """Return n numbers at even steps in 0 to 1, in random order."""
     quantiles: Float = random.permutation((np.arange(n) + 0.5) / max(n, 1))
     return quantiles
-
-
-def _negative_binomial(quantile: Float, mean: float, variance: float) -> Int:
-    """Return the quantiles of the negative binomial distribution of this mean and variance."""
-    r, p = mean**2 / (variance - mean), mean / variance
-    numbers = np.arange(int(mean + 20.0 * np.sqrt(variance)) + 20)
-    ratio = (numbers + r) / (numbers + 1.0) * (1.0 - p)  # of the probability of k + 1 to that of k
-    probability = p**r * np.concatenate([[1.0], np.cumprod(ratio[:-1])])
-    return np.searchsorted(np.cumsum(probability), quantile).astype(np.int64)
 
 
 def _discs(random: np.random.Generator, most: int) -> tuple[Int, Int]:

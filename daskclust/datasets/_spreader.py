@@ -81,11 +81,8 @@ def seed_spreader(
         Side of the domain; walks and points are reflected at its borders.
     shuffle : bool, default True
         Whether points are in random order. Otherwise they come walk after walk, the noise last.
-    chunks : int, optional
-        Points per chunk of a Dataset of dask arrays. By default they are made in memory. Points are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -96,16 +93,14 @@ def seed_spreader(
 
     Raises
     ------
-    ValueError
-        For an unknown density, negative numbers, lengths that are not positive, fractions outside of 0 to 1, and chunks
-        that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     Walks may cross, and in more than four dimensions steps are longer than balls are wide: ``truth`` is how points
     were made, not what DBSCAN finds. The defaults are those of the paper, which calls the two densities SS-simden and
-    SS-varden; it does not say what happens at the borders. Time and memory are O(n d); chunks need the table of spots
-    alone, which is made once on a worker: n / per_spot entries of 8 d + 24 bytes.
+    SS-varden; it does not say what happens at the borders. Time and memory are O(n d).
 
     References
     ----------

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_whole
@@ -79,8 +80,7 @@ def timepix(
     timewalk : float, default 75.0
         Delay of the smallest signals, in ns; it falls exponentially with ToT, to 1/e at 200 ns.
     start : float, default 0.0
-        Time before all hits, in ns, a multiple of 1.5625. Long runs can be made in parts, each from where the last
-        one ended.
+        Time before all hits, in ns, a multiple of 1.5625: long runs can be made in parts.
     rng : int, numpy.random.Generator or None, default None
         Seed or generator.
 
@@ -94,15 +94,14 @@ def timepix(
     Raises
     ------
     ValueError, TypeError
-        For unknown kinds and layouts, negative numbers, a quad of other than 4 chips, and what is no number.
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     Cluster sizes have about the means and standard deviations of the paper's figure 3: gamma 2.46 and 2.15, pions 7.2
     and 27 (0 degrees), 23 and 33 (45), 60 and 64 (75), lead 132 and 501. Particles come at random (a Poisson process)
-    and fall uniformly where their whole cluster is on the detector, so every one is connected. Those that are close in
-    time and space are not kept apart. ToT is log-normal, larger in the middle of a large cluster. Dead time is not
-    modelled. Time and memory are O(n_hits).
+    and fall uniformly where their whole cluster is on the detector, so every one is connected; close ones may touch.
+    ToT is log-normal, larger in the middle of a large cluster. Time and memory are O(n_hits).
 
     References
     ----------
@@ -135,7 +134,7 @@ def timepix(
         "toa": hits.tick * _TICK + start,
         "tot": hits.tot * np.float32(_TOT_TICK),
         "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
-        "truth": _by_first_hit(hits.particle),
+        "truth": pd.factorize(hits.particle)[0],
     }
     attrs |= {"field": "timepix"} | ({"gap": 0} if layout == "quad" else {})
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
@@ -176,7 +175,7 @@ def _blocks(random: np.random.Generator, shapes: Shapes, times: _Times, chips: i
         drawn = drawn._replace(particle=drawn.particle + number)
         begin, number = float(when[-1]), number + n_particles
         hits = _Hits(*(np.concatenate(pair) for pair in zip(kept, drawn, strict=True)))
-        order = _time_order(hits.tick)
+        order = np.argsort(hits.tick, kind="stable")
         hits = _Hits(*(column[order] for column in hits))
         complete = int(np.searchsorted(hits.tick, int(begin)))
         kept = _Hits(*(column[complete:] for column in hits))
@@ -204,33 +203,11 @@ def _draw(
     return _Hits(x.astype(np.uint16), y.astype(np.uint16), tick, tot, chip, particle)
 
 
-def _time_order(tick: Int) -> Int:
-    """Return the order of time, and of the input at equal times."""
-    if not len(tick):
-        return np.empty(0, dtype=np.int64)
-    # The place below the tick in one number: numpy sorts numbers faster than it finds their order.
-    bits = len(tick).bit_length()
-    packed = (tick - tick.min()) << bits | np.arange(len(tick))
-    packed.sort()
-    order: Int = packed & ((1 << bits) - 1)
-    return order
-
-
 def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
     chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
     chip: npt.NDArray[np.uint8] = chip_at[y // _SIDE, x // _SIDE]
     return chip
-
-
-def _by_first_hit(particle: Int) -> Int:
-    """Return numbers of particles from 0, in the order of their first hits."""
-    first = np.full(int(particle.max(initial=-1)) + 1, len(particle))
-    first[particle[::-1]] = np.arange(len(particle))[::-1]  # the last one written stays
-    number = np.empty_like(first)
-    number[np.argsort(first, kind="stable")] = np.arange(len(first))
-    numbers: Int = number[particle]
-    return numbers
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:
