@@ -211,7 +211,7 @@ def _chosen(*columns: Any, names: tuple[str, ...], expression: str) -> Any:
             chosen = pd.eval(text, engine="python", local_dict={}, global_dict={}, resolvers=[values | numbers.numbers])
     except (OverflowError, TypeError, NotImplementedError, RecursionError) as error:
         raise ValueError(
-            f"{expression!r} cannot be computed ({error}): and, or, not join comparisons, arithmetic takes numbers"
+            f"{expression!r} cannot be computed: and, or, not join comparisons, arithmetic takes numbers below 1e308"
         ) from error
     if np.ndim(chosen) != 1 or chosen.dtype != bool:
         raise ValueError(f"{expression!r} must compare variables of the table, as in 'size > 3'")
