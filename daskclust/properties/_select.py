@@ -17,7 +17,7 @@ from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import device_of, is_dask
 
 from ._columns import check_labels, checked, label_values
-from ._lazy import in_same_chunks
+from ._lazy import in_same_chunks, mapped
 
 _ALLOWED = (
     ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
@@ -63,10 +63,7 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     choose = functools.partial(_chosen, names=names, expression=expression)
     chosen = choose(*(np.empty(0, column.dtype) for column in columns))  # so that lazy tables refuse at once, too
     if any(map(is_dask, columns)):
-        import dask.array as da
-
-        options = {"dtype": bool, "meta": chosen, "token": "daskclust-properties-where"}
-        chosen = da.map_blocks(choose, *in_same_chunks(columns), **options)  # type: ignore[no-untyped-call,unused-ignore]
+        chosen = mapped("where", choose, *in_same_chunks(columns), dtype=bool)
     else:
         chosen = choose(*columns)
     coords = {"cluster": table["cluster"]} if "cluster" in table.coords else None
