@@ -79,10 +79,10 @@ def calorimeter(
     xy = np.empty((n_layers, points_per_layer, 2), dtype=np.float32)
     inner, outer = size - min(10.0, size / 4), size - min(20.0, size / 4)
     # Layer by layer: random numbers in float64 for all layers at once would take several times the result.
-    for layer in xy:
+    for points in xy:
         centres = random.uniform(-inner, inner, (n_clusters, 2))
-        layer[:clustered] = centres[local[:clustered]] + random.normal(0.0, sigma, (clustered, 2))
-        layer[clustered:] = random.uniform(-outer, outer, (points_per_layer - clustered, 2))
+        points[:clustered] = centres[local[:clustered]] + random.normal(0.0, sigma, (clustered, 2))
+        points[clustered:] = random.uniform(-outer, outer, (points_per_layer - clustered, 2))
     truth = np.where(local >= 0, local + n_clusters * np.arange(n_layers)[:, None], NOISE)
     x, y = np.ascontiguousarray(xy.reshape(-1, 2).T)
     layer = np.arange(n_layers, dtype=np.int32).repeat(points_per_layer)

@@ -102,7 +102,7 @@ def merge(parts: Sequence[Partial]) -> Partial:
     """Return the summary of all chunks of which some summaries are, in the order of the chunks."""
     if len(parts) == 1:
         return parts[0]
-    joined = {
+    joined: dict[str, Any] = {
         f.name: np.concatenate([getattr(part, f.name) for part in parts], axis=-1)
         for f in fields(Partial)
         if isinstance(getattr(parts[0], f.name), np.ndarray)

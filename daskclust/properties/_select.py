@@ -190,7 +190,7 @@ class _NumbersNamed(ast.NodeTransformer):
 
     def visit_Constant(self, node: ast.Constant) -> ast.Name:
         name = f"__number_{len(self.numbers)}"
-        self.numbers[name] = np.float64(node.value)
+        self.numbers[name] = np.float64(node.value)  # type: ignore[arg-type]  # an int or a float
         return ast.Name(name)
 
 
