@@ -174,7 +174,7 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
-    return checked(arrays, first.shape)
+    return checked(arrays, first.shape, ["layer"])
 
 
 def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,9 @@ def label_values(ds: xr.Dataset, labels: Any) -> Any:
     return variable(ds, labels, "labels").data if isinstance(labels, str) else labels
 
 
-def checked(arrays: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], whole: Collection[str] = ()) -> dict[str, Any]:
     """Return arrays as kernels take them, by their role; refuse those of another shape or kind than their role has."""
-    kinds = dict.fromkeys(("layer", "x of pixels", "y of pixels", "chip"), numbers_of)
-    kinds |= {"labels": label_numbers, "is_seed": native}
+    kinds = {"labels": label_numbers, "is_seed": native} | dict.fromkeys(whole, numbers_of)
     found = {}
     for role, values in arrays.items():
         array = column(role.strip("[]"), values, kinds.get(role, coordinate))

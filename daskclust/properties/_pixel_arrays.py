@@ -82,9 +82,11 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
         span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", n, np.int32)
 
         def tabulate_some(begin: int, end: int) -> None:
+            head = HOST.scratch("pixel heads", span, np.int32)  # this thread's, as are the numbers of axes
+            room = tuple(HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
             chain_kernels.tabulate_piece.run(
-                end - begin, begin, pieces, labels, blocks, heads(span), _axes_room(span), following, hits, by, columns,
-                bad, grain=end - begin + 1,
+                end - begin, begin, pieces, labels, blocks, head, room, following, hits, by, columns, bad,
+                grain=end - begin + 1,
             )  # fmt: skip
 
         _over_pieces(len(pieces.first_block), tabulate_some)
@@ -142,17 +144,6 @@ def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
     highest_before = np.maximum.accumulate(blocks.highest)
     lowest_after = np.minimum.accumulate(blocks.lowest[::-1])[::-1]
     return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))
-
-
-def heads(span: int) -> Array:
-    """Return this thread's room for the heads of a piece's chains."""
-    return HOST.scratch("pixel heads", span, np.int32)  # type: ignore[no-any-return]
-
-
-def _axes_room(span: int) -> tuple[Array, Array, Array]:
-    """Return this thread's room for three numbers of the axes of each cluster of a piece."""
-    xx, yy, xy = (HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
-    return xx, yy, xy
 
 
 def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:

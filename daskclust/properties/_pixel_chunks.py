@@ -17,7 +17,7 @@ from daskclust.properties.kernels import clusters as kernels
 from daskclust.properties.kernels.clusters import Totals
 
 from ._columns import Array, Int, groups, numbered, row_count
-from ._pixel_arrays import FLOATS, divided, empty_columns, explain, heads, hits_of, is_there, prepared, survey
+from ._pixel_arrays import FLOATS, divided, empty_columns, explain, hits_of, is_there, prepared, survey
 
 _OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
 
@@ -44,9 +44,10 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
     with one_thread():
         blocks = survey(HOST, local, hits, by, bad)
         pieces = divided(len(ids), len(local), blocks)
-        span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", len(local), np.int32)
+        head = HOST.scratch("pixel heads", int(np.diff(pieces.first).max()), np.int32)
+        following = HOST.scratch("pixel chains", len(local), np.int32)
         chain_kernels.total_piece.run(
-            len(pieces.first_block), pieces, local, blocks, heads(span), following, hits, start, by, totals, bad
+            len(pieces.first_block), pieces, local, blocks, head, following, hits, start, by, totals, bad
         )
     if bad[0] or labels.min(initial=NOISE) < NOISE:
         explain(arrays, start)

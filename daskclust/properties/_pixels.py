@@ -76,10 +76,5 @@ def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
     missing = [name for name in _NEEDED if name not in ds]
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
-    arrays = {"labels": label_values(ds, labels)}
-    arrays |= {
-        f"{name} of pixels" if name in ("x", "y") else name: ds[name].data
-        for name in (*_NEEDED, *OPTIONAL)
-        if name in ds
-    }
-    return {role.removesuffix(" of pixels"): array for role, array in checked(arrays, ds["x"].shape).items()}
+    arrays = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
+    return checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, ["x", "y", "chip"])

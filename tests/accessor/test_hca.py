@@ -15,9 +15,8 @@ RESULTS = ["label", "point_height", "linkage", "is_apriori"]
 
 @pytest.fixture(scope="module")
 def cells() -> xr.Dataset:
-    """Return 200 cells, with a coordinate and attributes."""
-    ds = cytometry(200, 3, rng=0)
-    return ds.assign_coords(cell=np.arange(200) + 7, run=5).assign_attrs(name="toy")
+    """Return 200 cells."""
+    return cytometry(200, 3, rng=0)
 
 
 @pytest.fixture(scope="module")
@@ -114,32 +113,28 @@ def test_attributes(cells: xr.Dataset) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- dask
-def test_dask_stays_lazy(cells: xr.Dataset, grouped: xr.Dataset) -> None:
-    """But for the sizes of apriori clusters, where chunks do not hold whole ones."""
+def test_dask_with_apriori_clusters(grouped: xr.Dataset) -> None:
+    """Lazy but for the sizes of apriori clusters, where chunks do not hold whole ones."""
+    lazy, expected = grouped.chunk(cell=50, channel=2), grouped.clust.hca(30, n_clusters=5)
+    for ds in (lazy, grouped.assign(apriori=lazy["apriori"]), grouped.assign(X=lazy["X"])):
+        result = ds.clust.hca(30, n_clusters=5)
+        assert result["label"].chunks == result["point_height"].chunks == (lazy.chunks["cell"],)
+        assert result["linkage"].chunks == ((179,), (4,))
+        xr.testing.assert_identical(result.compute(), expected)
     in_order = grouped.sortby("apriori")
     with raise_if_dask_computes():
-        plain = cells.chunk(cell=60).clust.hca()
         chunks = in_order.chunk(cell=30).clust.hca(apriori="apriori", noise_label=-1, partition="chunks")
-    xr.testing.assert_identical(plain.compute(), cells.clust.hca())
     xr.testing.assert_identical(chunks.compute(), in_order.clust.hca())
 
 
 # --------------------------------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize("chunked", [False, True])
-def test_no_cells_and_few(cells: xr.Dataset, chunked: bool) -> None:
-    def some(n: int) -> xr.Dataset:
-        return cells.isel(cell=slice(0, n)).chunk() if chunked else cells.isel(cell=slice(0, n))
-
-    empty = some(0).clust.hca()
-    assert (empty["label"].dtype, empty["point_height"].dtype) == (np.int64, np.float64)
-    assert (empty["label"].chunks is not None) == chunked
-    assert [empty[name].shape for name in RESULTS] == [(0,), (0,), (0, 4), (0,)]
-    with pytest.raises(ValueError, match="rule must be one of"):
-        some(0).clust.hca(rule="maha")
-    one = some(1).clust.hca().compute()
-    assert one["label"].values.tolist() == [0]
-    assert one["linkage"].shape == (0, 4)
-    assert some(2).clust.hca()["label"].values.tolist() == [0, 1]
+def test_few_cells(cells: xr.Dataset, chunked: bool) -> None:
+    few = [cells.isel(cell=slice(0, n)) for n in range(3)]
+    none, one, two = ((ds.chunk() if chunked else ds).clust.hca().compute() for ds in few)
+    assert [none[name].shape for name in RESULTS] == [(0,), (0,), (0, 4), (0,)]
+    assert [one[name].shape for name in RESULTS] == [(1,), (1,), (0, 4), (0,)]
+    assert two["label"].values.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: st
 
 def test_float_pixels_are_refused() -> None:
     ds = pixel_hits(20, 4)
-    with pytest.raises(ValueError, match=r"x of pixels must be integers, got dtype float64; use \.astype\(int\)"):
+    with pytest.raises(ValueError, match=r"x must be integers, got dtype float64; use \.astype\(int\)"):
         cluster_table(ds.assign(x=ds["x"] * 1.0))
 
 
