@@ -84,7 +84,7 @@ def with_results(
     numbers = {
         length[0]: float(length[1]),
         **({} if unit is None else {f"{length[0]}_units": unit}),
-        least[0]: least[1],
+        least[0]: min(int(least[1]), 2**63 - 1),  # what an attribute of a file holds
     }
     attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **numbers}, "is_core": _IS_CORE}
     dim = dim_of(ds, points)

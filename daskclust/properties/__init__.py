@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
 from daskclust.core.merge.labels import NOISE
 
@@ -146,7 +147,7 @@ def cluster_table(
     arrays = _inputs(ds, labels, weight, names)
     arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
     of_chunk = functools.partial(summarise, names=names)
-    finish = functools.partial(_finish, outputs=_output_names(arrays, weight, names))
+    finish = functools.partial(_finish, weight=weight, layered="layer" in arrays)
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
     else:
@@ -177,39 +178,21 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
     return checked(arrays, first.shape, ["layer"])
 
 
-def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Return where each variable of the table comes from: attribute of a `Partial`, and coordinate or ''."""
-    outputs = [("size", ("size", ""))]
-    if weight is not None:
-        outputs.append((weight, ("weight", "")))
-    for name in names:
-        outputs += [(name, ("mean", name)), (f"{name}_rms", ("rms", name))]
-        outputs += [(f"{name}_min", ("low", name)), (f"{name}_max", ("high", name))]
-    outputs.append(("rms", ("rms", "")))
-    if "is_seed" in arrays:
-        outputs.append(("seed", ("seed", "")))
-        outputs += [(f"{name}_seed", ("seed_at", name)) for name in names]
-    if "layer" in arrays:
-        outputs.append(("layer", ("layer", "")))
-    twice = sorted({name for name, _ in outputs if [other for other, _ in outputs].count(name) > 1})
-    if twice:
+def _finish(partial: Partial, n_clusters: int | None, *, weight: str | None, layered: bool) -> dict[str, Array]:
+    """Return the columns of the table, and the two numbers of noise."""
+    found = partial.columns(weight, layered=layered)
+    if twice := repeated(name for name, _ in found):
         raise ValueError(
             f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
         )
-    return dict(outputs)
-
-
-def _finish(partial: Partial, n_clusters: int | None, *, outputs: Mapping[str, tuple[str, str]]) -> dict[str, Array]:
-    """Return the columns of the table, and the two numbers of noise."""
     largest = int(partial.ids.max(initial=-1))
     rows = row_count(largest, int(partial.size.sum()) + partial.noise_size, n_clusters)
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     columns: dict[str, Array] = {}
-    for name, (kind, coordinate) in outputs.items():
-        values = partial.column(kind, coordinate)
-        empty: Any = {"size": 0, "weight": 0.0}.get(kind, NOISE if values.dtype.kind == "i" else np.nan)
+    for name, values in found:
+        empty = 0 if name in ("size", weight) else NOISE if values.dtype.kind == "i" else np.nan
         columns[name] = np.full(rows, empty, dtype=values.dtype)
         columns[name][partial.ids] = values
+    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     return columns | noise
 
 

@@ -41,26 +41,24 @@ class Partial:
     first_layer: Int  # (m,): extent in layers
     last_layer: Int
 
-    def column(self, kind: str, coordinate: str) -> npt.NDArray[Any]:
-        """Return one property of the m clusters; "rms" without a coordinate is that over all of them.
-
-        Where a cluster has no such property, it is NaN, and -1 for integers.
-        """
-        if kind in ("mean", "rms"):
-            weighted = self.weight > 0
-            if kind == "mean":
-                return np.where(weighted, self.mean[self.names.index(coordinate)], np.nan)
-            square = self.square[self.names.index(coordinate)] if coordinate else self.square.sum(axis=0)
-            root: Float = np.sqrt(np.divide(square, self.weight, out=np.full(len(square), np.nan), where=weighted))
-            return root
-        if kind == "layer":
+    def columns(self, weight: str | None, *, layered: bool) -> list[tuple[str, npt.NDArray[Any]]]:
+        """Return the properties of the m clusters by name; NaN, and -1 for integers, where one has no such property."""
+        total = np.where(self.weight > 0, self.weight, np.nan)
+        found: list[tuple[str, npt.NDArray[Any]]] = [("size", self.size)]
+        found += [] if weight is None else [(weight, self.weight)]
+        for k, name in enumerate(self.names):
+            found += [(name, np.where(self.weight > 0, self.mean[k], np.nan))]
+            found += [(f"{name}_rms", np.sqrt(self.square[k] / total))]
+            found += [(f"{name}_min", self.low[k]), (f"{name}_max", self.high[k])]
+        found += [("rms", np.sqrt(self.square.sum(axis=0) / total))]
+        if self.has_seeds:
+            found += [("seed", np.where(self.seed == _NONE, NOISE, self.seed))]
+            found += [(f"{name}_seed", at) for name, at in zip(self.names, self.seed_at, strict=True)]
+        if layered:
             common = np.where(self.first_layer == self.last_layer, self.first_layer, NOISE)
             layer = self.seed_layer if self.has_seeds else common
-            return np.where(layer == _NONE, NOISE, layer)
-        if kind == "seed":
-            return np.where(self.seed == _NONE, NOISE, self.seed)
-        values: npt.NDArray[Any] = getattr(self, kind)
-        return values[self.names.index(coordinate)] if coordinate else values
+            found += [("layer", np.where(layer == _NONE, NOISE, layer))]
+        return found
 
 
 def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[str, ...]) -> Partial:
