@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_number, check_positive, check_whole
+from daskclust.core.data.quote import quoted
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -22,7 +23,7 @@ _UNITS = {"x": "cm", "y": "cm", "z": "cm", "layer": "1", "energy": "GeV", "eta":
 def fraction(name: str, value: Any) -> None:
     """Raise for what is not in 0 to 1."""
     if not 0 <= check_number(name, value) <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, got {value!r}")
+        raise ValueError(f"{name} must be from 0 to 1, got {quoted(value)}")
 
 
 count = partial(check_whole, least=0)

@@ -141,9 +141,7 @@ def test_offline(served: Path, cached: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_an_address() -> None:
-    with pytest.raises(
-        FileNotFoundError, match=r"d14.bin .* has no address .*asmelko/gmhc.* put cytometry/nilsson"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"d14.bin .* has no address .*asmelko/gmhc.* put cytometry/nilsson"):
         datasets.fetch("nilsson_rare_sub4423_d14.bin")
 
 
