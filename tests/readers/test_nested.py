@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,22 +183,6 @@ def test_branches_of_one_name() -> None:
     keys = {"hits": inner, "hits/x": leaf, "tracks/x": leaf, "tracks/pt": leaf}
     tree = SimpleNamespace(iteritems=lambda recursive: keys.items() if recursive else None)
     assert list(_root._branches(tree)) == ["hits.x", "tracks.x", "pt"]
-
-
-def test_rntuple_that_claims_too_much(tmp_path: Path) -> None:
-    """Of a page, and of the lists: uproot allocates, and leaves unset, what they claim."""
-    ak, uproot = pytest.importorskip("awkward"), pytest.importorskip("uproot")
-    path, counts = tmp_path / "events.root", np.array([5, 0, 1234])
-    lists = {name: ak.unflatten(np.arange(1239.0), counts) for name in ("x", "y")}
-    with uproot.recreate(path, compression=None) as file:
-        file.mkrntuple("events", lists)
-    good = path.read_bytes()
-    claims = [n for n in (1239, -1239) if struct.pack("<i", n) in good]
-    assert len(claims) == 1
-    wrong = struct.pack("<i", (1 << 31) - 1 if claims[0] > 0 else 1 - (1 << 31))
-    path.write_bytes(good.replace(struct.pack("<i", claims[0]), wrong))
-    with pytest.raises(ValueError, match=r"events.root has \d+ bytes, and its RNTuple claims \d+ bytes: it is damaged"):
-        read_hits(path)
 
 
 def test_lists_of_fixed_size(tmp_path: Path) -> None:

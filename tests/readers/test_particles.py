@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from daskclust.io import linking_length, open_particles, read_hits, to_dataset, write_hits, write_particles
 
@@ -368,7 +366,9 @@ def test_arrays_that_are_not_there(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         file["PartType1"].create_dataset("ParticleIDs", shape=ids.shape, dtype=np.uint32, chunks=(4,))
         file["PartType1/ParticleIDs"][:4] = ids[:4]
-    with pytest.raises(ValueError, match=r"PartType1/ParticleIDs of .*snap_005\.2\.hdf5 claims .* not written comp"):
+    with pytest.raises(
+        ValueError, match=r"PartType1/ParticleIDs of .*snap_005\.2\.hdf5 has 1 of 3 chunks: it was not writ"
+    ):
         open_particles(path)
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         del file["PartType1/ParticleIDs"]
@@ -515,7 +515,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    with pytest.raises(ValueError, match=r"array 'y' has no chunk c/0 \(rows 0 to 4, counted from 0\)"):
+    with pytest.raises(ValueError, match=r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)"):
         open_particles(path)
     (path / "y" / "zarr.json").write_text("{}")
     with pytest.raises(ValueError, match="cannot be read as a zarr file"):
@@ -666,61 +666,6 @@ def test_zarr_stores_are_open_to_xarray(tmp_path: Path) -> None:
     write_particles(ds, tmp_path / "snap.zarr")
     with xr.open_zarr(tmp_path / "snap.zarr", consolidated=False) as opened:
         xr.testing.assert_equal(opened, ds)
-
-
-# Damage
-
-
-def damaged(content: bytes, data: st.DataObject) -> bytes:
-    """Return a file with some bytes changed, and perhaps cut."""
-    changed = bytearray(content)
-    for _ in range(data.draw(st.integers(0, 5))):
-        changed[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    return bytes(changed[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
-
-
-@settings(max_examples=150)
-@given(data=st.data(), suffix=st.sampled_from([".hdf5", ".npy", ".arborx", ".parquet"]), lazy=st.booleans())
-def test_any_damage_gives_particles_or_a_clear_error(
-    tmp_path_factory: Any, data: st.DataObject, suffix: str, lazy: bool
-) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / f"snap{suffix}"
-    ds = sample(30, scale_factor=0.5, redshift=1.0)
-    write_particles(ds if suffix in NAMED else ds[["x", "y", "z"]], path)
-    path.write_bytes(damaged(path.read_bytes(), data))
-    message = str(path)
-    try:
-        ds = open_particles(path, chunks="auto" if lazy else None).compute()
-        assert ds.sizes["particle"] <= 30 * 2000
-    except (ValueError, FileNotFoundError) as error:
-        message = str(error)
-    assert str(path) in message
-
-
-@settings(max_examples=60)
-@given(data=st.data(), zarr_format=st.sampled_from([2, 3]), whole=st.booleans())
-def test_any_damage_of_a_store(tmp_path_factory: Any, data: st.DataObject, zarr_format: int, whole: bool) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "snap.zarr"
-    X = np.random.default_rng(0).random((30, 3), np.float32)
-    if whole:
-        zarr.create_array(path, data=X, chunks=(20, 3), zarr_format=zarr_format)
-    else:
-        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
-        for k, axis in enumerate("xyz"):
-            group.create_array(axis, data=X[:, k], chunks=(20,))
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    file = data.draw(st.sampled_from(files))
-    if data.draw(st.booleans()):
-        file.write_bytes(damaged(file.read_bytes(), data))
-    else:
-        file.unlink()
-    message = str(path)
-    try:
-        ds = open_particles(path).compute()
-        assert ds.sizes["particle"] <= 10_000
-    except (ValueError, FileNotFoundError) as error:
-        message = str(error)
-    assert str(path) in message
 
 
 # Linking lengths

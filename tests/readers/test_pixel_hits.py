@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import TIMEPIX, ParquetSink, read_hits, to_dataset, write_hits
@@ -323,7 +323,9 @@ def test_what_was_not_written_is_not_read(tmp_path: Path) -> None:
             if k:
                 file["x"][:3] = 1
         for chunks in (None, 10**6):
-            with pytest.raises(ValueError, match=r"dataset /x of .*\.h5 claims 8000000000000 bytes of data"):
+            with pytest.raises(
+                ValueError, match=r"dataset /x of .*\.h5 has .* (bytes|chunks): it was not written compl"
+            ):
                 read_hits(path, chunks=chunks)
 
 
@@ -362,34 +364,6 @@ def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
         read_hits(path)
-
-
-@pytest.mark.parametrize("damage", ["noise", "cut", "short"])
-def test_damaged_hdf5(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "run.h5"
-    columns_in(path)
-    good = path.read_bytes()
-    path.write_bytes({"noise": b"\x07" * 500, "cut": good[: len(good) // 2], "short": good[:3]}[damage])
-    with pytest.raises(ValueError, match=r"run\.h5 cannot be read as a HDF5 file"):
-        read_hits(path)
-
-
-@settings(max_examples=100)
-@given(data=st.data(), compressed=st.booleans())
-def test_any_damage_gives_hits_or_a_clear_error(tmp_path_factory: Any, data: st.DataObject, compressed: bool) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "run.h5"
-    columns_in(path, n=50, **({"compression": "gzip", "chunks": (20,)} if compressed else {}))
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 5))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(content[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
-    message = str(path)
-    try:
-        ds = read_hits(path)
-        assert ds.sizes["hit"] <= len(content) * 2000
-    except ValueError as error:
-        message = str(error)
-    assert str(path) in message
 
 
 def test_hdf5_is_there_completely_or_not_at_all(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, repeated
-from daskclust.io.tables.binary import reading
 
 VERSIONS = ("2.0", "3.0", "3.1")
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import VARIABLES, WholeNumbers, choose_channels, column_of, matrix_of, whole_numbers
 from daskclust.io.fields import Field
 from daskclust.io.schema import Naming
-from daskclust.io.tables.binary import reading
-from daskclust.io.tables.parquet import check_claims, group_sizes, rows_of
+from daskclust.io.tables.parquet import rows_of
 from daskclust.io.tables.text import read_text
 
 # Tables are read as they are: what is a channel, and what is beside them, is settled here.
@@ -154,7 +154,6 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
         raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema, rows, metadata = file.schema_arrow, file.metadata.num_rows, file.metadata.metadata or {}
-        groups = group_sizes(file)
     attrs, _ = unpack(metadata.get(KEY.encode()), path)
     naming = Columns(_PLAIN, None, path, channels, apriori)
     chosen = list(naming.choose(schema.names))
@@ -167,7 +166,6 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
                 "without it with channels="
             )
         types[name] = np.dtype(arrow.to_pandas_dtype())
-    check_claims(path, groups, sum(dtype.itemsize for dtype in types.values()), chunks)
     named = naming.variables(chosen)
     names = [name for name in chosen if name not in named]
     is_small = all(types[name].kind == "f" and types[name].itemsize <= 4 for name in names)
