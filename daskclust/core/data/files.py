@@ -29,7 +29,7 @@ _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 
 
 def check_file(path: str, instead: str = "give one file") -> os.stat_result:
-    """Return the state of a file of at least one byte, or say what else a path is, and what to do `instead`."""
+    """Return the state of a file of at least one byte; raise for anything else."""
     try:
         state = os.stat(path)
     except FileNotFoundError:

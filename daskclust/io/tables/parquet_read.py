@@ -41,7 +41,7 @@ class Leaf(NamedTuple):
     @property
     def target(self) -> np.dtype[Any]:
         """Type of the values as they are given."""
-        return target_dtype(self.dtype, self.variable)
+        return target_dtype(np.dtype(self.dtype), self.variable)
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
