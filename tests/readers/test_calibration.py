@@ -96,6 +96,8 @@ def test_quad(gap: int) -> None:
         calibrate(common.assign_attrs(gap=gap + 1), calibrations)
     with pytest.raises(ValueError, match=r"a hit of chip \d lies at pixel"):
         calibrate(common.assign_attrs(layout="chips"), calibrations)
+    with pytest.raises(ValueError, match=r"a quad has the chips 0 to 3, got 4; check ds.attrs\['layout'\]"):
+        calibrate(common.assign(chip=common["chip"] + 1), calibrations)
     with pytest.raises(ValueError, match="needs the variable 'chip'"):
         calibrate(common.drop_vars("chip"), calibrations)
 
