@@ -31,8 +31,7 @@ def _with_tests() -> dict[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files(tmp_path: Path, kind: str) -> None:
     """Each kind in a process of its own, as a crash or a hang of one is to be told, and memory to be bounded."""
-    given = {"--times": _TIMES, "--seed": _SEED, "--folder": tmp_path}
-    command = [sys.executable, "-m", "fuzz.readers", kind, *(str(word) for option in given.items() for word in option)]
+    command = [sys.executable, "-m", "fuzz.readers", kind, str(_TIMES), str(_SEED), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=_with_tests())
     left = sorted(path.name for path in tmp_path.iterdir() if path.name != "valid")
     how = f"signal {signal.Signals(-done.returncode).name}" if done.returncode < 0 else f"exit code {done.returncode}"

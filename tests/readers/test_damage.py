@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cases.systems import content
 from fuzz.readers import is_clear
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +61,7 @@ def write_gmhc(ds: xr.Dataset, path: Path) -> None:
     io.write_gmhc(ds[["X"]], path)
 
 
+ROOT = ("tree.root", "ntuple.root")
 FORMATS: dict[str, tuple[Callable[..., None], Callable[[], xr.Dataset], Callable[..., xr.Dataset]]] = {
     "hits.parquet": (io.write_hits, hits, io.read_hits),
     "hits.h5": (io.write_hits, hits, io.read_hits),
@@ -97,6 +99,34 @@ def test_damaged_files(tmp_path: Path, name: str, damage: str, chunks: int | Non
         assert is_clear(error, path)  # noqa: PT017
     else:
         xr.testing.assert_identical(found, whole)
+
+
+@pytest.mark.parametrize(
+    "name", ["hits.csv", *(name for name in FORMATS if name not in ("hits.npy", "cells.bin", *ROOT))]
+)
+def test_a_lost_worker_leaves_nothing(tmp_path: Path, name: str) -> None:
+    """What is written is there completely, or what was there before is."""
+
+    def fail(block: Any, block_info: Any = None) -> Any:
+        if block_info[0]["chunk-location"][0] == 1:
+            raise RuntimeError("lost worker")
+        return block
+
+    write, data, _ = FORMATS.get(name, (io.write_hits, hits, io.read_hits))
+    good, path = data(), tmp_path / name
+    last = list(good.data_vars)[-1]
+    bad = good.chunk({good[last].dims[0]: 40})
+    lost = bad[last].data.map_blocks(fail, dtype=bad[last].dtype, meta=bad[last].data._meta)
+    bad = bad.assign({last: bad[last].copy(data=lost)})
+    with pytest.raises(RuntimeError, match="lost worker"):
+        write(bad, path)
+    assert os.listdir(tmp_path) == []
+    write(good, path)
+    before = content(path)
+    with pytest.raises(RuntimeError, match="lost worker"):
+        write(bad, path)
+    assert os.listdir(tmp_path) == [name]
+    assert content(path) == before
 
 
 def test_headers_that_say_too_much(tmp_path: Path) -> None:
