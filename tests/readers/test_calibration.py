@@ -96,6 +96,8 @@ def test_quad(gap: int) -> None:
         calibrate(common.assign_attrs(gap=gap + 1), calibrations)
     with pytest.raises(ValueError, match=r"a hit of chip \d lies at pixel"):
         calibrate(common.assign_attrs(layout="chips"), calibrations)
+    with pytest.raises(ValueError, match=r"a quad has the chips 0 to 3, got 4; check ds.attrs\['layout'\]"):
+        calibrate(common.assign(chip=common["chip"] + 1), calibrations)
     with pytest.raises(ValueError, match="needs the variable 'chip'"):
         calibrate(common.drop_vars("chip"), calibrations)
 
@@ -192,10 +194,9 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
     for text, message in {
         "\n".join(lines[:255]): r"b\.txt has shape \(255, 256\), expected \(256, 256\)",
         "": r"b\.txt is empty \(0 bytes\)",
-        "\n".join([*lines[:9], "1 2 3", *lines[10:]]): r"b\.txt, line 10: expected 256 numbers .* found 3",
-        good.replace(lines[4].split()[7], "seven", 1): r"b\.txt, line 5: expected numbers, found",
-        "\x00\x01\xff": r"b\.txt, line 1: expected numbers",
-        " " * ((1 << 24) + 1): r"b\.txt has 16777217 bytes, too many",
+        "\n".join([*lines[:9], "1 2 3", *lines[10:]]): r"b\.txt, line 10: expected 256 fields .* found 3",
+        good.replace(lines[4].split()[7], "seven", 1): r"b\.txt, line 5, column 8: expected a number, found 'seven'",
+        "\x00\x01\xff": r"b\.txt is not a UTF-8 text file",
     }.items():
         b.write_text(text, encoding="latin-1")
         with pytest.raises(ValueError, match=message):

@@ -132,13 +132,7 @@ def receive(
 
 
 def parse_address(address: str) -> tuple[bool, str, int]:
-    """Return whether to listen, host and port of ``tcp://[listen@]host:port``.
-
-    Raises
-    ------
-    ValueError
-        For an address of another form.
-    """
+    """Return whether to listen, host and port of ``tcp://[listen@]host:port``."""
     scheme, mark, rest = address.partition("://")
     listens = rest.startswith("listen@")
     host, colon, port = rest.removeprefix("listen@").rpartition(":")
@@ -239,28 +233,11 @@ class WordReader:
         return self._columns(self._decoder.feed(data))
 
     def close(self) -> dict[str, npt.NDArray[Any]]:
-        """Say that no more bytes come.
-
-        Returns
-        -------
-        dict of numpy.ndarray, shape (n,)
-            Hits that waited, as of `feed`.
-        """
+        """Say that no more bytes come, and return hits that waited, as of `feed`."""
         return self._columns(self._decoder.close())
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
-        """Return the times of triggers from the last one before a time on; earlier ones are forgotten.
-
-        Parameters
-        ----------
-        since : float
-            The time (ns).
-
-        Returns
-        -------
-        numpy.ndarray of float64, shape (k,)
-            Times (ns), ascending; none without a `trigger`.
-        """
+        """Return the times of triggers (ns) from the last one before `since` on; earlier ones are forgotten."""
         base = self._decoder.start * TICK
         self._triggers = self._triggers[max(int(np.searchsorted(self._triggers, since - base, "right")) - 1, 0) :]
         return self._triggers + base
