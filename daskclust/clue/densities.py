@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels import equal_points as of_places
-from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.kernels import equal_points, formulas
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.clue.kernels.equal_points import Places, find_places
 from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
@@ -134,33 +133,33 @@ class Measuring:
         weight = columns.get("weight", device.empty(0, dtype))
         total, sorted_weight, alone, rho_of = (device.empty(k + PAD, dtype) for _ in range(4))
         sorted_of, top, tie = (device.empty(k + PAD, np.int32) for _ in range(3))
-        device.run(of_places.add_up, k, places, weight, total)
-        device.run(of_places.describe, k, order, places, total, sorted_weight, alone, sorted_of)
+        device.run(equal_points.add_up, k, places, weight, total)
+        device.run(equal_points.describe, k, order, places, total, sorted_weight, alone, sorted_of)
         self._sum_density(device, k, cells, sorted_weight, alone, rho_of)
 
         at_zero = device.full(1 + PAD, 0, dtype)
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         device.run(
-            kernels.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
+            formulas.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
         )
         known = places, sorted_of, rho_of, alone, self._is_flat, at_zero, weight, total
-        device.run(of_places.density_of_row, n, *known, rho)
+        device.run(equal_points.density_of_row, n, *known, rho)
         rows, least = places.rows, device.empty(n, np.int32)
         if not self._is_flat:  # points of a place may differ in their density
             by_density = device.argument(device.order_of(device.take_at(rho, device.argument(rows))))
             rows = device.take_at(rows, by_density)
             rows = device.take_at(rows, device.argument(device.order_of(device.take_at(places.of_row, rows))))
-        device.run(of_places.find_least, k, places.begin, rows, least)
+        device.run(equal_points.find_least, k, places.begin, rows, least)
         members = Members(order, places.begin, rows, least, rho)
-        device.run(of_places.find_top, k, order, members, top, tie, rho_of)
+        device.run(equal_points.find_top, k, order, members, top, tie, rho_of)
 
         delta_of, nearest_of = device.empty(k, dtype), device.empty(k, np.int32)
         higher_of = self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
-        device.run(of_places.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
+        device.run(equal_points.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
 
     def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
         dtype = rho.dtype.type
-        density = kernels.density.bind(**self._metric, **self._density_step())
+        density = formulas.density.bind(**self._metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         reach2 = square_below(self.dc, dtype)
         device.run(density, n, cells.row, cells, self.dc * WIDER, reach2, weight, alone, *factors, rho)
@@ -185,11 +184,11 @@ class Measuring:
         if len(cells.first) == 0 and self.dm >= 2 * self.dc:
             near = 0.0  # cells are found by bisection, and most of them are empty
         if near > 0:
-            step: dict[str, Body] = {"visit": kernels.take_nearer if members is None else kernels.take_nearer_place}
+            step: dict[str, Body] = {"visit": formulas.take_nearer if members is None else formulas.take_nearer_place}
             if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
-                step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
+                step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
             beyond2 = just_above(square_below(near, rho.dtype.type))
-            close_by = kernels.nearest_higher.bind(**self._metric, **step)
+            close_by = formulas.nearest_higher.bind(**self._metric, **step)
             device.run(close_by, n, cells.row, cells, near * WIDER, beyond2, rho, order, tie, delta, nearest)
         else:
             device.run(fill, n, nearest, np.int32(-1))
@@ -239,12 +238,12 @@ class Measuring:
 
     @property
     def _is_flat(self) -> bool:
-        return self.chi is kernels.flat and self.neighbor_weight == 1.0
+        return self.chi is formulas.flat and self.neighbor_weight == 1.0
 
     def _density_step(self) -> dict[str, Body]:
         if self._is_flat:
-            return {"visit": kernels.add_weight}
-        return {"visit": kernels.add_weighted, "chi": self.chi}
+            return {"visit": formulas.add_weight}
+        return {"visit": formulas.add_weighted, "chi": self.chi}
 
 
 def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:

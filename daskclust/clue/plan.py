@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue.densities import Measures, Measuring, maker
-from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.kernels import formulas
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
@@ -46,18 +46,18 @@ class CluePlan(Measuring):
 
     name = "clue"
     carry = None  # chunks do not follow each other
-    least = 1  # a seed
+    min_size = 1  # a seed
     cost = Cost(seconds=180e-9, size=75)
 
     # ------------------------------------------------------------------------------------------------- on a worker
-    def early(self, measures: Measures) -> tuple[Any, dict[str, Any]]:
+    def before_merge(self, measures: Measures) -> tuple[Any, dict[str, Any]]:
         """Return densities, separations and nearest highers of the chunk's own points, in the order of the data set."""
         chunk, order, rho, delta, nearest = measures
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
         results = {name: device.empty(n, kind) for name, kind in types.items()}
         ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
-        device.run(kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
+        device.run(formulas.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
         # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
         return _own(chunk, chunk.ids), {name: _own(chunk, device.give(values)) for name, values in results.items()}
 
@@ -74,11 +74,11 @@ class CluePlan(Measuring):
         rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.argument(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
-        device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
+        device.run(formulas.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
         unfinished = device.full(1, 1, np.int32)
         while device.to_host(unfinished)[0]:
             device.run(fill, 1, unfinished, np.int32(0))
-            device.run(kernels.find_root, n, parent, unfinished)
+            device.run(formulas.find_root, n, parent, unfinished)
         trees = Trees(measures, kind, parent, is_seed)
         if chunk.ids is None:
             return trees, None
@@ -106,7 +106,7 @@ class CluePlan(Measuring):
         seeds = device.scratch("seeds", n, np.int32)
         device.running_sum(trees.is_seed, seeds)
         given = trees.measures.order, trees.kind, trees.root, seeds, number_of_exit, labels
-        device.run(kernels.end_of_chain, n, *given)
+        device.run(formulas.end_of_chain, n, *given)
         return seeds
 
     def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Any, Fragments]:
@@ -120,15 +120,15 @@ class CluePlan(Measuring):
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
-        device.run(kernels.mark_border, n, X, owned, low, high, self.period, reach, is_border)
+        device.run(formulas.mark_border, n, X, owned, low, high, self.period, reach, is_border)
 
         order, kind, root, nearest = device.give(order), *map(device.give, (kind, root, nearest))
-        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == kernels.EXIT)
+        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == formulas.EXIT)
         border = np.flatnonzero(device.give(is_border)[order[:n]])
-        border = border[(kind[root[border]] == kernels.SEED) | (kind[root[border]] == kernels.EXIT)]
+        border = border[(kind[root[border]] == formulas.SEED) | (kind[root[border]] == formulas.EXIT)]
         ends = root[border]
         set_of = np.where(
-            kind[ends] == kernels.SEED,
+            kind[ends] == formulas.SEED,
             np.searchsorted(seeds, order[ends]),
             len(seeds) + np.searchsorted(exits, ends),
         )
@@ -151,9 +151,9 @@ class CluePlan(Measuring):
 
     def merge(self, frontiers: list[Fragments]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""
-        return merge_fragments(frontiers, self.least)
+        return merge_fragments(frontiers, self.min_size)
 
-    def part(self, local: Ends, start: int, end: int) -> tuple[OwnIds, Ends]:
+    def rows_in(self, local: Ends, start: int, end: int) -> tuple[OwnIds, Ends]:
         """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
         ids, rows = local.ids.within(device_of(local.end_of), start, end)
         seeds = local.seeds[(local.seeds >= rows.start) & (local.seeds < rows.stop)] - rows.start

@@ -24,7 +24,7 @@ from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
-from daskclust.dbscan.kernels import links as kernels
+from daskclust.dbscan.kernels import links
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
@@ -52,7 +52,7 @@ class DbscanPlan:
         Largest distance of neighbours, in the unit of the coordinates.
     min_samples : int
         Neighbours that make a core point, itself included.
-    least : int
+    min_size : int
         Core points that make a cluster.
     period : tuple of float
         Period of every axis, 0 where it is open.
@@ -62,13 +62,13 @@ class DbscanPlan:
 
     eps: float
     min_samples: int
-    least: int
+    min_size: int
     period: tuple[float, ...]
     weighted: bool = False
     name: str = "dbscan"  # of its steps on dask's dashboard
 
     carry = None  # chunks do not follow each other
-    early = None  # what a core point's cluster is hangs on all chunks
+    before_merge = None  # what a core point's cluster is hangs on all chunks
 
     @property
     def cost(self) -> Cost:
@@ -120,9 +120,9 @@ class DbscanPlan:
 
     def merge(self, fragments: list[Fragments]) -> list[Slice]:
         """Join sets that share points and number the clusters."""
-        return merge_fragments(fragments, self.least)
+        return merge_fragments(fragments, self.min_size)
 
-    def part(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
+    def rows_in(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
         """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
         ids, rows = local.ids.within(device_of(local.set_of), start, end)
         others = local.others[(local.others[:, 0] >= rows.start) & (local.others[:, 0] < rows.stop)]
@@ -145,9 +145,7 @@ class DbscanPlan:
         device = device_of(sets.set_of)
         number = device.from_host(np.append(numbers, -1))
         labels = device.give(number)[sets.set_of]
-        device.run(
-            kernels.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels)
-        )
+        device.run(links.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels))
         in_cluster = labels >= 0
         return {"labels": labels, "is_core": in_cluster if sets.is_core is None else in_cluster & sets.is_core}
 
@@ -185,9 +183,9 @@ class DbscanPlan:
 
     def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
         """Return, for each set's root, the first of its points and how many the chunk owns."""
-        first, size = (device.full(search.n_cells, value, np.int32) for value in (kernels.NONE, 0))
+        first, size = (device.full(search.n_cells, value, np.int32) for value in (links.NONE, 0))
         args = search.start, search.order, search.stop, owned, parent, first, size
-        device.run(kernels.first_points, search.n_cells, *args)
+        device.run(links.first_points, search.n_cells, *args)
         return first, size
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
@@ -195,11 +193,11 @@ class DbscanPlan:
         n, cells = len(X), search.n_cells
         first, size = self._count(device, search, parent, device.empty(0, np.bool_))
         is_first = device.full(n, False, np.bool_)
-        least = np.int32(min(self.least, MOST_NEIGHBOURS))
-        device.run(kernels.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
+        least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
+        device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
         up_to, number = device.empty(n, np.int32), device.empty(cells, np.int32)
         device.running_sum(is_first, up_to)
-        device.run(kernels.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
+        device.run(links.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         del first, size, is_first, up_to
         label = device.empty(0 if self.links_alone else n, np.int32)
@@ -207,7 +205,7 @@ class DbscanPlan:
             search.label_border(number, device.empty(0, np.int32), label)
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
         args = search.start, search.order, search.stop, number, label, labels, is_core
-        device.run(kernels.write_labels, cells, *args, grain=2048)
+        device.run(links.write_labels, cells, *args, grain=2048)
         return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
@@ -227,7 +225,7 @@ class DbscanPlan:
         is_used[root[owned[order]]] = True
         is_used[others[:, 1]] = True
         goes_on[root[is_shared]] = True
-        used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.least)))
+        used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.min_size)))
         number = device.give(device.full(cells + 1, -1, np.int32))
         number[used] = device.count_up(len(used))
 
@@ -249,15 +247,15 @@ class DbscanPlan:
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
         within eps of several sets, and the roots of all but the first of these.
         """
-        label = device.full(len(is_own), kernels.NONE, np.int32)
-        device.run(kernels.label_core, search.n_cells, search.start, search.stop, parent, label)
+        label = device.full(len(is_own), links.NONE, np.int32)
+        device.run(links.label_core, search.n_cells, search.start, search.stop, parent, label)
         root = device.give(label)
-        is_core = root != kernels.NONE
+        is_core = root != links.NONE
         others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
             first, *further = self._near_roots(device, search, parent, len(root))
             root = np.where(is_core, root, first)
-            points = [np.flatnonzero((roots != kernels.NONE) & is_own & ~is_core) for roots in further]
+            points = [np.flatnonzero((roots != links.NONE) & is_own & ~is_core) for roots in further]
             pairs = [np.stack([at, roots[at]], axis=1) for at, roots in zip(points, further, strict=True)]
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
@@ -266,8 +264,8 @@ class DbscanPlan:
         """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
         above = device.full(n, -1, np.int32)
         found: list[Any] = []
-        while not found or (found[-1] != kernels.NONE).any():
-            label = device.full(n, kernels.NONE, np.int32)
+        while not found or (found[-1] != links.NONE).any():
+            label = device.full(n, links.NONE, np.int32)
             search.label_border(parent, above, label)
             found.append(device.give(label))
             above = label  # NONE where there is none: no root is larger
@@ -279,7 +277,7 @@ class DbscanPlan:
         if chunk.region:
             low, high = _faces(chunk)
             args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
-            device.run(kernels.mark_shared, len(chunk.ids), *args)
+            device.run(links.mark_shared, len(chunk.ids), *args)
         return device.give(is_shared)
 
 

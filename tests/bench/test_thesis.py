@@ -11,14 +11,14 @@ from daskclust import MahalanobisHCA
 from daskclust.bench import bench_thesis, markdown
 from daskclust.cli import app
 from daskclust.datasets import cytometry
-from daskclust.hca import levels as level
+from daskclust.hca import levels
 from daskclust.metrics import point_heights
 
 
 def test_thesis():
-    before = level.NEIGHBOURS
+    before = levels.NEIGHBOURS
     report = bench_thesis(300, total=400, group_sizes=[20, 100], threads=1)
-    assert before == level.NEIGHBOURS
+    assert before == levels.NEIGHBOURS
     assert [(run["kind"], run["neighbours"]) for run in report["neighbours"]] == [
         (kind, known) for kind in ("gaussian", "cytometry") for known in (1, 2, 3)
     ]

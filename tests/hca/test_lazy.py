@@ -116,8 +116,8 @@ def test_what_goes_up_holds_no_members():
         plan = HcaPlan(rule_of("thesis", 40.0, distance, False))
         chunk = Chunk(columns)
         frontier = plan.local(plan.measure(chunk))[1]
-        assert len(frontier.items.ref) == 13
-        assert frontier.items.points.shape == (points, 3)
+        assert len(frontier.clusters.ref) == 13
+        assert frontier.clusters.points.shape == (points, 3)
         assert len(frontier.history.heights) == 400 - 13
 
 

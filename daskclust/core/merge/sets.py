@@ -105,7 +105,7 @@ def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
     return root
 
 
-def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
+def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice]:
     """Return the number of each set: those that share a member are one.
 
     Clusters are numbered by their first ids.
@@ -114,7 +114,7 @@ def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
     ----------
     fragments : sequence of Fragments
         Those of all chunks.
-    least : int
+    min_size : int
         Clusters of fewer elements, 1 or more, are noise.
 
     Returns
@@ -135,7 +135,7 @@ def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
     np.minimum.at(firsts, root, firsts)
     total = np.zeros(begin[-1], np.int64)
     np.add.at(total, root, sizes)
-    clusters = np.flatnonzero((root == np.arange(begin[-1])) & (total >= least))
+    clusters = np.flatnonzero((root == np.arange(begin[-1])) & (total >= min_size))
     numbers = np.full(begin[-1], NOISE, np.int64)
     numbers[clusters[np.argsort(firsts[clusters])]] = np.arange(len(clusters))
     numbers = numbers[root]

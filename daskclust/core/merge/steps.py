@@ -83,7 +83,7 @@ def slices(
     list of keys
         A slice for each chunk.
     """
-    if plan.least is not None and len(locals_) > width:
+    if plan.min_size is not None and len(locals_) > width:
         return _Spread(tasks, plan, locals_, width).slices(partition, ranges)
     table, frontiers = merged(tasks, plan, locals_)
     # with its frontier as a second argument a slice is cut where the table is: the scheduler takes steps that need
@@ -102,7 +102,7 @@ class _Spread:
     """The steps of a merge on all workers."""
 
     def __init__(self, tasks: Tasks, plan: Plan, locals_: list[Any], width: int) -> None:
-        self._tasks, self._name, self._least, self._width = tasks, plan.name, plan.least, width
+        self._tasks, self._name, self._min_size, self._width = tasks, plan.name, plan.min_size, width
         name = f"{plan.name}-frontier"
         self._fragments = [tasks.add(name, steps.frontier_with_places, local) for local in locals_]
 
@@ -136,7 +136,8 @@ class _Spread:
             size *= self._width
             groups = enumerate(self._groups(level))
             both = [
-                self._add("join", merge_tree.join_borders, g, k * size, k * size + size, self._least) for k, g in groups
+                self._add("join", merge_tree.join_borders, g, k * size, k * size + size, self._min_size)
+                for k, g in groups
             ]
             levels.append([self._add("node", operator.getitem, each, 0) for each in both])
             level = [self._add("above", operator.getitem, each, 1) for each in both]
@@ -171,9 +172,9 @@ class _Spread:
         """Add what numbers clusters by ranges of ids; return each chunk's numbers, and the first of each range."""
         reached = [np.array(numbers) for numbers in ranges.reached]
         ends = np.stack([ranges.starts[:-1], ranges.starts[1:]], axis=1)
-        least = self._least
+        min_size = self._min_size
         known = list(zip(self._fragments, firsts, reached, strict=True))
-        reports = [self._add("report", merge_tree.report, each, ids, least, ends[its]) for each, ids, its in known]
+        reports = [self._add("report", merge_tree.report, each, ids, min_size, ends[its]) for each, ids, its in known]
         asked = self._exchange("asked", reports, ranges.reached, len(ranges.among))
         ranked = [self._add("rank", merge_tree.rank, bundles) for bundles in asked]
         counts, ranks = ([self._add("ranked", operator.getitem, each, k) for each in ranked] for k in range(2))
@@ -182,7 +183,7 @@ class _Spread:
         back = self._exchange("back", ranks, ranges.among, len(reports))
         given = zip(known, back, strict=True)
         numbers = [
-            self._add("number", merge_tree.number, *each[:2], least, ranks, each[2], before) for each, ranks in given
+            self._add("number", merge_tree.number, *each[:2], min_size, ranks, each[2], before) for each, ranks in given
         ]
         return numbers, before
 

@@ -74,7 +74,7 @@ def border_sets(fragments: Fragments) -> Ids:
     return np.unique(fragments.member_of)
 
 
-def join_borders(parts: Sequence[Borders], begin: int, end: int, least: int) -> tuple[Node, Borders]:
+def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) -> tuple[Node, Borders]:
     """Join the sets of the parts of a group.
 
     Parameters
@@ -83,7 +83,7 @@ def join_borders(parts: Sequence[Borders], begin: int, end: int, least: int) -> 
         Sets of chunks, or of groups of them.
     begin, end : int
         The group's chunks along the partition's curve: the first, and one behind the last.
-    least : int
+    min_size : int
         Clusters of fewer elements are noise.
 
     Returns
@@ -106,7 +106,7 @@ def join_borders(parts: Sequence[Borders], begin: int, end: int, least: int) -> 
     members, once = np.unique(members[outside], return_index=True)
     outside = outside[once]
     up, member_of = np.unique(whole[member_of[outside]], return_inverse=True)
-    node = Node(starts, whole, np.where(sizes >= least, firsts, NONE), up)
+    node = Node(starts, whole, np.where(sizes >= min_size, firsts, NONE), up)
     return node, Borders(firsts[up], sizes[up], members, member_of, seen[outside])
 
 
@@ -147,7 +147,7 @@ def numbers_up(node: Node, numbers: Ids) -> Ids:
 
 
 # ----------------------------------------------------------------------------------------------------- ranges of ids
-def report(fragments: Fragments, firsts: Ids | None, least: int, ranges: Ids) -> list[Ids]:
+def report(fragments: Fragments, firsts: Ids | None, min_size: int, ranges: Ids) -> list[Ids]:
     """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges of ids.
 
     Parameters
@@ -156,7 +156,7 @@ def report(fragments: Fragments, firsts: Ids | None, least: int, ranges: Ids) ->
         The chunk's sets.
     firsts : numpy.ndarray of int64, or None
         The id that each of `border_sets` goes by; None where there are none of these.
-    least : int
+    min_size : int
         Clusters of fewer elements are noise.
     ranges : numpy.ndarray of int64, shape (m, 2)
         Begin and end of each range, ascending.
@@ -171,16 +171,16 @@ def report(fragments: Fragments, firsts: Ids | None, least: int, ranges: Ids) ->
     RuntimeError
         For ids that are in no range.
     """
-    ids = fragments.firsts[_told(fragments, firsts, least)]
+    ids = fragments.firsts[_told(fragments, firsts, min_size)]
     ends = np.searchsorted(ids, ranges)
     if (ends[:, 1] - ends[:, 0]).sum() != len(ids):
         raise RuntimeError("clusters go by ids of points that the chunk does not have: please report this")
     return [ids[a:b] for a, b in ends]
 
 
-def _told(fragments: Fragments, firsts: Ids | None, least: int) -> Ids:
+def _told(fragments: Fragments, firsts: Ids | None, min_size: int) -> Ids:
     """Return the sets that go by the ids of clusters, ascending by these."""
-    known = np.where(fragments.sizes >= least, fragments.firsts, NONE)
+    known = np.where(fragments.sizes >= min_size, fragments.firsts, NONE)
     if firsts is not None:
         known[border_sets(fragments)] = firsts
     sets = np.flatnonzero((known == fragments.firsts) & (known != NONE))
@@ -203,7 +203,7 @@ def first_ranks(counts: Sequence[int], groups: Sequence[Ids]) -> Ids:
 def number(
     fragments: Fragments,
     firsts: Ids | None,
-    least: int,
+    min_size: int,
     bundles: Sequence[Sequence[Ids]],
     ranges: Ids,
     before: Ids,
@@ -212,7 +212,7 @@ def number(
 
     Parameters
     ----------
-    fragments, firsts, least
+    fragments, firsts, min_size
         As of `report`.
     bundles : sequence of sequences of numpy.ndarray of int64
         Ranks of the ids that it told, for each range.
@@ -228,7 +228,7 @@ def number(
     """
     numbers = np.full(len(fragments.firsts), NOISE, np.int64)
     told = [ranks + before[each] for ranks, each in zip(unbundled(bundles), ranges, strict=True)]
-    numbers[_told(fragments, firsts, least)] = np.concatenate([NOTHING, *told])
+    numbers[_told(fragments, firsts, min_size)] = np.concatenate([NOTHING, *told])
     return numbers
 
 

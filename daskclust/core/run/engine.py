@@ -43,7 +43,7 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict of arrays
-        What `Plan.finish` gives, and `Plan.early`.
+        What `Plan.finish` gives, and `Plan.before_merge`.
     """
     return finish_in_memory(plan, plan.measure(Chunk(named_for_kernels(columns))))
 
@@ -51,7 +51,7 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
 def finish_in_memory(plan: Plan, measures: Any) -> dict[str, Any]:
     """Return the results of a plan for points in memory, from what `Plan.measure` gave."""
     local, _ = plan.local(measures)
-    _, early = plan.early(measures) if plan.early else (None, {})
+    _, early = plan.before_merge(measures) if plan.before_merge else (None, {})
     return {**plan.finish(local, None), **early}
 
 
@@ -155,7 +155,7 @@ class Lazy:
         dtypes : dict of str to dtype
             Names of the results that `Plan.finish` gives, and their dtypes.
         early : dict of str to dtype, optional
-            Names of those that `Plan.early` gives, and their dtypes.
+            Names of those that `Plan.before_merge` gives, and their dtypes.
 
         Returns
         -------

@@ -76,14 +76,14 @@ class Plan(WholePlan, Protocol):
     """What a clustering system is to the engine if its results are values for each point."""
 
     @property
-    def least(self) -> int | None:
+    def min_size(self) -> int | None:
         """Return how many elements a cluster has at least, where frontiers are `daskclust.core.merge.sets.Fragments`.
 
         The engine then merges those of many chunks in groups, on all workers. None where `merge` alone can.
         """
 
     @property
-    def early(self) -> Callable[[Any], tuple[Any, dict[str, Any]]] | None:
+    def before_merge(self) -> Callable[[Any], tuple[Any, dict[str, Any]]] | None:
         """Return, on a worker, from a chunk's measures, ids of its own points and results known before the merge.
 
         Ids are ascending, None where one chunk holds all points; `finish` has the other results. None where there are
@@ -104,7 +104,7 @@ class Plan(WholePlan, Protocol):
             A slice for each chunk.
         """
 
-    def part(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
+    def rows_in(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
         """Return what `local` says of those of the chunk's own points that have ids from `start` to `end - 1`.
 
         `finish` is given such parts where a partition divides the points, one for each chunk of the input.

@@ -102,13 +102,13 @@ def finish(
     local, _ = local_and_frontier
     if runs is None:
         return plan.finish(local, mine)
-    parts = [plan.part(local, *run) for run in runs]
+    parts = [plan.rows_in(local, *run) for run in runs]
     return [Piece(ids, plan.finish(part, mine)) for ids, part in parts]
 
 
 def early(plan: Plan, measures: Any, runs: list[tuple[int, int]] | None = None) -> Any:
     """Return those of a chunk's results that do not need the merge; in pieces, where there are several runs."""
-    ids, results = plan.early(measures)  # type: ignore[misc]  # only where there are such results
+    ids, results = plan.before_merge(measures)  # type: ignore[misc]  # only where there are such results
     if runs is None:
         return results
     device = device_of(ids)

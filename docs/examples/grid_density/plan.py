@@ -44,8 +44,8 @@ class GridPlan:
 
     name = "grid"  # of the steps on dask's dashboard
     carry = None  # chunks do not follow each other
-    early = None  # points have labels alone
-    least = None  # one step merges all frontiers
+    before_merge = None  # points have labels alone
+    min_size = None  # one step merges all frontiers
 
     def measure(self, chunk: Chunk) -> tuple[Chunk, Any]:
         """Find the cell of each point."""
