@@ -11,7 +11,7 @@ from dask.callbacks import Callback
 
 from daskclust.bench._report import table
 from daskclust.bench._scaling_data import IN_TREES, fitted
-from daskclust.core.merge.steps import WIDTH
+from daskclust.core.run.merging import WIDTH
 
 _NEVER = 2**62  # chunks: one step merges all
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from daskclust.bench._scaling_data import GROUP, IN_TREES, geometry_of
 from daskclust.bench.halos import grid_of, halo_points
-from daskclust.core.merge.steps import WIDTH, runs_in_range
 from daskclust.core.run.exchange import bundled_steps, in_bundles
+from daskclust.core.run.merging import WIDTH, runs_in_range
 
 UNITS: Mapping[str, tuple[str, str]] = {
     "source": ("s/point", "making the points, in every pass over them"),

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from daskclust.clue.kernels import equal_points, formulas
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.clue.kernels.equal_points import Places, find_places
-from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
+from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import start
-from daskclust.core.space.extent import survey
+from daskclust.core.run.plan import Plan
+from daskclust.core.space.extent import check_values, extent_of
 from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.space.groups import without_gaps
 from daskclust.core.space.partition import Chunk
@@ -30,7 +31,7 @@ from daskclust.core.space.sorting import sort_into_cells
 _NEAR = 8, 8, 4, 2
 
 
-class Measures(NamedTuple):
+class Densities(NamedTuple):
     """Densities and nearest highers of sorted points, and what is needed to go on from them."""
 
     chunk: Chunk
@@ -50,33 +51,15 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measuring:
-    """Parameters of CLUE, lengths in the unit of the coordinates.
-
-    Parameters
-    ----------
-    dc : float
-        Radius of the density.
-    rhoc : float or None
-        Density threshold of seeds; None where the chunk's column ``rhoc`` holds one for each point.
-    delta_c, delta_o : float
-        Separation that makes a dense point a seed, and a sparse one an outlier.
-    chi : Body
-        Kernel ``chi(distance, per_scale)``.
-    per_scale : float
-        Second argument of the kernel, one over its length.
-    neighbor_weight : float
-        Factor for all points but the point itself.
-    period : tuple of float
-        Period of every axis, 0 where it is open.
-    """
+class ClueParameters(Plan):
+    """Parameters of CLUE, lengths in the unit of the coordinates."""
 
     dc: float
-    rhoc: float | None
+    rhoc: float | None  # None where the chunk's column ``rhoc`` holds one for each point
     delta_c: float
     delta_o: float
-    chi: Body
-    per_scale: float
+    chi: Body  # kernel ``chi(distance, per_scale)``
+    per_scale: float  # one over the kernel's length
     neighbor_weight: float
     period: tuple[float, ...]
 
@@ -85,12 +68,7 @@ class Measuring:
         """Largest distance at which a nearest higher is looked for."""
         return max(self.delta_c, self.delta_o)
 
-    @property
-    def halo(self) -> float:
-        """How far around a block its chunk must reach."""
-        return (self.dm + self.dc) * WIDER
-
-    def measure(self, chunk: Chunk) -> Measures:
+    def measure(self, chunk: Chunk) -> Densities:
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
         columns = {name: device.argument(values) for name, values in chunk.columns.items()}
@@ -98,8 +76,8 @@ class Measuring:
         order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
         rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
         if n == 0:
-            return Measures(chunk, order, rho, delta, nearest)
-        cells, field = self._sort(device, columns, chunk.ids, order)
+            return Densities(chunk, order, rho, delta, nearest)
+        cells, field = self._sort(device, chunk, columns, order)
         places = find_places(device, cells, n, field.group)
         if places is None:
             weight = device.scratch("weight", n + PAD, dtype)
@@ -112,7 +90,7 @@ class Measuring:
         else:
             device.run(start, n + PAD, order)
             self._measure_places(device, columns, field, places, rho, delta, nearest)
-        return Measures(chunk, order, rho, delta, nearest)
+        return Densities(chunk, order, rho, delta, nearest)
 
     def _measure_places(
         self,
@@ -205,19 +183,17 @@ class Measuring:
         return higher
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> tuple[Cells, Field]:
+    def _sort(self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any], order: Any) -> tuple[Cells, Field]:
         """Check the points and sort them into cells a little wider than dc.
 
         Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
         """
         X = columns["X"]
         check_count(len(X))
-        low, high, bad = survey(device, X)
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
+        low, high = extent_of(chunk)
         for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
             if column in columns:
-                self._check_finite(device, columns[column], name, ids)
+                check_values(chunk, column, name)
         tile = self.dc * WIDER
         check_extent(low, high, tile)
         group, first_group, groups = without_gaps(device, columns.get("layer", device.empty(0, np.int32)))
@@ -225,12 +201,6 @@ class Measuring:
         is_periodic, cycle = np.array(self.period) > 0, np.array(self.period)
         extent = np.where(is_periodic, [np.zeros(len(cycle)), cycle], [low, high])
         return sort_into_cells(device, X, group, groups, grid, order), Field(grid, group, groups, extent)
-
-    def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
-        *_, bad = survey(device, values.reshape(len(values), 1))
-        if bad < len(values):
-            value = device.to_host(values[bad : bad + 1])[0]
-            raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
 
     @property
     def _metric(self) -> dict[str, Body]:

@@ -8,18 +8,18 @@ core points that reach out of the block go up with the ids of the points that ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_count, raise_not_finite, raise_not_finite_value
+from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.run.plan import Plan
 from daskclust.core.space.equal_rows import equal_rows
-from daskclust.core.space.extent import survey
+from daskclust.core.space.extent import check_values, extent_of
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
@@ -43,32 +43,17 @@ class Sets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DbscanPlan:
-    """Parameters of DBSCAN.
+class DbscanPlan(Plan):
+    """Parameters of DBSCAN."""
 
-    Parameters
-    ----------
-    eps : float
-        Largest distance of neighbours, in the unit of the coordinates.
-    min_samples : int
-        Neighbours that make a core point, itself included.
-    min_size : int
-        Core points that make a cluster.
-    period : tuple of float
-        Period of every axis, 0 where it is open.
-    weighted : bool
-        Whether the chunks have a column ``weight``, the sum of which counts instead of the number of neighbours.
-    """
-
-    eps: float
+    eps: float  # in the unit of the coordinates
     min_samples: int
-    min_size: int
+    min_size: int  # core points of a cluster
     period: tuple[float, ...]
-    weighted: bool = False
-    name: str = "dbscan"  # of its steps on dask's dashboard
+    weighted: bool = False  # whether the sum of the column ``weight`` counts instead of the number of neighbours
+    name: str = "dbscan"
 
-    carry = None  # chunks do not follow each other
-    before_merge = None  # what a core point's cluster is hangs on all chunks
+    results: ClassVar = {"labels": np.int64, "is_core": np.bool_}
 
     @property
     def cost(self) -> Cost:
@@ -86,20 +71,25 @@ class DbscanPlan:
         return self.eps if self.links_alone else 2 * self.eps
 
     @property
-    def halo(self) -> float:
-        """How far around a block its chunk must reach."""
-        return self.reach * WIDER
+    def reach_name(self) -> str:
+        """What that is, for messages."""
+        return f"{'one' if self.links_alone else 'two'} times the distance of neighbours"
 
     # ------------------------------------------------------------------------------------------------- on a worker
-    def measure(self, chunk: Chunk) -> Chunk:
-        """Return the chunk: whatever it takes to find core points would only wait in memory for the next step."""
-        return chunk
+    # Nothing is measured: whatever it takes to find core points would only wait in memory for the next step.
 
-    def local(self, chunk: Chunk, before: None = None) -> tuple[Any, Fragments | None]:
-        """Find core points and sets of them that are linked.
+    def one_chunk(self, chunk: Chunk) -> dict[str, Any]:
+        """Return all results where one chunk holds all points."""
+        X = chunk.columns["X"]
+        device = device_of(X)
+        if len(X) == 0:
+            none = device.empty(0, np.int64)
+            return {"labels": device.give(none), "is_core": device.give(device.empty(0, np.bool_)), "n_clusters": 0}
+        search = self._search(device, chunk)
+        return self._results(device, X, search, self._linked(device, chunk, search))
 
-        Of all of the data these are the results; of a chunk, its sets.
-        """
+    def local(self, chunk: Chunk, before: None = None) -> tuple[Sets, Fragments]:
+        """Find core points and sets of them that are linked."""
         X = chunk.columns["X"]
         device = device_of(X)
         if len(X) == 0:
@@ -108,15 +98,16 @@ class DbscanPlan:
             none = Sets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
+        return self._sets(device, chunk, search, self._linked(device, chunk, search))
+
+    def _linked(self, device: Host | Cuda, chunk: Chunk, search: Search) -> Any:
+        """Find core points and link them; return the root of each cell's set."""
         if not self.links_alone:
             weight = None
             if self.weighted:
                 weight = device.argument(chunk.columns["weight"]), device.empty(0, np.float64)
             search.find_core(self.min_samples, weight, self._exact_zone(chunk))
-        parent = search.link()
-        if chunk.ids is None:
-            return self._results(device, X, search, parent), None
-        return self._sets(device, chunk, search, parent)
+        return search.link()
 
     def merge(self, fragments: list[Fragments]) -> list[Slice]:
         """Join sets that share points and number the clusters."""
@@ -130,39 +121,27 @@ class DbscanPlan:
         is_core = None if local.is_core is None else local.is_core[rows]
         return ids, Sets(ids, local.set_of[rows], is_core, others)
 
-    def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
+    def finish(self, local: Sets, merged: Slice) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
 
         A border point takes the smallest label of the core points around it.
         """
-        if merged is None:
-            if isinstance(local, dict):
-                return local
-            return {**self._finish(local, np.empty(0, np.int64)), "n_clusters": 0}
-        return self._finish(local, merged.numbers)
-
-    def _finish(self, sets: Sets, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        device = device_of(sets.set_of)
-        number = device.from_host(np.append(numbers, -1))
-        labels = device.give(number)[sets.set_of]
-        device.run(links.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels))
+        device = device_of(local.set_of)
+        number = device.from_host(np.append(merged.numbers, -1))
+        labels = device.give(number)[local.set_of]
+        given = device.argument(local.others), number, device.argument(labels)
+        device.run(links.lower_to_set, len(local.others), *given)
         in_cluster = labels >= 0
-        return {"labels": labels, "is_core": in_cluster if sets.is_core is None else in_cluster & sets.is_core}
+        return {"labels": labels, "is_core": in_cluster if local.is_core is None else in_cluster & local.is_core}
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _search(self, device: Host | Cuda, chunk: Chunk) -> Search:
         """Check the points and sort them for the search of neighbours."""
         X = device.argument(chunk.columns["X"])
         check_count(len(X))
-        low, high, bad = survey(device, X)
-        ids = range(len(X)) if chunk.ids is None else chunk.ids
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+        low, high = extent_of(chunk)
         if self.weighted:
-            weight = device.argument(chunk.columns["weight"])
-            *_, bad = survey(device, weight.reshape(len(X), 1))
-            if bad < len(X):
-                raise_not_finite_value("sample_weight", device.to_host(weight[bad : bad + 1])[0], int(ids[bad]))
+            check_values(chunk, "weight", "sample_weight")
         for axis, (a, b) in enumerate(zip(low, high, strict=True)):
             if b - a > FINEST * self.eps:
                 raise ValueError(

@@ -8,7 +8,7 @@ together with the open hits: whole clusters there, as a hit's fate hangs on its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.run.plan import Plan
 from daskclust.core.space.partition import Chunk
 from daskclust.events import numbering
 from daskclust.events.across_windows import WindowClusters, WindowSlice, merge_windows
@@ -59,34 +60,20 @@ class Clusters(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EventPlan:
-    """Parameters of event building.
+class EventPlan(Plan):
+    """Parameters of event building."""
 
-    Parameters
-    ----------
-    dt_max : float
-        Largest difference of times, in ns.
-    variant : {"local", "global", "static"}
-        The rule.
-    connectivity : {8, 4}
-        Which pixels touch.
-    min_hits : int
-        Hits that a cluster has at least.
-    """
-
-    dt_max: float
-    variant: str
-    connectivity: int
+    dt_max: float  # ns
+    variant: str  # one of `RULES`
+    connectivity: int  # 8 or 4
     min_hits: int
 
     name = "events"
-    before_merge = None  # hits have labels alone
-    min_size = None  # what goes up is a `WindowClusters`
-
-    @property
-    def cost(self) -> Cost:
-        """What a hit costs a task."""
-        return Cost(seconds=50e-9, size=105)
+    cost = Cost(seconds=50e-9, size=105)
+    results: ClassVar = {"labels": np.int64}
+    divisions = "chunks", "windows"
+    positions = "toa"
+    period = (0.0,)
 
     # ----------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Sorted:
@@ -104,9 +91,15 @@ class EventPlan:
             return Sorted(chunk, order, hits, None, 0)
         labels = device.empty(len(hits.toa), np.int64)
         count = self._cluster(device, hits, facts, labels)
-        if chunk.ids is None:
-            return Sorted(chunk, order, hits, labels, self._drop_small(device, labels, count))
-        return Sorted(chunk, order, hits, labels, count, first_hits(device, labels, count))
+        firsts = None if chunk.ids is None else first_hits(device, labels, count)
+        return Sorted(chunk, order, hits, labels, count, firsts)
+
+    def one_chunk(self, measures: Sorted) -> dict[str, Any]:
+        """Return all results where one chunk holds all hits."""
+        device, labels = device_of(measures.chunk.columns["toa"]), measures.labels
+        count = self._drop_small(device, labels, measures.n_clusters)
+        labels = numbering.in_given_order(device, labels, measures.order)
+        return {"labels": device.give(labels), "n_clusters": count}
 
     def carry(self, measures: Sorted, before: Open | None) -> Open:
         """Return the open hits after a chunk, from those before it."""
@@ -126,10 +119,8 @@ class EventPlan:
         both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
         return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
 
-    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Any, WindowClusters | None]:
+    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Clusters, WindowClusters]:
         """Return the chunk's clusters and its frontier: edges to clusters of chunks before it, and the open ones."""
-        if measures.chunk.ids is None:
-            return measures, None
         before = before or NOTHING
         device = device_of(measures.chunk.columns["toa"])
         if len(measures.hits.toa) == 0:
@@ -175,12 +166,8 @@ class EventPlan:
         ids, rows = local.ids.within(device_of(local.labels), start, end)
         return ids, local._replace(ids=ids, labels=local.labels[rows])
 
-    def finish(self, local: Any, merged: WindowSlice | None) -> dict[str, Any]:
+    def finish(self, local: Clusters, merged: WindowSlice) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
-        if merged is None:
-            device = device_of(local.chunk.columns["toa"])
-            labels = numbering.in_given_order(device, local.labels, local.order)
-            return {"labels": device.give(labels), "n_clusters": local.n_clusters}
         device, contributes = device_of(local.labels), local.is_kept.copy()
         numbers, is_counted = (device.give(device.from_host(values)) for values in (merged.numbers, merged.is_counted))
         contributes[local.shared] = is_counted
@@ -208,8 +195,7 @@ class EventPlan:
         if facts[rules.BAD]:
             toa = device.to_host(hits.toa)
             row = int(np.flatnonzero(~np.isfinite(toa))[0])
-            number = row if chunk.ids is None else int(chunk.ids[row])
-            raise ValueError(f"toa must be finite, got toa[{number}] = {toa[row]}; remove such hits first")
+            raise ValueError(f"toa must be finite, got toa[{chunk.id_of(row)}] = {toa[row]}; remove such hits first")
         check_extent(device, hits, facts)
         return facts
 

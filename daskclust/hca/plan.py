@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import raise_not_finite
 from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.run.chunk_sizes import Cost
-from daskclust.core.space.extent import survey
+from daskclust.core.run.plan import WholePlan
+from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
 from daskclust.hca.clusters import LevelClusters, clusters_of_points, joined, moved, take, together, without_members
 from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
@@ -58,39 +58,26 @@ class Linkage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HcaPlan:
-    """The plan of Mahalanobis hierarchical clustering.
-
-    Parameters
-    ----------
-    rule : Rule
-        How distances are measured.
-    by_groups : bool
-        Whether the merges of apriori clusters come one cluster after the other, instead of by height.
-    """
+class HcaPlan(WholePlan):
+    """The plan of Mahalanobis hierarchical clustering; nothing is known of a chunk before its apriori clusters are."""
 
     rule: Rule
-    by_groups: bool = False
+    by_groups: bool = False  # whether merges of apriori clusters come one cluster after the other, not by height
     name: str = "hca"
-    carry: None = None
-
-    def measure(self, chunk: Chunk) -> Chunk:
-        """Return the chunk: nothing is known of it before its apriori clusters are."""
-        return chunk
 
     def local(self, measures: Chunk, before: None = None) -> tuple[None, Frontier]:
         """Merge the points of each apriori cluster, level by level."""
         X, apriori = measures.columns["X"], measures.columns.get("apriori")
         device = device_of(X)
-        ids = np.arange(len(X)) if measures.ids is None else device.to_host(measures.ids)
-        _check_coordinates(device, device.argument(X), ids)
+        ids = measures.ids_on_host()
+        _check_coordinates(measures)
         points = device.cast(X, np.float64)
         clusters, history = clusters_of_points(ids, device.argument(points), device), NOTHING
         if apriori is None:
             return None, Frontier(clusters, history)
         labels = device_of(apriori).to_host(apriori)
         _check_nested(labels)
-        groups = () if measures.ids is None else tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
+        groups = tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
         for level in range(labels.shape[1]):
             clusters, history, labels = self._merge_groups(clusters, history, labels, level, device)
         clusters = clusters if self.rule.full else without_members(clusters)
@@ -169,12 +156,8 @@ def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int)
     return pack
 
 
-def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> None:
-    if not len(ids):
-        return
-    low, high, bad = survey(device, X)
-    if bad < len(ids):
-        raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+def _check_coordinates(chunk: Chunk) -> None:
+    low, high = extent_of(chunk)
     farthest = max(abs(low).max(initial=0.0), abs(high).max(initial=0.0))
     if farthest > LARGEST:
         raise ValueError(f"X reaches {farthest:g}, whose square no float64 holds; divide X by a power of ten")

@@ -14,8 +14,8 @@ from dask.sizeof import sizeof
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
-from daskclust.core.run.engine import runs_of
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task
+from daskclust.core.run.division import blocks_of_space, rows_per_task
+from daskclust.core.run.layout import runs_of
 from daskclust.core.run.steps import boxed
 from daskclust.datasets import timepix
 

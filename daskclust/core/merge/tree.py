@@ -16,7 +16,6 @@ import numpy as np
 
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Ids, Slice, check_groups, one_set_each
-from daskclust.core.run.exchange import unbundled
 from daskclust.core.space.partition import Partition
 
 
@@ -189,7 +188,7 @@ def _told(fragments: Fragments, firsts: Ids | None, min_size: int) -> Ids:
 
 def rank(bundles: Sequence[Sequence[Ids]]) -> tuple[int, list[Ids]]:
     """Return how many ids there are in a range, each counted once, and the rank of those of each report."""
-    reports = unbundled(bundles)
+    reports = list(itertools.chain.from_iterable(bundles))
     ids = np.unique(np.concatenate([NOTHING, *reports]))
     return len(ids), [np.searchsorted(ids, each) for each in reports]
 
@@ -227,7 +226,7 @@ def number(
         A number for each set.
     """
     numbers = np.full(len(fragments.firsts), NOISE, np.int64)
-    told = [ranks + before[each] for ranks, each in zip(unbundled(bundles), ranges, strict=True)]
+    told = [ranks + before[each] for ranks, each in zip(itertools.chain.from_iterable(bundles), ranges, strict=True)]
     numbers[_told(fragments, firsts, min_size)] = np.concatenate([NOTHING, *told])
     return numbers
 
