@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.chunk_sizes import SECONDS, Cost, Workers, points_per_task
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import along_axes
 from daskclust.core.space.partition import Division, Halo, Partition
 from daskclust.core.space.planes import balanced_cuts
 
@@ -27,7 +29,7 @@ def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Divis
     if isinstance(asked, Partition):
         if asked.groups > 1 and not has_groups:
             raise ValueError(f"the partition has {asked.groups} groups of layers; the points have no {plan.group}")
-        return Division(asked.for_points(plan.period, plan.reach, plan.reach_name), rows)
+        return Division(_with_halo(asked, plan), rows)
     if asked == "auto":
         asked = next(name for name in plan.divisions if has_groups or name != "layers")
     if not isinstance(asked, str) or asked not in plan.divisions:
@@ -46,6 +48,23 @@ def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Divis
         return Division(None, rows)
     points = X if X.ndim == 2 else X[:, None]
     return blocks_of_space(points, task_count(X, rows), plan.period, plan.halo, rows)
+
+
+def _with_halo(partition: Partition, plan: Plan) -> Partition:
+    """Return a user's partition with a halo that has what rounding needs; refuse one that does not fit the points."""
+    cut, period = len(partition.cuts), plan.period
+    if not cut:
+        return partition
+    if cut > len(period) or tuple(partition.period[:cut]) != period[:cut]:
+        raise ValueError(
+            f"the partition cuts {cut} axes of periods {partition.period}; the points have {len(period)} axes, of "
+            f"periods {period} (0: open)"
+        )
+    given, wanted, wide = (along_axes(halo, cut) for halo in (partition.halo, plan.reach, plan.halo))
+    if any(own < least for own, least in zip(given, wanted, strict=True)):
+        got, least = (" and ".join(f"{length:g}" for length in np.ravel(halo)) for halo in (partition.halo, plan.reach))
+        raise ValueError(f"the partition has a halo of {got}; it must be at least {least}, {plan.reach_name}")
+    return replace(partition, halo=tuple(map(max, given, wide)))
 
 
 def task_count(X: Any, rows: int) -> int:

@@ -8,7 +8,7 @@ those within a given distance of it, around periodic axes too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,11 +48,28 @@ class Chunk(NamedTuple):
     as_given: bool = False
 
     def id_of(self, row: int) -> int:
-        """Return where a point stands in the data set."""
+        """Return where a point stands in the data set.
+
+        Parameters
+        ----------
+        row : int
+            Where it stands in the chunk.
+
+        Returns
+        -------
+        int
+            Its id.
+        """
         return row if self.ids is None else int(self.ids[row])
 
     def ids_on_host(self) -> NDArray[np.int64]:
-        """Return where each point stands in the data set, on the host."""
+        """Return where each point stands in the data set.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            Ids, on the host.
+        """
         first = next(iter(self.columns.values()))
         ids: NDArray[np.int64] = np.arange(len(first)) if self.ids is None else device_of(first).to_host(self.ids)
         return ids
@@ -106,44 +123,6 @@ class Partition:
 
     def __len__(self) -> int:
         return self.groups * self.n_blocks
-
-    def for_points(self, period: tuple[float, ...], reach: Halo, why: str) -> Partition:
-        """Return the partition with a halo that is wide enough for the points.
-
-        Parameters
-        ----------
-        period : tuple of float
-            Period of each axis of the points, 0 where it is open.
-        reach : float or tuple of float
-            Halo that a user must have given, or along each axis.
-        why : str
-            What that is, for the message.
-
-        Returns
-        -------
-        Partition
-            With a halo that has what rounding needs beyond `reach`; itself where no axis is cut.
-
-        Raises
-        ------
-        ValueError
-            For a halo below `reach`, and for axes or periods that are not those of the points.
-        """
-        cut = len(self.cuts)
-        if not cut:
-            return self
-        if cut > len(period) or tuple(self.period[:cut]) != period[:cut]:
-            raise ValueError(
-                f"the partition cuts {cut} axes of periods {self.period}; the points have {len(period)} axes, of "
-                f"periods {period} (0: open)"
-            )
-        given, wanted = along_axes(self.halo, cut), along_axes(reach, cut)
-        if any(own < least for own, least in zip(given, wanted, strict=True)):
-            raise ValueError(
-                f"the partition has a halo of {_told(self.halo)}; it must be at least {_told(reach)}, {why}"
-            )
-        wide = tuple(max(pair) for pair in zip(given, along_axes(widened(reach), cut), strict=True))
-        return replace(self, halo=wide if np.ndim(self.halo) or np.ndim(reach) else wide[0])
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
         """Return the extent of a chunk's block.
@@ -353,10 +332,6 @@ class Partition:
 def widened(reach: Halo) -> Halo:
     """Return lengths with what the rounding of distances in float32 needs beyond them."""
     return tuple(length * WIDER for length in reach) if isinstance(reach, tuple) else reach * WIDER
-
-
-def _told(halo: Halo) -> str:
-    return " and ".join(f"{length:g}" for length in np.ravel(halo))
 
 
 def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
