@@ -18,12 +18,8 @@ from daskclust.dbscan.kernels.blocks import make_grid
 class BlockSearch:
     """Points ``X`` (n, d), n > 0 and d <= 3, sorted so that their neighbours within `eps` are at hand.
 
-    Attributes
-    ----------
-    order : array of int32
-        Where each sorted point stands in the input. Core points stand at the front of their cell.
-    start, stop : arrays of int32
-        Where the points of each cell begin, and where its core points end.
+    `order` is where each sorted point stands in the input; core points stand at the front of their cell, which begins
+    at `start` and whose core points end at `stop`.
     """
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:

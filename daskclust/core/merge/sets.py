@@ -79,22 +79,7 @@ class Fragments(NamedTuple):
 
 
 def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
-    """Return the smallest one of the sets that each of `count` sets is one with.
-
-    Parameters
-    ----------
-    members : numpy.ndarray of int64, shape (q,)
-        Ids of elements.
-    member_of : numpy.ndarray of int64, shape (q,)
-        A set that each of them is in. Sets that share a member are one.
-    count : int
-        Number of sets.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (count,)
-        Numbers of sets.
-    """
+    """Return the smallest one of the sets that each of `count` sets is one with: those that share a member are one."""
     order = np.argsort(members, kind="stable")
     same = members[order[1:]] == members[order[:-1]]
     owner = member_of[order]

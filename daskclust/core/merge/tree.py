@@ -20,42 +20,22 @@ from daskclust.core.space.partition import Partition
 
 
 class Borders(NamedTuple):
-    """Sets of a chunk, or of a group of them, that others may have parts of.
+    """Sets of a chunk, or of a group of them, that others may have parts of."""
 
-    Attributes
-    ----------
-    firsts, sizes, members, member_of : numpy.ndarray of int64
-        As of `Fragments`.
-    seen : numpy.ndarray of int64, shape (q, 2)
-        The first and the last chunk, along the partition's curve, that may have each member.
-    """
-
-    firsts: Ids
-    sizes: Ids
-    members: Ids
-    member_of: Ids
-    seen: Ids
+    firsts: Ids  # as of `Fragments`
+    sizes: Ids  # as of `Fragments`
+    members: Ids  # as of `Fragments`
+    member_of: Ids  # as of `Fragments`
+    seen: Ids  # (q, 2) the first and the last chunk, along the partition's curve, that may have each member
 
 
 class Node(NamedTuple):
-    """What a group of chunks, or of groups, knows of the sets of its parts.
+    """What a group of chunks, or of groups, knows of the sets of its parts."""
 
-    Attributes
-    ----------
-    begin : numpy.ndarray of int64, shape (parts + 1,)
-        Where the sets of each part begin.
-    whole : numpy.ndarray of int64, shape (k,)
-        The joined set of each of them.
-    firsts : numpy.ndarray of int64, shape (m,)
-        The id that each joined set goes by; `NONE` for what is too small, if no more comes from outside.
-    up : numpy.ndarray of int64, shape (u,)
-        Joined sets that go up, ascending.
-    """
-
-    begin: Ids
-    whole: Ids
-    firsts: Ids
-    up: Ids
+    begin: Ids  # (parts + 1,) where the sets of each part begin
+    whole: Ids  # (k,) the joined set of each of them
+    firsts: Ids  # (m,) the id that each joined set goes by; `NONE` for what is too small, if no more comes from outside
+    up: Ids  # (u,) joined sets that go up, ascending
 
 
 # -------------------------------------------------------------------------------------------------------- up and down
@@ -74,23 +54,9 @@ def border_sets(fragments: Fragments) -> Ids:
 
 
 def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) -> tuple[Node, Borders]:
-    """Join the sets of the parts of a group.
+    """Join the sets of the parts of a group; return what it keeps, and what goes up.
 
-    Parameters
-    ----------
-    parts : sequence of Borders
-        Sets of chunks, or of groups of them.
-    begin, end : int
-        The group's chunks along the partition's curve: the first, and one behind the last.
-    min_size : int
-        Clusters of fewer elements are noise.
-
-    Returns
-    -------
-    node : Node
-        What the group keeps.
-    borders : Borders
-        Sets that chunks outside may have parts of.
+    The group's chunks are `begin` to `end - 1` along the partition's curve; clusters below `min_size` are noise.
     """
     starts = np.concatenate([[0], np.cumsum([len(part.firsts) for part in parts])]).astype(np.int64)
     member_of = np.concatenate([part.member_of + a for part, a in zip(parts, starts, strict=False)])
@@ -112,19 +78,7 @@ def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) 
 def hand_down(node: Node, values: Ids | None, from_above: Ids | None) -> list[Ids]:
     """Return a value for each set of each part.
 
-    Parameters
-    ----------
-    node : Node
-        Of the group.
-    values : numpy.ndarray of int64, shape (m,), or None
-        Those of joined sets; None for the ids that they go by.
-    from_above : numpy.ndarray of int64, shape (u,), or None
-        Those of sets that go up, which are known above alone; None at the top.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Values for each part.
+    `values` are those of joined sets, None for the ids that they go by; those that go up are known above alone.
     """
     values = (node.firsts if values is None else values).copy()
     if from_above is not None:
@@ -147,28 +101,9 @@ def numbers_up(node: Node, numbers: Ids) -> Ids:
 
 # ----------------------------------------------------------------------------------------------------- ranges of ids
 def report(fragments: Fragments, firsts: Ids | None, min_size: int, ranges: Ids) -> list[Ids]:
-    """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges of ids.
+    """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges (m, 2) of ids.
 
-    Parameters
-    ----------
-    fragments : Fragments
-        The chunk's sets.
-    firsts : numpy.ndarray of int64, or None
-        The id that each of `border_sets` goes by; None where there are none of these.
-    min_size : int
-        Clusters of fewer elements are noise.
-    ranges : numpy.ndarray of int64, shape (m, 2)
-        Begin and end of each range, ascending.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Ids for each range.
-
-    Raises
-    ------
-    RuntimeError
-        For ids that are in no range.
+    `firsts` are the ids that its `border_sets` go by; None where there are none of these.
     """
     ids = fragments.firsts[_told(fragments, firsts, min_size)]
     ends = np.searchsorted(ids, ranges)
@@ -209,21 +144,7 @@ def number(
 ) -> Ids:
     """Return the numbers of a chunk's sets: those of the ids that it told, -1 for others.
 
-    Parameters
-    ----------
-    fragments, firsts, min_size
-        As of `report`.
-    bundles : sequence of sequences of numpy.ndarray of int64
-        Ranks of the ids that it told, for each range.
-    ranges : numpy.ndarray of int64, shape (m,)
-        Numbers of these ranges.
-    before : numpy.ndarray of int64
-        What `first_ranks` gives.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (k,)
-        A number for each set.
+    `bundles` have the ranks of these ids in some ranges, and `before` how many ids are before each range.
     """
     numbers = np.full(len(fragments.firsts), NOISE, np.int64)
     told = [ranks + before[each] for ranks, each in zip(itertools.chain.from_iterable(bundles), ranges, strict=True)]

@@ -367,21 +367,11 @@ def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: 
 
 
 class Division(NamedTuple):
-    """How a data set is divided for a plan.
+    """How a data set is divided for a plan."""
 
-    Attributes
-    ----------
-    partition : Partition or None
-        Which point goes to which chunk; None takes the data set's chunks as they are.
-    rows : int
-        Up to how many points of consecutive chunks of the data set are taken together; 0: each chunk is on its own.
-    reached : list of numpy.ndarray of int64, or None
-        For each chunk of the data set, the chunks of the partition that its points may go to; None: all.
-    """
-
-    partition: Partition | None
-    rows: int = 0
-    reached: list[NDArray[np.int64]] | None = None
+    partition: Partition | None  # which point goes to which chunk; None takes the data set's chunks as they are
+    rows: int = 0  # up to how many points of consecutive chunks are taken together; 0: each chunk is on its own
+    reached: list[NDArray[np.int64]] | None = None  # chunks that each chunk's points may go to; None: all
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
