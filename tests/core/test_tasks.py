@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.dask_steps import Steps
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 
@@ -26,20 +27,6 @@ MIXED = RNG.permutation(X)
 LAYER = RNG.integers(0, 6, N)
 HITS = timepix(N, rng=1)
 COLUMNS = {name: HITS[name].values for name in ("x", "y", "toa")}
-
-
-class Steps(Callback):
-    """Counts the tasks that dask runs, fused ones by each of their names."""
-
-    def __init__(self):
-        super().__init__(pretask=self.count)
-        self.text = ""
-
-    def count(self, key, dsk, state):
-        self.text += f" {key[0] if isinstance(key, tuple) else key}"
-
-    def __getitem__(self, step):
-        return self.text.count(f"daskclust-{step}")
 
 
 def clue(X, give):
