@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dask.array as da
 import numpy as np
+from cases.dask_steps import Steps
 from cases.dbscan import Case
 
 from daskclust import DBSCAN, FriendsOfFriends
