@@ -59,9 +59,9 @@ def _grouped(rows: Any) -> _Series:
 def _lines(series: _Series, axes: tuple[str, str], title: str, **options: Any) -> Any:
     drawn = []
     for number, (name, places) in enumerate(series.items()):
-        color = {"color": COLORS[number % len(COLORS)]}
-        drawn.append(styled(hv.Curve(places, *axes, label=name), **color))
-        drawn.append(styled(hv.Scatter(places, *axes, label=name), *_MARKERS, **color))
+        color = COLORS[number % len(COLORS)]
+        drawn.append(styled(hv.Curve(places, *axes, label=name), color=color))
+        drawn.append(styled(hv.Scatter(places, *axes, label=name), *_MARKERS, color=color))
     return _panel(hv.Overlay(drawn), title, xlabel=axes[0], ylabel=axes[1], padding=0.1, **options)
 
 

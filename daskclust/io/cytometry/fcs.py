@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.cytometry.rows import Rows, read_exactly
 from daskclust.io.cytometry.transform import Preparation
-from daskclust.io.tables.binary import reading
 
 VERSIONS = ("2.0", "3.0", "3.1")
 

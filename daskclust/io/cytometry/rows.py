@@ -13,8 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.core.space.partition import block_sizes
-from daskclust.io.lazy import MOST_ROWS
+from daskclust.io.lazy import check_hits_per_chunk, lazy_rows
 
 Matrix = npt.NDArray[Any]
 
@@ -42,42 +41,20 @@ class Rows:
 
 def check_chunks(chunks: Any) -> int | None:
     """Return the cells of a chunk, None for all at once."""
-    if chunks is None:
-        return None
-    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
-        raise ValueError(f"chunks must be a positive number of cells or None, got {chunks!r}")
-    return min(int(chunks), MOST_ROWS)
+    return None if chunks is None else check_hits_per_chunk(chunks, also=" or None", points="cells")
 
 
 def matrix_of(file: Rows, chunks: int | None) -> Any:
     """Return all rows as an array of shape (rows, width): of numpy, or of dask, whose blocks read their own rows."""
-    if chunks is None:
-        out = np.empty((file.rows, file.width), file.dtype)
-        step = max(1, _BLOCK_BYTES // (8 * file.width))
-        for start in range(0, file.rows, step):
-            stop = min(start + step, file.rows)
-            out[start:stop] = file.load(start, stop)
-        return out
-    import dask.array as da
-    from dask.base import tokenize
-
-    there = replace(file, path=os.path.abspath(file.path))
-    state = os.stat(there.path)
-    # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
-    token = tokenize(there, state.st_mtime_ns, state.st_size, chunks)
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _load_block,
-        file=there,
-        chunks=(block_sizes(file.rows, chunks), (file.width,)),
-        dtype=file.dtype,
-        meta=np.empty((0, 0), file.dtype),
-        name=f"daskclust-io-read-{token}",
-    )
-
-
-def _load_block(*, file: Rows, block_info: Mapping[Any, Any]) -> Matrix:
-    """Read the rows of one block; dask tells which ones."""
-    return file.load(*block_info[None]["array-location"][0])
+    if chunks is not None:
+        there = replace(file, path=os.path.abspath(file.path))
+        return lazy_rows(there.load, [there.path], (file.rows, file.width), file.dtype, chunks)
+    out = np.empty((file.rows, file.width), file.dtype)
+    step = max(1, _BLOCK_BYTES // (8 * file.width))
+    for start in range(0, file.rows, step):
+        stop = min(start + step, file.rows)
+        out[start:stop] = file.load(start, stop)
+    return out
 
 
 def whole_column(file: Rows, name: str, chunks: int | None) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.cytometry.gmhc import numbered
@@ -25,7 +26,6 @@ from daskclust.io.cytometry.rows import (
 )
 from daskclust.io.fields import Field
 from daskclust.io.schema import Naming
-from daskclust.io.tables.binary import reading
 from daskclust.io.tables.parquet import pyarrow_parquet, rows_of
 from daskclust.io.tables.text import read_text
 
