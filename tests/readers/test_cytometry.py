@@ -215,6 +215,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     ds = read_cells(path, apriori="grp")
     assert ds["channel"].values.tolist() == ["CD3", "CD4"]
     assert ds["apriori"].values.tolist() == [5, 6]
+    assert list(read_cells(path, apriori="label")) == ["X", "apriori"]
     ds = read_cells(path, channels="CD4", apriori="grp")
     assert list(ds) == ["X", "apriori"]
     np.testing.assert_array_equal(ds["X"], [[2], [4]])
