@@ -54,8 +54,7 @@ class Field(NamedTuple):
 class Measuring:
     """Parameters of CLUE, as its estimator has them.
 
-    ``chi(distance, per_scale)`` is the density kernel; rhoc is None where points have their own; a period of 0 is an open
-    axis.
+    ``chi(distance, per_scale)`` is the density kernel; rhoc is None where points have their own; a period of 0 is open.
     """
 
     dc: float

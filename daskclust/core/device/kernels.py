@@ -306,7 +306,7 @@ def _operation(name: str, target: str) -> Any:
 @functools.cache
 def _operations_source() -> bytes:
     folder = Path(__file__).parent
-    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "masks.py", "cuda.py"))
+    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "cpu_scalars.py", "cuda.py"))
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers
