@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from daskclust.systems import SYSTEMS
+
 _PACKAGES = (
     "daskclust",
     "numpy",
@@ -46,15 +48,16 @@ class NoGPUError(RuntimeError):
 
 
 def describe() -> dict[str, dict[str, str]]:
-    """Return facts about this machine by section: versions, processor, gpu.
+    """Return facts about this machine by section: versions, processor, gpu, systems.
 
     Returns
     -------
     dict of dict of str
         ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu``
-        with devices or what is missing.
+        with devices or what is missing, ``systems`` with what they are called and their estimators.
     """
-    return {"versions": _versions(), "processor": _processor(), "gpu": _gpu()}
+    systems = {name: f"{each.title}, {each.estimator_at.replace(':', '.')}" for name, each in SYSTEMS.items()}
+    return {"versions": _versions(), "processor": _processor(), "gpu": _gpu(), "systems": systems}
 
 
 def _versions() -> dict[str, str]:

@@ -41,12 +41,13 @@ Examples
 """,
     "info": """
 Writes
-  standard output               versions; processor, cores, memory (GiB); GPUs, or what is missing for one
+  standard output               versions; processor, cores, memory (GiB); GPUs, or what is missing for one; systems
 
 Keys of --json
   versions                      of Python and packages, "not installed" where there is none
   processor                     model, cores, threads of kernels, memory
   gpu                           devices, driver, packages
+  systems                       title and estimator of each
 
 Examples
   # what a report of an error should have

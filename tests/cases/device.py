@@ -6,32 +6,12 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from cases.registry import RUNS, run_of
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 from daskclust.core.device import arrays
-from daskclust.datasets import timepix
+from daskclust.systems import Sample
 
-CELLS = 45
-
-NAMES = ("clue", "clue, layers", "fof", "dbscan", "dbscan, weights", "events", "events, larger", "hca")
-
-
-def case_of(name: str, n: int) -> tuple[Any, Any, dict[str, np.ndarray]]:
-    """Return an estimator, `n` points in a long strip, of which few are near the planes between blocks, and columns."""
-    rng = np.random.default_rng(0)
-    strip = np.stack([rng.uniform(0, n / 6, n), rng.uniform(0, 2, n)], axis=1).astype(np.float32)
-    weight = rng.integers(0, 4, n) / 2
-    if name.startswith("events"):
-        hits = timepix(n, rng=0, rate=2e4)
-        builder = EventBuilder(100.0, min_hits=2 if name.endswith("larger") else 1)
-        return builder, {column: hits[column].values for column in ("x", "y", "toa")}, {}
-    if name == "hca":
-        return MahalanobisHCA(0.3, n_clusters=3), rng.normal(size=(CELLS, 3)), {"apriori": np.arange(CELLS) % 3}
-    if name.startswith("clue"):
-        return CLUE(dc=0.6, rhoc=2.0), strip, {"layer": np.repeat([0, 1, 2], n // 3)} if "layers" in name else {}
-    if name == "fof":
-        return FriendsOfFriends(0.4), strip, {}
-    return DBSCAN(0.4, min_samples=3), strip, {"sample_weight": weight} if "weights" in name else {}
+NAMES = tuple(RUNS)
 
 
 def lazy(cupy: Any, values: np.ndarray) -> Any:
@@ -40,18 +20,22 @@ def lazy(cupy: Any, values: np.ndarray) -> Any:
     return chunks.map_blocks(cupy.asarray, meta=cupy.empty((0,) * values.ndim, values.dtype))
 
 
-def fit(cupy: Any, name: str, n: int) -> tuple[Any, np.ndarray]:
-    """Return the labels on the device, lazy, and those of the CPU."""
-    estimator, X, columns = case_of(name, n)
-    labels = estimator.fit(X, **columns).labels_
-    on_device = {key: lazy(cupy, column) for key, column in columns.items()}
-    X = {key: lazy(cupy, column) for key, column in X.items()} if isinstance(X, dict) else lazy(cupy, X)
-    return estimator.fit(X, **on_device).labels_, labels
+def fit(cupy: Any, name: str, times: int = 1) -> tuple[Any, np.ndarray]:
+    """Return the labels on the device, lazy, and those of the CPU, of so many times the sample."""
+    system, run = run_of(name)
+    sample = system.sample(times * system.size, run, np.float32)
+    labels = fitted(name, sample).labels_
+    return fitted(name, sample.map(lambda values: lazy(cupy, values))).labels_, labels
 
 
-def assert_points_stay(cupy: Any, name: str, n: int, monkeypatch: Any) -> None:
+def fitted(name: str, sample: Sample) -> Any:
+    system, run = run_of(name)
+    return system.estimator(**run.parameters).fit(sample.X, **sample.columns)
+
+
+def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> None:
     """Demand the CPU's labels; what goes to the host or comes from there is of borders, clusters, and a few numbers."""
-    found, wanted = fit(cupy, name, n)
+    found, wanted = fit(cupy, name, times)
     carried: list[int] = []
 
     def counted(carry: Any) -> Any:
@@ -67,6 +51,7 @@ def assert_points_stay(cupy: Any, name: str, n: int, monkeypatch: Any) -> None:
     assert type(found) is cupy.ndarray
     np.testing.assert_array_equal(found.get(), wanted)
     assert wanted.max() > 1
-    if name != "hca":  # whose merges are put in order on the host
+    system, run = run_of(name)
+    if system.name != "hca" and run.parameters.get("variant", "local") == "local":  # those are worked on the host
         points = [size for size in carried if size != 64 * 27]  # the table of which cells are within reach
-        assert max(points) < 0.6 * n / 3, sorted(points)
+        assert max(points) < 0.6 * times * system.size / 3, sorted(points)

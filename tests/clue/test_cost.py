@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, row_chunks
+from cases.lanes import every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,12 +95,14 @@ def wide_cases(draw, **options):
     return case
 
 
+@every_shape
 @given(wide_cases())
 def test_wide_searches_equal_brute_force(case):
     assert_right(case, case.fit())
 
 
-@given(st.data(), wide_cases(shapes=SHAPES[1:3]))
+@every_shape
+@given(st.data(), wide_cases(shapes=SHAPES[:4]))
 def test_wide_searches_in_any_blocks(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
 
@@ -153,6 +156,7 @@ def pairs_are_many(monkeypatch):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
+@every_shape
 @given(st.data(), cases())
 def test_places_equal_brute_force(data, case):
     clue = case.fit()
@@ -161,7 +165,8 @@ def test_places_equal_brute_force(data, case):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
-@given(st.data(), cases(shapes=SHAPES[1:3], kernels=("gaussian", "exponential")))
+@every_shape
+@given(st.data(), cases(shapes=SHAPES[:4], kernels=("gaussian", "exponential")))
 def test_places_with_smooth_kernels_equal_brute_force(data, case):
     clue = case.fit()
     assert_right(case, clue)

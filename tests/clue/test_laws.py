@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results, row_chunks
+from cases.lanes import by_lane, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,12 +20,14 @@ from daskclust.core.space.partition import Partition
 
 
 # --------------------------------------------------------------------------------------------------------- brute force
+@every_shape
 @given(cases())
 def test_flat_kernel_equals_brute_force(case):
     assert_right(case, case.fit())
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32), (2, np.float64)], kernels=("gaussian", "exponential")))
+@every_shape
+@given(cases(shapes=SHAPES[:4], kernels=("gaussian", "exponential")))
 def test_smooth_kernels_equal_brute_force(case):
     assert_right(case, case.fit())
 
@@ -62,6 +65,7 @@ def test_more_points_than_lanes_in_every_cell():
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
+@every_shape
 @given(st.data(), cases())
 def test_layers_divided_in_any_way(data, case):
     n = len(case.X)
@@ -70,11 +74,13 @@ def test_layers_divided_in_any_way(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(n)), "layers"), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_space_divided_in_any_way(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_any_division(data, case):
     """Planes at any coordinates, also through points and at periods, and groups of layers beside them."""
@@ -92,6 +98,7 @@ def test_any_division(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(n)), partition), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_chunks_as_they_are(data, case):
     """Sorted by layer, each chunk with whole layers."""
@@ -104,7 +111,8 @@ def test_chunks_as_they_are(data, case):
     assert_same_results(case.chunked(rows, "chunks"), case.fit())
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32)], kernels=("gaussian",)))
+@every_shape
+@given(cases(shapes=SHAPES[:4], kernels=("gaussian",)))
 def test_sums_that_round_do_not_depend_on_blocks(case):
     wanted = case.fit()
     n = len(case.X)
@@ -158,6 +166,7 @@ def test_permutation_renames(seed, n, shape):
     assert same_partition(after.labels_, before.labels_[order])
 
 
+@every_shape
 @given(cases(), st.integers(-50, 50), st.sampled_from([0.5, 3.0, 64.0]))
 def test_shift_changes_nothing(case, steps, unit):
     """Coordinates and shifts are multiples of 1/8, so that they add up exactly."""
@@ -171,6 +180,7 @@ def test_shift_changes_nothing(case, steps, unit):
     assert_same_results(case.fit(), wanted)
 
 
+@every_shape
 @given(cases(), st.integers(-3, 3))
 def test_whole_periods_change_nothing(case, turns):
     case.X = np.round(case.X * 8) / case.X.dtype.type(8)
@@ -184,7 +194,7 @@ def test_whole_periods_change_nothing(case, turns):
 
 
 # ------------------------------------------------------------------------------------------------------- special points
-@pytest.mark.parametrize(("d", "dtype"), SHAPES)
+@pytest.mark.parametrize(("d", "dtype"), by_lane(SHAPES))
 def test_few_and_equal_points(d, dtype):
     one = Case(np.full((1, d), -3.5, dtype), 1.0, 1.0)
     assert_right(one, one.fit())
@@ -264,7 +274,8 @@ def test_far_outlier(d):
     assert_same_results(case.chunked((100, 200), "space"), clue)
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32), (4, np.float64)]))
+@every_shape
+@given(cases())
 def test_sparse_grid_equals_brute_force(case):
     case.X = np.concatenate([case.X, np.full((1, case.X.shape[1]), 3e6, case.X.dtype)])
     case.columns = {name: np.append(values, values[:1]) for name, values in case.columns.items()}
@@ -282,6 +293,7 @@ def test_far_apart_layer_numbers():
 
 
 # ---------------------------------------------------------------------------------------------------------------- noise
+@every_shape
 @given(cases())
 def test_noise_is_outliers_and_all_that_follow_them(case):
     clue = case.fit()

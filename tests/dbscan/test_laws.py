@@ -20,6 +20,7 @@ from cases.dbscan import (
     results,
     row_chunks,
 )
+from cases.lanes import by_lane, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ RNG = np.random.default_rng(11)
 
 
 # -------------------------------------------------------------------------------------------------------- brute force
+@every_shape
 @given(cases())
 def test_equal_to_brute_force(case):
     assert_answer(case.fit(), case.answer())
@@ -45,6 +47,7 @@ def test_many_axes_equal_brute_force(case):
     assert_answer(case.fit(), case.answer())
 
 
+@every_shape
 @given(cases(periodic=False, friends=False))
 def test_open_space_equals_scikit_learn(case):
     weight = case.weight  # of others it rounds the sum, and it refuses weights that are all 0
@@ -61,22 +64,26 @@ def test_friends_are_dbscan_with_two_samples():
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
+@every_shape
 @given(st.data(), cases())
 def test_any_division(data, case):
     """Planes at any coordinates, also through points and beside the faces of a periodic box, and any chunks."""
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X))), data.draw(planes(case))), case.answer())
 
 
-@given(st.data(), cases(shapes=[(2, np.float32), (3, np.float32)], most=150))
+@every_shape
+@given(st.data(), cases(shapes=SHAPES[:5], most=150))
 def test_any_division_of_many_points(data, case):
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X))), data.draw(planes(case))), case.answer())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_space_divided_evenly(data, case):
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X)))), case.fit())
 
 
+@every_shape
 @given(cases())
 def test_one_chunk_as_it_is(case):
     assert_answer(case.chunked((len(case.X),), "chunks"), case.fit())
@@ -120,6 +127,7 @@ def test_points_on_the_seam():
         assert case.fit().labels_.tolist() == [0] * 8
 
 
+@every_shape
 @given(cases(), st.integers(-3, 3))
 def test_whole_periods_change_nothing(case, turns):
     case.X = np.round(case.X * 8) / case.X.dtype.type(8)
@@ -141,6 +149,7 @@ def test_distance_that_rounding_decides():
 
 
 # --------------------------------------------------------------------------------------------------- order and position
+@every_shape
 @given(cases(), st.integers(0, 2**32))
 def test_permutation_renames(case, seed):
     """Names change, and border points between two clusters choose by names; nothing else does."""
@@ -154,6 +163,7 @@ def test_permutation_renames(case, seed):
     assert after.n_clusters_ == before.n_clusters_
 
 
+@every_shape
 @given(cases(periodic=False), st.integers(-50, 50), st.sampled_from([0.5, 3.0, 64.0, 1024.0]))
 def test_shift_changes_nothing(case, steps, unit):
     """Coordinates and shifts are multiples of 1/8, so that they add up exactly."""
@@ -163,6 +173,7 @@ def test_shift_changes_nothing(case, steps, unit):
     assert_answer(case.fit(), wanted)
 
 
+@pytest.mark.slow
 @given(cases(shapes=[(2, np.float32), (3, np.float32), (6, np.float32)]))
 def test_float32_gives_the_answer_of_float64(case):
     for axis, cycle in enumerate(case.period):  # what moves into the box is rounded again
@@ -213,7 +224,7 @@ def test_threads_do_not_matter(case):
 
 
 # ------------------------------------------------------------------------------------------------------- special points
-@pytest.mark.parametrize(("d", "dtype"), [*SHAPES, (6, np.float64)])
+@pytest.mark.parametrize(("d", "dtype"), by_lane([*SHAPES, (6, np.float64)]))
 def test_few_and_equal_points(d, dtype):
     one = np.full((1, d), -3.5, dtype)
     for least, label in ((1, 0), (2, -1), (5, -1)):

@@ -1,6 +1,6 @@
 """Readers against damaged files: one kind of file in a process of its own, whose memory is bounded.
 
-``python tests/fuzz/readers.py KIND --times 10 --seed 7 --folder cases`` writes a few valid files of the kind, damages
+``python -m fuzz.readers KIND --times 10 --seed 7 --folder cases`` in ``tests`` writes a few valid files of the kind, damages
 them in ways that follow from the seed, and reads each. A reader may give a result, or an error that names the file.
 What else happens is told in JSON lines, and the file stays in the folder; of a crash or a hang it is the last one.
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases.lanes import in_long_lane
 from fuzz import files as fuzz_files
 from fuzz.readers import KINDS, is_clear
 from hypothesis import given
@@ -31,9 +32,9 @@ from daskclust.io import open_particles, read_cells, read_gmhc, read_hits
 from daskclust.io.tables import binary as _binary
 from daskclust.io.tables import parquet as _parquet
 
-_SCRIPT = Path(__file__).with_name("readers.py")
+_FINDS_TESTS = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 _SEED = 20
-_TIMES = int(os.environ.get("DASKCLUST_FUZZ", "1"))
+_TIMES = in_long_lane(20, otherwise=1)
 
 
 # -------------------------------------------------------------------------------------------------------- damaged files
@@ -41,8 +42,8 @@ _TIMES = int(os.environ.get("DASKCLUST_FUZZ", "1"))
 def test_damaged_files(tmp_path: Path, kind: str) -> None:
     """Each kind in a process of its own, as a crash or a hang of one is to be told, and memory to be bounded."""
     given = {"--times": _TIMES, "--seed": _SEED, "--folder": tmp_path}
-    command = [sys.executable, str(_SCRIPT), kind, *(str(word) for option in given.items() for word in option)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "fuzz.readers", kind, *(str(word) for option in given.items() for word in option)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_FINDS_TESTS)
     left = sorted(path.name for path in tmp_path.iterdir() if path.name != "valid")
     how = f"signal {signal.Signals(-done.returncode).name}" if done.returncode < 0 else f"exit code {done.returncode}"
     assert done.returncode == 0, (
@@ -64,7 +65,8 @@ FAULTS = {
 }
 WRONG_READER = """
 import sys
-from fuzz import readers as fuzz_readers as fuzz, fuzz_files, numpy as np
+import numpy as np
+from fuzz import files as fuzz_files, readers as fuzz
 faults = {faults!r}
 def recurse(f):
     f(f)
@@ -84,7 +86,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(_SCRIPT.parent), *sys.path])},
+        env=_FINDS_TESTS,
     )
     said = {entry["case"]: entry["said"] for entry in map(json.loads, done.stdout.splitlines())}
     expected = {number: told for number, told in enumerate(FAULTS.values()) if told}

