@@ -52,24 +52,9 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Measuring:
-    """Parameters of CLUE, lengths in the unit of the coordinates.
+    """Parameters of CLUE, as its estimator has them.
 
-    Parameters
-    ----------
-    dc : float
-        Radius of the density.
-    rhoc : float or None
-        Density threshold of seeds; None where the chunk's column ``rhoc`` holds one for each point.
-    delta_c, delta_o : float
-        Separation that makes a dense point a seed, and a sparse one an outlier.
-    chi : Body
-        Kernel ``chi(distance, per_scale)``.
-    per_scale : float
-        Second argument of the kernel, one over its length.
-    neighbor_weight : float
-        Factor for all points but the point itself.
-    period : tuple of float
-        Period of every axis, 0 where it is open.
+    ``chi(distance, per_scale)`` is the density kernel; rhoc is None where points have their own; a period of 0 is open.
     """
 
     dc: float

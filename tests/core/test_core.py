@@ -25,6 +25,7 @@ from daskclust.clue.kernels import formulas as kernels
 from daskclust.clue.kernels.density import user_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data import checks
+from daskclust.core.data.groups import group_name, group_number
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, kernel, lane_kernel
@@ -43,7 +44,7 @@ from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.merge.labels import count_clusters, same_partition
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import NONE, Fragments, components, group_name, group_number, merge_fragments
+from daskclust.core.merge.sets import NONE, Fragments, components, merge_fragments
 from daskclust.core.space.extent import group_range, survey
 from daskclust.core.space.grid import (
     PAD,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskclust.core.device.kernel_cache import kept
+from daskclust.core.device.kernel_cache import cached_on_disk
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def processes(tmp_path, monkeypatch):
     def kilo(x):
         return x * 1000
 
-    return [kept(numba.njit(kilo)) for _ in range(3)]
+    return [cached_on_disk(numba.njit(kilo)) for _ in range(3)]
 
 
 def test_two_signatures_compiled_at_the_same_time(processes, monkeypatch):

@@ -46,7 +46,7 @@ def public_names():
     modules = {name: getattr(daskclust, name) for name in daskclust.__all__}
     names = [f"daskclust.{name}" for name, value in modules.items() if not isinstance(value, types.ModuleType)]
     modules = {name: value for name, value in modules.items() if isinstance(value, types.ModuleType)}
-    modules["core.tree"] = importlib.import_module("daskclust.core.hierarchy")
+    modules["core.hierarchy"] = importlib.import_module("daskclust.core.hierarchy")
     return names + [f"daskclust.{key}.{name}" for key, module in modules.items() for name in names_of(module)]
 
 

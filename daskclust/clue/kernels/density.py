@@ -74,13 +74,7 @@ def user_kernel(function: Callable[..., Any]) -> UserKernel:
 
 
 def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body, float]:
-    """Return the kernel's body and its parameter, one over its length.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For an unknown name or something that is not a kernel.
-    """
+    """Return the kernel's body and its parameter, one over its length."""
     if isinstance(kernel, str):
         named = {"flat": None, "gaussian": GaussianKernel(), "exponential": ExponentialKernel()}
         if kernel not in named:

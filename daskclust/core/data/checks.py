@@ -140,17 +140,7 @@ def raise_not_finite_value(name: str, value: Any, row: int) -> None:
 
 
 def axis_periods(wrap: Mapping[Any, float] | None, names: Sequence[Any], dtype: Any = np.float64) -> tuple[float, ...]:
-    """Return the period of each axis, 0 where it is open.
-
-    Parameters
-    ----------
-    wrap : mapping or None
-        Period by axis: its number, or its name in `names`.
-    names : sequence
-        Names of the axes; plain numbers for arrays.
-    dtype : dtype
-        Of the coordinates.
-    """
+    """Return the period of each axis, 0 where it is open."""
     periods = [0.0] * len(names)
     if wrap is not None and not isinstance(wrap, Mapping):
         raise TypeError(f"wrap must be a mapping from axes to periods, such as {{'phi': 6.28}}, or None, got {wrap!r}")

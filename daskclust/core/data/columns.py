@@ -140,28 +140,7 @@ def _cast(values: Any, dtype: Any) -> Any:
 
 # ----------------------------------------------------------------------------------------------------------- any holder
 def column(name: str, values: Any, kind: Kind = native) -> Any:
-    """Return a column, or a table of one type, of any container as an array of numpy, cupy or dask.
-
-    Parameters
-    ----------
-    name : str
-        What messages call it.
-    values : array_like
-        Of NumPy (masked, structured fields and memory maps, too), CuPy, Dask, pandas, xarray, awkward, or lists.
-    kind : {reals, coordinate, times, integers, groups, numbers_of, label_numbers, native}
-        What it must be.
-
-    Returns
-    -------
-    array
-        Of numpy, cupy or dask.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For what is masked or missing, and for what is not of the kind; of dask arrays, where the type does not tell,
-        when they are computed.
-    """
+    """Return a column, or a table of one type, of any container as an array of numpy, cupy or dask."""
     values = values if is_dask(values) else plain(name, values)
     if not is_dask(values):
         return kind(name, values, 0)

@@ -27,25 +27,7 @@ _LOOKS, _PAUSE, _PATIENCE = 10, 0.05, 5.0  # the last two in s
 
 
 def check_file(path: str, instead: str = "give one file") -> os.stat_result:
-    """Return the state of a file, or say what else a path is.
-
-    Parameters
-    ----------
-    path : str
-        The path.
-    instead : str
-        What to do where it is a directory.
-
-    Returns
-    -------
-    os.stat_result
-        Of a file of at least one byte.
-
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError, OSError, ValueError
-        For nothing, a directory, a loop of links, a pipe, a socket, a device, and a file without a byte.
-    """
+    """Return the state of a file of at least one byte; raise for anything else."""
     try:
         state = os.stat(path)
     except FileNotFoundError:

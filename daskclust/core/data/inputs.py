@@ -14,10 +14,10 @@ import numpy as np
 
 from daskclust.core.data.checks import check_length
 from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of_dask_series, plain, reals
+from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
 from daskclust.core.data.units import HITS, common, converted, hit_column
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library
-from daskclust.core.merge.sets import group_number
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -86,13 +86,7 @@ def table_of(data: Any) -> Table | None:
 
 
 def dataset_of(data: Any) -> Any:
-    """Return a Dataset as it is, and named columns of anything else as one with the dimension ``point``.
-
-    Raises
-    ------
-    TypeError
-        For what has no named columns.
-    """
+    """Return a Dataset as it is, and named columns of anything else as one with the dimension ``point``."""
     if library(data) == "xarray" and hasattr(data, "data_vars"):
         return data
     table = table_of(data)
@@ -106,15 +100,8 @@ def dataset_of(data: Any) -> Any:
 def split_points(data: Any, not_coordinates: Sequence[str], coordinates: Sequence[str] | None = None) -> Points:
     """Return the coordinates in `data` and its other columns.
 
-    Parameters
-    ----------
-    data : array (n, d), DataFrame, mapping, structured array, xarray.Dataset, xarray.DataArray or awkward.Array
-        Coordinates are the columns `coordinates`; by default ``x``, ``y``, and ``z`` where there is no ``layer``, or,
-        where there is no ``x``, all columns but those of `not_coordinates`.
-    not_coordinates : sequence of str
-        Columns that mean something else.
-    coordinates : sequence of str, optional
-        Names of the coordinate columns.
+    Coordinates are the columns of that name; by default ``x``, ``y``, and ``z`` where there is no ``layer``; without
+    ``x``, all columns but those of `not_coordinates`.
     """
     if is_awkward(data):
         flattened, nesting = flatten(data)
@@ -192,13 +179,7 @@ def _stacked(*arrays: Any) -> Any:
 
 
 def beside(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
-    """Return a column of a kind with one value for each point of X, as an array of X's class and chunks.
-
-    Raises
-    ------
-    ValueError
-        Where there is not one value for each point.
-    """
+    """Return a column of a kind with one value for each point of X, as an array of X's class and chunks."""
     if library(values) == "dask" and not is_dask(X):
         raise TypeError(f"{name} is a dask collection and X is not; pass X as a dask array too, or {name}.compute()")
     values = plain(name, values)
@@ -235,24 +216,7 @@ def _joined(event: Any, layer: Any) -> Any:
 
 
 def columns_of(data: Any, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """Return named columns (n,) of what a user gives.
-
-    Parameters
-    ----------
-    data : xarray.Dataset, DataFrame, mapping of arrays, or array (n, d)
-        The columns of an array are `names`, and then `optional` as far as it has more.
-    names : sequence of str
-        Columns that must be there.
-    optional : sequence of str
-        Columns that may be.
-
-    Raises
-    ------
-    TypeError
-        For other objects.
-    ValueError
-        For missing columns, and arrays of another shape.
-    """
+    """Return named columns (n,) of what a user gives."""
     if library(data) == "xarray" and not hasattr(data, "data_vars"):
         data = data.data
     if is_awkward(data):

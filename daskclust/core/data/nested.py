@@ -45,20 +45,7 @@ def is_awkward(data: Any) -> bool:
 def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nesting]:
     """Return the fields of awkward records as columns (n,), or a regular array (n, d); and how the points were nested.
 
-    Parameters
-    ----------
-    data : awkward.Array
-        Records ``n * {x, y, ...}`` or ``events * var * {x, y, ...}``; a field may have one value for each event, and
-        lists may be in the fields, ``events * {x: var, ...}``. Or numbers ``n * d``.
-    source : str, default "X"
-        What it is called, for messages.
-
-    Raises
-    ------
-    TypeError
-        For a single record, records of several kinds, and what holds no numbers.
-    ValueError
-        For missing values, lists of unequal lengths, deeper nesting, and arrays on a GPU.
+    Records are ``n * {x, y, ...}``, ``events * var * {x, y, ...}`` or ``events * {x: var, ...}``; numbers ``n * d``.
     """
     import awkward as ak
 

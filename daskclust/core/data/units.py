@@ -70,13 +70,7 @@ class Unit(NamedTuple):
 
 
 def parse(text: str) -> Unit | None:
-    """Return the unit that a text names, None where it is not known.
-
-    Parameters
-    ----------
-    text : str
-        A name in `SIZES`, with ``/h`` behind it for lengths and masses of simulations, or a multiple: ``"25 ns"``.
-    """
+    """Return the unit that a text names, such as ``"25 ns"`` or ``"Mpc/h"``, None where it is not known."""
     found = _MULTIPLE.fullmatch(text.strip())
     name = found[2] if found else text.strip()
     bare, power = (name[:-2], -1) if name.endswith("/h") else (name, 0)
@@ -93,20 +87,6 @@ def parse(text: str) -> Unit | None:
 
 def ratio(unit: str, wanted: str, hubble: Any = None) -> Fraction | None:
     """Return what values in one unit are multiplied by to be in another.
-
-    Parameters
-    ----------
-    unit : str
-        Unit of the values, such as ``"us"`` or ``"25 ns"``.
-    wanted : str
-        Unit they shall have.
-    hubble : float, optional
-        h, which is needed between ``"Mpc/h"`` and ``"Mpc"``; what is no number from 0 to 10 is not.
-
-    Returns
-    -------
-    Fraction or None
-        None where a unit is not known, and the two differ, or where they are of different quantities.
 
     Examples
     --------
@@ -138,28 +118,7 @@ def converted(values: Any, by: Fraction) -> Any:
 
 
 def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, dict[Any, Fraction]]:
-    """Return the unit of variables that are measured together, the first one's, and what turns each into it.
-
-    Parameters
-    ----------
-    units : mapping of str to str or None
-        By variable; None where it tells none.
-    hubble : float, optional
-        h of the data, as of `ratio`.
-
-    Returns
-    -------
-    unit : str or None
-        None where no variable has one.
-    ratios : dict of str to Fraction
-        By variable.
-
-    Raises
-    ------
-    ValueError
-        For a unit that is not known, units of different quantities, and where some variables have a unit and others
-        none.
-    """
+    """Return the unit of variables that are measured together, the first one's, and what turns each into it."""
     told = {name: str(unit) for name, unit in units.items() if unit is not None}
     if not told:
         return None, dict.fromkeys(units, ONE)
@@ -184,13 +143,7 @@ def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, di
 
 
 def in_unit(name: str, values: Any, unit: Any, wanted: str | None) -> Any:
-    """Return values in the unit that is wanted, those without a unit as they are.
-
-    Raises
-    ------
-    ValueError
-        Where the unit cannot be converted.
-    """
+    """Return values in the unit that is wanted, those without a unit as they are."""
     if unit is None or (wanted is not None and str(unit).strip() == wanted):
         return values
     _known(name, str(unit))
@@ -228,25 +181,7 @@ def box_in(ds: Any, unit: str | None) -> Any:
 
 
 def check(name: str, unit: str, usual: str, source: str, *, exact: bool = False) -> None:
-    """Refuse what is no unit of a variable.
-
-    Parameters
-    ----------
-    name, unit : str
-        The variable, and the unit it is said to have.
-    usual : str
-        A unit of its quantity.
-    source : str
-        Where the values are from.
-    exact : bool, default False
-        Whether no other quantity can stand for the usual one.
-
-    Raises
-    ------
-    ValueError
-        For units that are not known, and of a quantity that cannot stand for the usual one: a position may be in
-        pixels or an angle, and a deposit a charge or a count.
-    """
+    """Refuse what is no unit of a variable."""
     quantities = _known(name, usual).quantities
     allowed = quantities if exact else quantities.union(*[_INSTEAD.get(quantity, ()) for quantity in quantities])
     mine = _known(f"variable {name!r} of {source}", unit, allowed)

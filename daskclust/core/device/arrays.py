@@ -170,7 +170,7 @@ class Cuda:
     def running_sum(self, values: Any, sums: Any) -> None:
         from daskclust.core.device.scan import running_sum
 
-        running_sum(self, values, sums)
+        running_sum(self, values, sums, current_stream())
 
     def to_host(self, array: Any) -> Any:
         if isinstance(array, np.ndarray) and not is_cuda(array):

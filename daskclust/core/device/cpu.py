@@ -15,8 +15,18 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
+from daskclust.core.device.cpu_scalars import (  # operations, with those below
+    atomic_add,  # noqa: F401
+    atomic_cas,  # noqa: F401
+    atomic_load,  # noqa: F401
+    atomic_max,  # noqa: F401
+    atomic_min,  # noqa: F401
+    copy_four,  # noqa: F401
+    count_bits,  # noqa: F401
+    element_pointer,
+    lowest_bit,  # noqa: F401
+)
 from daskclust.core.device.inlined import inlined_pipeline
-from daskclust.core.device.masks import copy_four, count_bits, lowest_bit  # noqa: F401 (operations, with those below)
 
 LANES = 16
 INT32 = ir.IntType(32)
@@ -53,11 +63,6 @@ def _as_lanes(context, builder, value, given, wanted):
     if isinstance(given, Lanes):
         return value
     return _spread(builder, context.cast(builder, value, given, wanted.dtype))
-
-
-def _element_pointer(context, builder, array_type, array, indices):
-    view = context.make_array(array_type)(context, builder, array)
-    return cgutils.get_item_pointer(context, builder, array_type, view, indices)
 
 
 def _call(builder, name, result, arguments):
@@ -162,7 +167,7 @@ def load(_typing, array, i, m):
     lanes = Lanes(array.dtype)
 
     def codegen(context, builder, signature, arguments):
-        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
+        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
         return _load(context, builder, pointer, arguments[2], array)
 
     return lanes(array, types.intp, types.int64), codegen
@@ -176,7 +181,7 @@ def point_at(_typing, positions, i, m, axes):
         loaded = []
         for k in range(len(axes)):
             axis = context.get_constant(types.intp, k)
-            pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [axis, arguments[1]])
+            pointer = element_pointer(context, builder, signature.args[0], arguments[0], [axis, arguments[1]])
             loaded.append(_load(context, builder, pointer, arguments[2], positions))
         return context.make_tuple(builder, result, loaded)
 
@@ -186,7 +191,7 @@ def point_at(_typing, positions, i, m, axes):
 @intrinsic
 def store(_typing, array, i, m, value):
     def codegen(context, builder, signature, arguments):
-        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
+        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
         vector = arguments[3].type
         pointer = builder.bitcast(pointer, vector.as_pointer())
         name = f"llvm.masked.store.v{LANES}{_suffix(array.dtype)}.p0"
@@ -271,7 +276,7 @@ def equal_run(_typing, array, i, last):
     """Return how many elements from `i` on, at most `LANES` and before `last`, equal ``array[i]``."""
 
     def codegen(context, builder, signature, arguments):
-        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
+        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
         vector = context.get_value_type(Lanes(array.dtype))
         values = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=array.dtype.bitwidth // 8)
         first = _spread(builder, builder.extract_element(values, INT32(0)))
@@ -367,49 +372,3 @@ def with_lane(_typing, value, k, number):
         return builder.insert_element(arguments[0], element, arguments[1])
 
     return value(value, types.int32, number), codegen
-
-
-# -------------------------------------------------------------------------------------------------------------- atomics
-def _atomic(integer_operation, float_operation=None):
-    @intrinsic
-    def update(_typing, array, i, value):
-        def codegen(context, builder, signature, arguments):
-            pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
-            number = context.cast(builder, arguments[2], signature.args[2], array.dtype)
-            operation = integer_operation
-            if isinstance(array.dtype, types.Float):
-                operation = float_operation
-            elif not array.dtype.signed and operation in ("min", "max"):
-                operation = "u" + operation
-            if operation is None:
-                raise NotImplementedError(f"atomic {integer_operation} on {array.dtype}")
-            return builder.atomic_rmw(operation, pointer, number, "monotonic")
-
-        return array.dtype(array, types.intp, value), codegen
-
-    return update
-
-
-atomic_add = _atomic("add", "fadd")
-atomic_min = _atomic("min", "fmin")
-atomic_max = _atomic("max", "fmax")
-
-
-@intrinsic
-def atomic_cas(_typing, array, i, old, new):
-    def codegen(context, builder, signature, arguments):
-        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
-        expected = context.cast(builder, arguments[2], signature.args[2], array.dtype)
-        wanted = context.cast(builder, arguments[3], signature.args[3], array.dtype)
-        return builder.extract_value(builder.cmpxchg(pointer, expected, wanted, "monotonic", "monotonic"), 0)
-
-    return array.dtype(array, types.intp, old, new), codegen
-
-
-@intrinsic
-def atomic_load(_typing, array, i):
-    def codegen(context, builder, signature, arguments):
-        pointer = _element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
-        return builder.load_atomic(pointer, "monotonic", array.dtype.bitwidth // 8)
-
-    return array.dtype(array, types.intp), codegen

@@ -13,7 +13,7 @@ import hashlib
 from typing import Any
 
 
-def kept(dispatcher: Any) -> Any:
+def cached_on_disk(dispatcher: Any) -> Any:
     """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
     dispatcher.enable_caching()
     files = dispatcher._cache._cache_file

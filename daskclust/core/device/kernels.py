@@ -20,7 +20,7 @@ import numpy as np
 
 from daskclust.core.device import operations as ops
 from daskclust.core.device.inlined import inlined_pipeline
-from daskclust.core.device.kernel_cache import kept
+from daskclust.core.device.kernel_cache import cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -138,7 +138,7 @@ class Kernel(Body):
         return self._kept(cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda})))
 
     def _kept(self, dispatcher: Any) -> Any:
-        return kept(dispatcher) if self.cacheable else dispatcher
+        return cached_on_disk(dispatcher) if self.cacheable else dispatcher
 
     def _fingerprint(self) -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
@@ -306,7 +306,7 @@ def _operation(name: str, target: str) -> Any:
 @functools.cache
 def _operations_source() -> bytes:
     folder = Path(__file__).parent
-    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "masks.py", "cuda.py"))
+    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "cpu_scalars.py", "cuda.py"))
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers

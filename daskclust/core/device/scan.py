@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numba import cuda, types
 
-from daskclust.core.device.arrays import current_stream
 from daskclust.core.device.kernels import SIMULATED
 
 WIDTH = 8 if SIMULATED else 512  # threads a block, each with one element; the sums of the blocks are summed likewise
@@ -45,16 +44,15 @@ def _add_before(sums, totals, n):  # type: ignore[no-untyped-def]
         sums[i] += totals[cuda.blockIdx.x - 1]
 
 
-def running_sum(device: Any, values: Any, sums: Any, level: int = 0) -> None:
+def running_sum(device: Any, values: Any, sums: Any, stream: Any, level: int = 0) -> None:
     """Write the sum of all `values` up to each to int32 `sums`; both are on a CUDA device and may be the same array."""
     n = len(values)
     blocks = -(-n // WIDTH)
     if blocks == 0:
         return
-    stream = current_stream()
     totals = device.scratch(f"scan {level}", blocks, np.int32)
     # Shared memory comes with the launch: in the simulator, two threads that ask for an array at once may each get one.
     _scan_blocks[blocks, WIDTH, stream, 4 * WIDTH](values, sums, totals, n)
     if blocks > 1:
-        running_sum(device, totals, totals, level + 1)
+        running_sum(device, totals, totals, stream, level + 1)
         _add_before[blocks, WIDTH, stream](sums, totals, n)

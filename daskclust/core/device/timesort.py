@@ -116,16 +116,6 @@ def _as_ticks(_once, times, ticks, exact):
 def order_of_times(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     """Return the order that sorts times in ns, earlier elements first among equal ones.
 
-    Parameters
-    ----------
-    times : numpy.ndarray of float64, shape (n,)
-        Finite; quickest where all are multiples of 1.5625, as Timepix3 gives them.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n,)
-        As of ``numpy.argsort(times, kind="stable")``.
-
     Examples
     --------
     >>> order_of_times(np.array([3.125, 1.5625, 3.125]))
@@ -139,16 +129,6 @@ def order_of_times(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 def order_of_ticks(ticks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the order that sorts times, earlier elements first among equal ones.
-
-    Parameters
-    ----------
-    ticks : numpy.ndarray of int64, shape (n,)
-        Times in any unit, in any order; fewer than 2**31.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (n,)
-        As of ``numpy.argsort(ticks, kind="stable")``.
 
     Notes
     -----

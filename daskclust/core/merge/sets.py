@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from daskclust.core.data.groups import group_name
 from daskclust.core.merge.labels import NOISE
 
 Ids = NDArray[np.int64]
@@ -151,27 +152,3 @@ def check_groups(groups: Sequence[Ids]) -> None:
             f"{group_name(int(twice[0]))} is in several chunks, so these cannot be taken as they are; "
             'partition="layers" or "space" divides them anew'
         )
-
-
-def group_number(event: Any, layer: Any) -> Any:
-    """Return one int64 number for an event and a layer.
-
-    Raises
-    ------
-    ValueError
-        For numbers that 32 bits do not hold.
-    """
-    for name, values in (("event", event), ("layer", layer)):
-        if len(values) and not (values.min() >= -(2**31) and values.max() < 2**31):
-            raise ValueError(
-                f"event and layer must lie within 32 bits where both are given, got {name} {values.min()} to "
-                f"{values.max()}; number them anew, e.g. by np.unique(..., return_inverse=True)"
-            )
-    return event.astype(np.int64) * 2**32 + (layer.astype(np.int64) + 2**31)
-
-
-def group_name(group: int) -> str:
-    """Return what a group is called: a layer, or one of an event."""
-    if -(2**31) <= group < 2**31:
-        return f"layer {group}"
-    return f"layer {group % 2**32 - 2**31} of event {group // 2**32}"

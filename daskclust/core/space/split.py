@@ -16,33 +16,7 @@ from daskclust.core.space.grid import lower_bound
 def in_parts(
     device: Host | Cuda, home: Any, copied: Any, copy_block: Any, count: int
 ) -> tuple[Any, Any, NDArray[np.int64]]:
-    """Return the rows of each part, ascending, and whether they are its own; on the host, where each part begins.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where the arrays are.
-    home : array of int32, shape (n,)
-        Part that each point belongs to.
-    copied, copy_block : array of int64, shape (m,)
-        Rows of copies for halos, ascending, and the parts that they are for.
-    count : int
-        Number of parts.
-
-    Returns
-    -------
-    rows : array of int32, shape (n + m,)
-        Scratch, as the next one is.
-    owned : array of bool, shape (n + m,)
-        False for copies.
-    ends : numpy.ndarray of int64, shape (count + 1,)
-        Where each part begins, and the last one ends.
-
-    Raises
-    ------
-    ValueError
-        For more rows than 32 bits count.
-    """
+    """Return the rows of each part, ascending, and whether they are its own; on the host, where each part begins."""
     n = len(home) + len(copied)
     check_count(n)
     # for the many threads of a GPU; no more counts than points, so that many parts do not need much memory
