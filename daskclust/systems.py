@@ -1,4 +1,4 @@
-"""The systems, an entry for each: tests of the laws, the explorer, `daskclust info` and workers read what there is here."""
+"""The systems, an entry for each: workers, the explorer, `daskclust info` and tests of the laws read what there is."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ FILES: dict[str, tuple[str, Callable[[Path], Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_lines_run_alone(name: str, tmp_path: Path) -> None:
     file, write, step = FILES[name]

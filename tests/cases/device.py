@@ -6,12 +6,9 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from cases.registry import RUNS, run_of
+from cases.registry import RUNS, fit
 
 from daskclust.core.device import arrays
-from daskclust.systems import Sample
-
-NAMES = tuple(RUNS)
 
 
 def lazy(cupy: Any, values: np.ndarray) -> Any:
@@ -20,22 +17,17 @@ def lazy(cupy: Any, values: np.ndarray) -> Any:
     return chunks.map_blocks(cupy.asarray, meta=cupy.empty((0,) * values.ndim, values.dtype))
 
 
-def fit(cupy: Any, name: str, times: int = 1) -> tuple[Any, np.ndarray]:
+def fit_lazily(cupy: Any, name: str, times: int = 1) -> tuple[Any, np.ndarray]:
     """Return the labels on the device, lazy, and those of the CPU, of so many times the sample."""
-    system, run = run_of(name)
+    system, run = RUNS[name]
     sample = system.sample(times * system.size, run, np.float32)
-    labels = fitted(name, sample).labels_
-    return fitted(name, sample.map(lambda values: lazy(cupy, values))).labels_, labels
-
-
-def fitted(name: str, sample: Sample) -> Any:
-    system, run = run_of(name)
-    return system.estimator(**run.parameters).fit(sample.X, **sample.columns)
+    on_device = sample.map(lambda values: lazy(cupy, values))
+    return fit(name, on_device).labels_, fit(name, sample).labels_
 
 
 def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> None:
     """Demand the CPU's labels; what goes to the host or comes from there is of borders, clusters, and a few numbers."""
-    found, wanted = fit(cupy, name, times)
+    found, wanted = fit_lazily(cupy, name, times)
     carried: list[int] = []
 
     def counted(carry: Any) -> Any:
@@ -51,7 +43,7 @@ def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> No
     assert type(found) is cupy.ndarray
     np.testing.assert_array_equal(found.get(), wanted)
     assert wanted.max() > 1
-    system, run = run_of(name)
+    system, run = RUNS[name]
     if system.name != "hca" and run.parameters.get("variant", "local") == "local":  # those are worked on the host
         points = [size for size in carried if size != 64 * 27]  # the table of which cells are within reach
         assert max(points) < 0.6 * times * system.size / 3, sorted(points)

@@ -25,6 +25,7 @@ def test_clue_counts_and_file(command, tmp_path, shared_data):
     assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
 
 
+@pytest.mark.slow
 def test_workers_and_table_give_the_same(command, tmp_path, shared_data):
     source = shared_data / "clue" / "toyDetector_1000.csv"
     one, two, table = tmp_path / "one.parquet", tmp_path / "two.parquet", tmp_path / "table.csv"
@@ -111,6 +112,7 @@ def test_bench_prints_a_table(command, tmp_path):
     assert sum(report["runs"][0]["steps_ms"].values()) > 0
 
 
+@pytest.mark.slow
 def test_demo(command, tmp_path):
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err

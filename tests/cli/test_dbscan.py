@@ -83,6 +83,7 @@ def test_from_snapshot_to_catalogue(fof, particles, snapshot, tmp_path):
     assert catalogue.attrs["noise_size"] == int((label < 0).sum())
 
 
+@pytest.mark.slow
 def test_workers_and_chunks_give_the_same(fof, particles, snapshot, tmp_path):
     one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
     parts = tmp_path / "parts.parquet", tmp_path / "parts.zarr"
@@ -159,6 +160,7 @@ def test_points_with_labels_can_be_read_again(dbscan, flat, tmp_path, suffix):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["points.parquet", target.name])
 
 
+@pytest.mark.slow
 def test_weights_coordinates_and_workers(dbscan, particles, snapshot, tmp_path):
     weighted = particles.assign(weight=("particle", np.linspace(0.0, 3.0, N)))
     source, target = tmp_path / "points.parquet", tmp_path / "labels.parquet"

@@ -206,6 +206,7 @@ def test_calibration(run, tmp_path, raw, small_rounds):
     np.testing.assert_allclose(found["energy"].sum(), energy[np.isin(labels, written["cluster"])].sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_pixels_without_energy_add_nothing(run, tmp_path, raw):
     """Calibration in ticks, and pixels that are masked in it: the same in this process and on a worker."""
     a = np.full((256, 256), 2.0)
@@ -234,6 +235,7 @@ def test_time_of_flight(run, tmp_path, raw, small_rounds):
     np.testing.assert_array_equal(table["tof"], table["toa"] % 5000)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same(run, tmp_path, raw, small_rounds):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     hits = tmp_path / "hits.parquet"
@@ -272,6 +274,7 @@ def test_what_is_lost_is_told(run, tmp_path, raw, options):
         assert summary["n_late"] == counts["n_late"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [0, 1])
 def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered, workers):
     source = tmp_path / "run.t3pa"

@@ -119,6 +119,7 @@ def test_one_cell_makes_no_line(hca, tmp_path):
     assert "cells" in err
 
 
+@pytest.mark.slow
 def test_the_installed_command_in_a_pipe(tmp_path):
     script = Path(sys.executable).with_name("daskclust")
     start = [script] if script.exists() else [sys.executable, "-m", "daskclust"]
@@ -251,6 +252,7 @@ def test_rules_and_distances(hca, cells, folder):
         assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same(hca, folder, tmp_path):
     arguments = (folder / "grouped", 24, folder / "asgns", "--n-clusters", 3)
     one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"

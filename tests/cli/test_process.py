@@ -30,6 +30,8 @@ def fsync(descriptor):  # what is written waits for the disk, before it gets its
 os.fsync = fsync
 """
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

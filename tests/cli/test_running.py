@@ -109,6 +109,7 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, tmp_path, mon
     assert hint == "hint: put it where all machines have it under the same name"
 
 
+@pytest.mark.slow
 def test_a_limit_of_memory(command, files, tmp_path, monkeypatch):
     """It reaches the processes that are started."""
     asked, start = [], Nanny.__init__
@@ -121,6 +122,7 @@ def test_a_limit_of_memory(command, files, tmp_path, monkeypatch):
     assert asked == [0.25]
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewhere, monkeypatch):
     """Its results are lost, too: an error in two lines, and no half of a file."""
     monkeypatch.chdir(files)

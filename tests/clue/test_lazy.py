@@ -155,6 +155,7 @@ def test_schedulers(scheduler):
         assert_same_results(lazy("space"), wanted())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [True, False])
 def test_distributed(processes):
     from daskclust import workers

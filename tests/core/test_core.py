@@ -627,6 +627,7 @@ CLUE(1, 1).fit(np.zeros((100_000, 2)))
 """
 
 
+@pytest.mark.slow
 def test_extensions_of_numba_are_loaded_before_threads_compile():
     """Numba loads them at the first call, without its lock; a thread that compiled meanwhile failed now and then."""
     environment = {**os.environ, "NUMBA_NUM_THREADS": "2"}
@@ -864,6 +865,7 @@ def test_one_thread(threads):
     assert seen != [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("given", "kept"), [({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")])
 def test_threads_of_openmp_sleep_unless_the_user_says_otherwise(given, kept):
     others = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}

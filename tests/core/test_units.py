@@ -140,6 +140,7 @@ def test_the_answer_is_that_of_data_converted_by_hand(system: str, pair: tuple[s
     xr.testing.assert_identical(mixed, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["clue", "dbscan", "fof"])
 @pytest.mark.parametrize("told", ["option", "file"])
 def test_the_command_line(system: str, told: str, tmp_path: Path, command: Any) -> None:

@@ -114,6 +114,7 @@ def test_schedulers(scheduler):
         assert_answer(CASES["dbscan"].chunked(ROWS), CASES["dbscan"].fit())
 
 
+@pytest.mark.slow
 def test_distributed():
     from daskclust import workers
 

@@ -67,7 +67,13 @@ def test_other_definitions_on_real_data(real, variant):
 
 
 # -------------------------------------------------------------------------------------------------------------- columns
-@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float32, np.float64])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        np.int64,
+        *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in (np.int8, np.uint64, np.float32, np.float64)),
+    ],
+)
 def test_whole_coordinates_of_any_type(dtype):
     hits = {**HITS, "x": HITS["x"].astype(dtype), "y": HITS["y"].astype(dtype), "chip": HITS["chip"].astype(dtype)}
     assert_labels(EventBuilder(100.0).fit(hits), WANTED)
@@ -130,6 +136,7 @@ def test_many_chips():
     assert_labels(EventBuilder(1000.0).fit(hits), brute_force(hits, 1000.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("connectivity", [4, 8])
 def test_memory_does_not_grow_with_the_number_of_pixels(variant, connectivity):

@@ -1,8 +1,8 @@
 """Readers against damaged files: one kind of file in a process of its own, whose memory is bounded.
 
-``python -m fuzz.readers KIND --times 10 --seed 7 --folder cases`` in ``tests`` writes a few valid files of the kind, damages
-them in ways that follow from the seed, and reads each. A reader may give a result, or an error that names the file.
-What else happens is told in JSON lines, and the file stays in the folder; of a crash or a hang it is the last one.
+``python -m fuzz.readers KIND --times 10 --seed 7 --folder cases`` in ``tests`` writes a few valid files of the kind,
+damages them in ways that follow from the seed, and reads each. A reader may give a result, or an error that names the
+file. What else happens is told in JSON lines, and the file stays in the folder; of a crash or hang it is the last one.
 
 Memory is bounded in two ways. ``RLIMIT_AS`` holds the whole process, so that a claim of a header cannot take all of the
 machine's. And no case may take more than a constant and a multiple of its file: as counted by tracemalloc (Python and

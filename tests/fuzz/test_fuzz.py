@@ -38,6 +38,7 @@ _TIMES = in_long_lane(20, otherwise=1)
 
 
 # -------------------------------------------------------------------------------------------------------- damaged files
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files(tmp_path: Path, kind: str) -> None:
     """Each kind in a process of its own, as a crash or a hang of one is to be told, and memory to be bounded."""
@@ -78,6 +79,7 @@ sys.exit(fuzz.run("wrong", len(faults), 1, fuzz.Path(sys.argv[1])))
 """
 
 
+@pytest.mark.slow
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     """The check itself: readers that fail in one way each, and some that do not."""
     code = WRONG_READER.replace("{faults!r}", repr(list(FAULTS)))

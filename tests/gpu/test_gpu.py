@@ -12,11 +12,12 @@ from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, 
 from cases.dbscan import Case as DbscanCase
 from cases.dbscan import assert_answer
 from cases.dbscan import cases as dbscan_cases
-from cases.device import NAMES, assert_points_stay
+from cases.device import assert_points_stay
 from cases.events import VARIANTS, assert_labels, dense
 from cases.events import Case as EventCase
 from cases.events import cases as event_cases
 from cases.lines import LINES, assert_same_files, make_files
+from cases.registry import RUNS
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 
@@ -283,9 +284,9 @@ def test_blocks_of_cupy(cupy, partition, others):
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNS)
 def test_points_stay_on_the_device(cupy, name, monkeypatch):
-    assert_points_stay(cupy, name, 300_000, monkeypatch)
+    assert_points_stay(cupy, name, 1 if name.startswith("hca") else 1250, monkeypatch)
 
 
 # -------------------------------------------------------------------------------------------------------------- errors

@@ -44,7 +44,7 @@ def fit_reference(case, **others):
     return MahalanobisHCA(case.threshold, **options).fit(case.X.copy(), apriori=apriori)
 
 
-@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize("how", ["plain", pytest.param("pruned", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DEMANDED)
 def test_demanded_files(hca_files, name, how):
     case = load(hca_files, name)

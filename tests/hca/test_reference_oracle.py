@@ -7,6 +7,8 @@ import pytest
 from cases.hca_brute import RULES, brute_linkage, check_linkage, first_departure
 from cases.hca_reference import DEMANDED, NAMES, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def hca_files(shared_data):

@@ -114,7 +114,8 @@ def test_inversions_are_kept_and_said():
 
 
 # -------------------------------------------------------------------------------------------------------- scikit-learn
-@parametrize_with_checks([MahalanobisHCA(), MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
+@pytest.mark.slow
+@parametrize_with_checks([MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
 def test_estimator_checks(estimator, check):
     check(estimator)
 

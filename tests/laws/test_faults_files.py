@@ -21,7 +21,7 @@ from distributed import Client
 
 from daskclust import io
 
-pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Port .* is already in use")]
 
 COORDINATES = ["x", "y", "z"]
 

@@ -1,26 +1,12 @@
-"""scikit-learn's own checks of estimators, and its conventions."""
+"""scikit-learn's conventions; its own checks of estimators are in `test_systems.py`."""
 
 import pickle
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel
-
-EXCEPTIONS = {
-    "CLUE": {"check_all_zero_sample_weights_error": "weights of zero have a right answer here, densities of zero"},
-    "DBSCAN": {"check_all_zero_sample_weights_error": "weights of zero have a right answer here, no core points"},
-}
-
-
-@parametrize_with_checks(
-    [CLUE(1.0, 2.0), DBSCAN(), FriendsOfFriends(0.5)],
-    expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator).__name__, {}),
-)
-def test_estimator_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

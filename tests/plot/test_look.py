@@ -182,6 +182,7 @@ def test_long_logarithmic_axes_have_powers_of_ten() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- very many
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_pages_of_a_million_points_are_small(name: str, tmp_path: Path) -> None:
     empty, page = tmp_path / "empty.html", tmp_path / "page.html"

@@ -32,6 +32,7 @@ def threads(client):
     return [worker["nthreads"] for worker in client.scheduler_info()["workers"].values()]
 
 
+@pytest.mark.slow
 def test_processes_have_a_thread_and_a_limit_each():
     with workers.start(2, memory_limit="1 GiB") as client:
         assert threads(client) == [1, 1]
@@ -47,6 +48,7 @@ def test_memory_limits(asked, bytes_):
         assert limits(client) == {bytes_}
 
 
+@pytest.mark.slow
 def test_the_machines_memory_is_shared_by_the_workers():
     with workers.start(CPU_COUNT + 1) as client:
         assert limits(client) == {int(MEMORY_LIMIT / (CPU_COUNT + 1))}
@@ -116,6 +118,7 @@ def points(function=lambda block: time.sleep(0.2) or block, count=50):
     return xr.Dataset({"x": ("hit", da.ones(count, chunks=1).map_blocks(function, dtype=float, meta=np.ones(0)))})
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost(elsewhere):
     """Not a result that nobody computed, and no waiting for one."""
     address, scheduler = elsewhere

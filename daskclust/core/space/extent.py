@@ -23,7 +23,7 @@ def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
         low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)
         bad = np.full(pieces, n)
         _survey_piece.run(pieces, X, low, high, bad, grain=1)
-        return low.min(axis=0), high.max(axis=0), int(bad.min())
+        return low.min(axis=0, initial=np.inf), high.max(axis=0, initial=-np.inf), int(bad.min(initial=n))
     low, high, bad = device.full(d, np.inf, float), device.full(d, -np.inf, float), device.full(1, n, np.int64)
     device.run(_survey_point, n, X, low, high, bad)
     return device.to_host(low), device.to_host(high), int(device.to_host(bad)[0])

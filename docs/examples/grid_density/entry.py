@@ -2,4 +2,6 @@
 
 from daskclust.systems import Run, System
 
-ENTRY = System("grid", "Density on a grid", "grid_density.estimator:GridDensity", (Run({"width": 0.5, "min_samples": 3}),))
+ENTRY = System(
+    "grid", "Density on a grid", "grid_density.estimator:GridDensity", (Run({"width": 0.5, "min_samples": 3}),)
+)
