@@ -71,6 +71,8 @@ class System:
     partitions: tuple[str, ...] = ()
     """Values of ``partition=`` that suit any chunks, besides the default."""
     sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
+    any_columns: bool = True
+    """Whether points may have any number of coordinates, as scikit-learn's own checks have."""
     size: int = 240
     """Points of a sample that the CUDA simulator clusters in seconds."""
 
@@ -121,6 +123,7 @@ SYSTEMS: dict[str, System] = {
             "daskclust.app.systems._events:Events",
             ("windows",),
             pixel_hits,
+            any_columns=False,
         ),
         System(
             "fof",

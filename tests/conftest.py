@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import dask
+import numba
 import pytest
 from cases import lanes
 from hypothesis import HealthCheck, settings
@@ -67,6 +68,16 @@ def one_dask_thread():
     """
     with dask.config.set({"scheduler": "synchronous", "daskclust.task-seconds": 0}):
         yield
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Return what sets the number of threads of kernels; it is put back."""
+    before = numba.get_num_threads()
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

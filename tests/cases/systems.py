@@ -1,4 +1,4 @@
-"""All systems on small data, of their fields where there are any, their results as bytes, and what disturbs their steps.
+"""All systems on small data, where there are any those of their field, results as bytes, and what disturbs their steps.
 
 For tests of what an answer must not depend on: chunks, workers, threads, delays, and faults.
 """

@@ -122,22 +122,17 @@ def test_sums_that_round_do_not_depend_on_blocks(case):
 
 
 # ------------------------------------------------------------------------------------------------------------- threads
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [{}, {"kernel": "gaussian"}, {"wrap": {0: 40.0}}])
-def test_threads_do_not_matter(others):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
+def test_threads_do_not_matter(others, threads):
     rng = np.random.default_rng(3)
     X = rng.uniform(0, 100, (70_000, 2)).astype(np.float32)  # more than one task for every kernel
     weight = rng.exponential(1.0, len(X)).astype(np.float32)
     clue = CLUE(dc=1.0, rhoc=20.0, **others)
-    before = numba.get_num_threads()
     answers = []
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(results(clue.fit(X, sample_weight=weight)))
-    finally:
-        numba.set_num_threads(before)
+    for count in (1, 2, 2):
+        threads(count)
+        answers.append(results(clue.fit(X, sample_weight=weight)))
     for answer in answers[1:]:
         assert_same_results(clue, answer)
         for name, values in answer.items():

@@ -9,11 +9,9 @@ import dask
 import numpy as np
 import pytest
 from cases.device import assert_points_stay, fit_lazily
-from cases.registry import ENTRIES, RUNS, fit, name_of
-from numba import cuda
+from cases.registry import ENTRIES, RUNS, name_of
 
 from daskclust import workers
-from daskclust.systems import SYSTEMS
 
 pytestmark = [
     pytest.mark.cudasim,
@@ -26,16 +24,6 @@ FIRST = {system.name: name_of(system, system.runs[0]) for system in ENTRIES}
 @pytest.mark.parametrize("name", RUNS)
 def test_points_stay_on_the_device(cupy, name, monkeypatch):
     assert_points_stay(cupy, name, 1, monkeypatch)
-
-
-@pytest.mark.parametrize("name", [name for name, (system, _) in RUNS.items() if system.name not in SYSTEMS])
-def test_a_system_of_the_how_to_pages_in_memory(name):
-    """Those of the package have files of their own."""
-    system, run = RUNS[name]
-    sample = system.sample(system.size, run, np.float64)
-    found = fit(name, sample.map(cuda.to_device)).labels_.copy_to_host()
-    np.testing.assert_array_equal(found, fit(name, sample).labels_)
-    assert found.max() > 1
 
 
 @pytest.mark.parametrize("name", ["clue", "fof", "dbscan"])

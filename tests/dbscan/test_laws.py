@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
 from cases import oracles
@@ -197,6 +196,7 @@ def test_float32_at_the_rounding_of_eps(d):
 
 
 # ------------------------------------------------------------------------------------------------------------- threads
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -207,17 +207,11 @@ def test_float32_at_the_rounding_of_eps(d):
     ],
     ids=["2-d", "links alone", "weights, periodic", "tree"],
 )
-def test_threads_do_not_matter(case):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
-    before = numba.get_num_threads()
+def test_threads_do_not_matter(case, threads):
     answers = []
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(case.fit())
-    finally:
-        numba.set_num_threads(before)
+    for count in (1, 2, 2):
+        threads(count)
+        answers.append(case.fit())
     assert answers[0].n_clusters_ > 100
     for answer in answers[1:]:
         assert_answer(answer, answers[0])

@@ -8,13 +8,13 @@ from typing import Any
 
 import dask
 import dask.array as da
-import numba
 import numpy as np
 import pytest
 from cases.registry import ENTRIES, RUNS, assert_same, computed, fit
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from daskclust.core.device.kernels import Kernel
 from daskclust.core.merge.labels import same_partition
 from daskclust.systems import Sample, System
 
@@ -68,17 +68,15 @@ def test_chunks_do_not_matter(name: str, seed: int) -> None:
 
 
 @every_run
-def test_threads_do_not_matter(name: str) -> None:
-    before, answers = numba.get_num_threads(), []
-    assert numba.config.NUMBA_NUM_THREADS > 1, "set NUMBA_NUM_THREADS=2"
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(computed(fit(name, sample_of(name))))
-    finally:
-        numba.set_num_threads(before)
-    assert_same(answers[1], answers[0])
-    assert_same(answers[2], answers[0])
+def test_threads_do_not_matter(name: str, threads: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tasks of seven points, or as few as the kernel says."""
+    run = Kernel.run
+    monkeypatch.setattr(Kernel, "run", lambda kernel, n, *args, grain=7: run(kernel, n, *args, grain=min(grain, 7)))
+    threads(1)
+    wanted = computed(fit(name, sample_of(name)))
+    for _ in range(2):
+        threads(2)
+        assert_same(computed(fit(name, sample_of(name))), wanted)
 
 
 @pytest.mark.parametrize("name", [name for name in RUNS if not name.startswith("clue")])
@@ -171,11 +169,10 @@ def test_fits_are_repeated_copied_and_sent(name: str) -> None:
 
 @pytest.mark.slow
 @parametrize_with_checks(
-    [system.estimator(**system.runs[0].parameters) for system in ENTRIES if system.name != "events"],
+    [system.estimator(**system.runs[0].parameters) for system in ENTRIES if system.any_columns],
     expected_failed_checks=lambda estimator: EXCEPTIONS.get(type(estimator).__name__, {}),
 )
 def test_estimator_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
-    """Of estimators that take tables of numbers; hits of a detector are whole numbers, in columns that have names."""
     check(estimator)
 
 
