@@ -11,7 +11,7 @@ import dask
 import dask.array as da
 import numpy as np
 from cases import oracles
-from cases.lanes import COMMON, drawn_shapes
+from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
 
 from daskclust import CLUE
@@ -127,7 +127,7 @@ SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.flo
 @st.composite
 def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     """Draw points with many ties, few, or none; layers, events, weights, periods, deltas."""
-    d, dtype = draw(st.sampled_from(drawn_shapes(shapes)))
+    d, dtype = draw(a_shape(shapes))
     n = draw(st.integers(1, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([1.0, 4.0, 20.0]))

@@ -10,7 +10,7 @@ import dask
 import dask.array as da
 import numpy as np
 from cases import oracles
-from cases.lanes import COMMON, drawn_shapes
+from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
 
 from daskclust import DBSCAN, FriendsOfFriends
@@ -118,7 +118,7 @@ def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: floa
 @st.composite
 def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
     """Draw points with many ties, few, or none; weights, periods, or friends-of-friends."""
-    d, dtype = draw(st.sampled_from(drawn_shapes(shapes)))
+    d, dtype = draw(a_shape(shapes))
     n = draw(st.integers(1, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([0.6, 1.5, 4.0, 12.0] if d < 3 else [0.6, 1.2, 2.0, 4.0]))

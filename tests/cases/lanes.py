@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 IS_LONG = os.environ.get("DASKCLUST_TESTS") == "long"
 COMMON: Sequence[Any] = ((2, np.float64), (3, np.float64))
@@ -23,9 +24,10 @@ def in_long_lane(amount: Any, *, otherwise: Any) -> Any:
     return amount if IS_LONG else otherwise
 
 
-def drawn_shapes(shapes: Sequence[Any]) -> list[Any]:
-    """Return the dimensions and dtypes to draw from: common ones, or the others in a second run of the test."""
-    return [each for each in shapes if (each in COMMON) == (drawn == "common")] or list(shapes)
+@st.composite
+def a_shape(draw: Any, shapes: Sequence[Any]) -> Any:
+    """Draw dimensions and dtype: a common one, or one of the others in a second run of the test."""
+    return draw(st.sampled_from([each for each in shapes if (each in COMMON) == (drawn == "common")] or list(shapes)))
 
 
 def by_lane(values: Sequence[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases import oracles
+from cases.lanes import COMMON, a_shape, every_shape
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -94,10 +95,11 @@ def assert_sorted(X, tile, period=None, group=None):
     return cells
 
 
+@every_shape
 @given(
     st.integers(0, 2**32),
     st.integers(1, 300),
-    st.sampled_from([(1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64), (6, np.float64)]),
+    a_shape([*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64), (6, np.float64)]),
     st.sampled_from([0.3, 1.0, 2.5]),
     st.booleans(),
     st.booleans(),
@@ -228,10 +230,11 @@ def by_pairs(X, tile, reach, period, group):
     return digest.astype(np.uint32).view(np.int32), near.sum(axis=1)
 
 
+@every_shape
 @given(
     st.integers(0, 2**32),
     st.integers(1, 120),
-    st.sampled_from([(2, np.float32), (3, np.float32), (6, np.float64)]),  # each compiles for seconds
+    a_shape([*COMMON, (2, np.float32), (3, np.float32), (6, np.float64)]),
     st.sampled_from([0.5, 1.0, 2.75]),
     st.booleans(),
     st.booleans(),

@@ -112,6 +112,7 @@ def test_gaps_are_cut_to_what_is_out_of_reach(shortened):
                 assert axes_without_gaps(shortened) == [True] * d
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_samples", [2, 4])
 @pytest.mark.parametrize(
     "period", [(1e10, 1e10), (1e9, 1e9, 1e9), (0.0, 9e12, 0.0), (9e12, 0.0, 0.0), (1e10, 1e9, 0.0)], ids=str
@@ -129,6 +130,7 @@ def test_ranked_rows(period, min_samples, ranked, shortened):
     assert_answer(case.chunked((300, 700), case.partition([3e8], [5e8])), case.answer())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("min_samples", [2, 3])
 def test_long_periodic_axis(min_samples, ranked):
     """Columns beyond 32 bits: blocks along one axis are numbered in 64."""
@@ -141,6 +143,7 @@ def test_long_periodic_axis(min_samples, ranked):
     assert_answer(case.chunked((400, 605), case.partition([1e12, 2e12])), case.answer())
 
 
+@pytest.mark.slow
 def test_a_diagonal_of_many_points(ranked):
     """So many cells along each of three axes that even without gaps their product cannot be numbered."""
     at = np.arange(430_000) * 1e6

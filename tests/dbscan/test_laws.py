@@ -89,8 +89,9 @@ def test_one_chunk_as_it_is(case):
 
 
 # ---------------------------------------------------------------------------------------------------------- boundaries
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("d", "dtype"), by_lane([(d, dtype) for d in (1, 2, 3, 4) for dtype in (np.float32, np.float64)])
+)
 @pytest.mark.parametrize("cycles", ["all", "first", "last"])
 def test_shortest_periods(d, dtype, cycles):
     """Boxes of exactly two eps: one point lies half a period from another on both sides; points far outside of them."""

@@ -51,6 +51,7 @@ def test_real_data_equals_brute_force(real, dt_max):
     assert 1 < np.bincount(wanted).max() < len(wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [300, 7000, 98_548])
 def test_real_data_read_in_chunks(real, run_file, chunks):
     ds = open_tpx3(run_file, layout=real.layout, chunks=chunks)

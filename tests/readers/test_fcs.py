@@ -433,6 +433,7 @@ def test_truncated_anywhere(tmp_path: Path) -> None:
             open_fcs(path)
 
 
+@pytest.mark.slow
 def test_flipped_bytes(tmp_path: Path) -> None:
     """Whatever the bytes say, there are cells of the file's size, or an error that names the file."""
     rng = np.random.default_rng(0)

@@ -679,6 +679,7 @@ def damaged(content: bytes, data: st.DataObject) -> bytes:
     return bytes(changed[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(data=st.data(), suffix=st.sampled_from([".hdf5", ".npy", ".arborx", ".parquet"]), lazy=st.booleans())
 def test_any_damage_gives_particles_or_a_clear_error(
@@ -697,6 +698,7 @@ def test_any_damage_gives_particles_or_a_clear_error(
     assert str(path) in message
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data(), zarr_format=st.sampled_from([2, 3]), whole=st.booleans())
 def test_any_damage_of_a_store(tmp_path_factory: Any, data: st.DataObject, zarr_format: int, whole: bool) -> None:
