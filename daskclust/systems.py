@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Run(NamedTuple):
@@ -35,6 +35,8 @@ class Sample(NamedTuple):
 
 def strip(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
     """Return `n` points in order along a strip: few of them are near a plane that divides it."""
+    import numpy as np
+
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 2, (n, run.dimensions))
     X[:, 0] = np.sort(rng.uniform(0, n / 6, n))
@@ -163,6 +165,7 @@ SYSTEMS: dict[str, System] = {
 def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
     """Yield fitted estimators: each run in both dtypes, in memory and from two chunks of a dask array."""
     import dask.array as da
+    import numpy as np
 
     for run in system.runs:
         for dtype in (np.float32, np.float64):

@@ -11,12 +11,14 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.registry import ENTRIES, RUNS, assert_same, computed, fit
+from laws.input_cases import TARGETS
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from daskclust import app, machine, workers
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.merge.labels import same_partition
-from daskclust.systems import Sample, System
+from daskclust.systems import SYSTEMS, Sample, System
 
 N = 150
 EXCEPTIONS = {
@@ -182,3 +184,11 @@ def test_every_name_of_an_entry_exists(system: System) -> None:
     if system.explorer_at is not None:
         assert system.explorer.name == system.name
         assert system.explorer.title == system.title
+
+
+def test_entries_are_all_that_others_list() -> None:
+    assert tuple(SYSTEMS) == workers.SYSTEMS == tuple(app.systems.SYSTEMS)
+    assert tuple(machine.describe()["systems"]) == tuple(SYSTEMS)
+    assert {call.split()[0].rstrip(",") for call in TARGETS} >= {
+        system.estimator.__name__ for system in SYSTEMS.values()
+    }
