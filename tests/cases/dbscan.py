@@ -14,8 +14,10 @@ from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import is_cuda
+from daskclust.core.device.arrays import HOST, is_cuda
 from daskclust.core.space.partition import Partition
+from daskclust.dbscan.kernels.blocking import sort_into_blocks
+from daskclust.dbscan.kernels.blocks import make_grid
 
 
 @dataclass
@@ -156,3 +158,9 @@ def row_chunks(draw, n):
     """Draw the lengths of up to five chunks of n rows, empty ones among them."""
     ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
     return tuple(b - a for a, b in itertools.pairwise(ends))
+
+
+def blocks_of(X, eps, period=None):
+    period = period or (0.0,) * X.shape[1]
+    grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period)
+    return sort_into_blocks(HOST, X, grid, eps)
