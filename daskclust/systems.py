@@ -97,7 +97,7 @@ def _load(at: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-_SPACES = [(d, boxsize) for d in (2, 3) for boxsize in (None, 8.0)]
+_SPACES = [(2, None), (3, None), (2, (None, 4.0)), (3, (None, 4.0, 4.0))]  # dimensions, boxsize: open along the strip
 
 SYSTEMS: dict[str, System] = {
     system.name: system

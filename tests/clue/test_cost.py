@@ -55,6 +55,7 @@ def steps(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------------------- chains
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [1, -1])
 @pytest.mark.parametrize("blocks", [1, 8])
 def test_a_chain_is_followed_in_steps_in_proportion_to_its_length(steps, direction, blocks):
@@ -79,6 +80,7 @@ def test_a_chain_over_many_chunks_is_one_cluster():
 
 
 # -------------------------------------------------------------------------------------------------------- wide searches
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @pytest.mark.parametrize("wider", [10, 1e2, 1e4])
 def test_a_wide_search_looks_at_few_cells(steps, d, wider):

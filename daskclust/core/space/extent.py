@@ -15,15 +15,17 @@ from daskclust.core.device.threads import thread_count
 def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the lowest and highest coordinate of every axis, float64, and the first row with one that is not finite.
 
-    That row is n where all are finite. `X` is (n, d) on `device`.
+    That row is n where all are finite. `X` is (n, d) on `device`. Of no points the coordinates are 0.
     """
     n, d = X.shape
+    if n == 0:
+        return np.zeros(d), np.zeros(d), 0
     if device is HOST:
         pieces = min(n, 8 * thread_count())
         low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)
         bad = np.full(pieces, n)
         _survey_piece.run(pieces, X, low, high, bad, grain=1)
-        return low.min(axis=0, initial=np.inf), high.max(axis=0, initial=-np.inf), int(bad.min(initial=n))
+        return low.min(axis=0), high.max(axis=0), int(bad.min())
     low, high, bad = device.full(d, np.inf, float), device.full(d, -np.inf, float), device.full(1, n, np.int64)
     device.run(_survey_point, n, X, low, high, bad)
     return device.to_host(low), device.to_host(high), int(device.to_host(bad)[0])

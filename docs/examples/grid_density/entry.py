@@ -3,5 +3,5 @@
 from daskclust.systems import Run, System
 
 ENTRY = System(
-    "grid", "Density on a grid", "grid_density.estimator:GridDensity", (Run({"width": 0.5, "min_samples": 3}),)
+    "grid", "Density on a grid", "grid_density.estimator:GridDensity", (Run({"width": 1.0, "min_samples": 3}),)
 )
