@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
@@ -146,11 +145,11 @@ def test_boxes_that_cannot_be_numbered():
         blocks_of(np.concatenate([scattered(2, 2e13)] * 80) + RNG.uniform(0, 1e13, (80_000, 2)), 1.0, (3e13, 3e13))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(
     ("n", "bits", "surplus"), [(1000, 20, 0), (70_000, 46, 0), (1000, 62, 9), (70_000, 60, 14), (140_000, 62, 17)]
 )
-def test_sorted_keys(n, bits, surplus, threads):
+def test_sorted_keys(n, bits, surplus, count, threads):
     """Key and place fit one number; or are too long by some bits, by which keys are divided first; or by far."""
     assert max(0, bits + (n - 1).bit_length() - 63) == surplus
     rng = np.random.default_rng(n)
@@ -158,11 +157,7 @@ def test_sorted_keys(n, bits, surplus, threads):
     keys[: n // 2] = rng.choice(keys, n // 2)  # equal ones keep their order
     keys[:2] = [2**bits - 1, 0]
     order = np.argsort(keys, kind="stable")
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(threads)
-        got, places = blocking._sorted(HOST, keys.copy(), 2**bits)
-    finally:
-        numba.set_num_threads(before)
+    threads(count)
+    got, places = blocking._sorted(HOST, keys.copy(), 2**bits)
     np.testing.assert_array_equal(got, keys[order])
     np.testing.assert_array_equal(places[:n], order)
