@@ -162,10 +162,3 @@ def test_shapes():
 def test_no_points():
     with pytest.raises(ValueError, match="0 sample"):  # as in host memory
         DBSCAN(1.0).fit(cuda.to_device(np.empty((0, 2), np.float32)))
-
-
-def test_rows_numbered_by_rank_of_cupy_arrays(cupy):
-    """They are ranked on the host, to which arrays of CuPy, unlike those of numba, do not go by themselves."""
-    case = CASES["rows numbered by rank"]
-    labels = case.estimator().fit(cupy.asarray(case.X)).labels_
-    np.testing.assert_array_equal(labels.get(), case.answer().labels)

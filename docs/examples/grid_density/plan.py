@@ -65,7 +65,7 @@ class GridPlan:
         """Count the points in each occupied cell."""
         chunk, cell = measures
         first, place, counts = distinct(cell)
-        ids = np.arange(len(cell)) if chunk.ids is None else chunk.ids
+        ids = np.arange(len(cell)) if chunk.ids is None else device_of(chunk.ids).to_host(chunk.ids)
         occupied = Occupied(cell[first], counts, ids[first])
         return Local(chunk, place, occupied), occupied
 
