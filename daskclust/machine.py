@@ -12,7 +12,7 @@ from pathlib import Path
 
 from daskclust.systems import SYSTEMS
 
-_PACKAGES = (
+_PACKAGES = [
     "daskclust",
     "numpy",
     "numba",
@@ -23,18 +23,9 @@ _PACKAGES = (
     "xarray",
     "pandas",
     "pyarrow",
-)
-_OPTIONAL = (
-    "holoviews",
-    "datashader",
-    "panel",
-    "uproot",
-    "pooch",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "numba-cuda",
-    "dask-cuda",
-)
+]
+_PACKAGES += ["holoviews", "datashader", "panel", "uproot", "pooch"]
+_PACKAGES += ["cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "dask-cuda"]
 _GPU_PACKAGES = (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda"))
 _DRIVER = (
     "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
@@ -48,21 +39,14 @@ class NoGPUError(RuntimeError):
 
 
 def describe() -> dict[str, dict[str, str]]:
-    """Return facts about this machine by section: versions, processor, gpu, systems.
-
-    Returns
-    -------
-    dict of dict of str
-        ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu``
-        with devices or what is missing, ``systems`` with what they are called and their estimators.
-    """
+    """Return versions of packages, facts of the processor, GPUs or what is missing for one, and the systems."""
     systems = {name: f"{each.title}, {each.estimator_at.replace(':', '.')}" for name, each in SYSTEMS.items()}
     return {"versions": _versions(), "processor": _processor(), "gpu": _gpu(), "systems": systems}
 
 
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
-    for name in (*_PACKAGES, *_OPTIONAL):
+    for name in _PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -90,10 +74,7 @@ def _processor() -> dict[str, str]:
 
 
 def gpus() -> list[str]:
-    """Return name, memory and driver of each NVIDIA GPU that this process may use; none where there is no driver.
-
-    ``CUDA_VISIBLE_DEVICES`` is heeded.
-    """
+    """Return name, memory and driver of each GPU that ``CUDA_VISIBLE_DEVICES`` allows; none without a driver."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         asked = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
@@ -108,13 +89,7 @@ def gpus() -> list[str]:
 
 
 def missing_for_cuda(dask: bool = True) -> list[str]:
-    """Return what keeps this process from using a GPU, each with its remedy; nothing where it can.
-
-    Parameters
-    ----------
-    dask : bool, default True
-        Whether workers are to be started on GPUs, too.
-    """
+    """Return what keeps this process from using a GPU, with `dask` also its workers, each with its remedy."""
     missing = []
     if not gpus():
         missing.append(_DRIVER)
@@ -126,18 +101,7 @@ def missing_for_cuda(dask: bool = True) -> list[str]:
 
 
 def check_gpu(dask: bool = False) -> None:
-    """Raise an error where this process cannot use a GPU.
-
-    Parameters
-    ----------
-    dask : bool, default False
-        Whether workers are to be started on GPUs, too.
-
-    Raises
-    ------
-    NoGPUError
-        With all that is missing.
-    """
+    """Raise an error with all that is missing where this process, with `dask` also its workers, can use no GPU."""
     missing = missing_for_cuda(dask)
     if missing:
         raise no_gpu("workers with GPUs cannot start here" if dask else "no GPU can be used here", missing)

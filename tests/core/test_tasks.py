@@ -9,14 +9,15 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.dask_steps import Steps
 from cases.registry import ENTRIES, RUNS, fit, name_of
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 
 from daskclust import FriendsOfFriends
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
-from daskclust.core.run.engine import runs_of
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task
+from daskclust.core.run.division import blocks_of_space, rows_per_task
+from daskclust.core.run.layout import runs_of
 from daskclust.core.run.steps import boxed
 from daskclust.systems import SYSTEMS
 
@@ -24,20 +25,6 @@ N = 4000
 RNG = np.random.default_rng(5)
 X = np.sort(RNG.uniform(0, 40, (N, 2)), axis=0)[:, ::-1]  # along a diagonal
 MIXED = RNG.permutation(X)
-
-
-class Steps(Callback):
-    """Counts the tasks that dask runs, fused ones by each of their names."""
-
-    def __init__(self):
-        super().__init__(pretask=self.count)
-        self.text = ""
-
-    def count(self, key, dsk, state):
-        self.text += f" {key[0] if isinstance(key, tuple) else key}"
-
-    def __getitem__(self, step):
-        return self.text.count(f"daskclust-{step}")
 
 
 def friends(X, give):
@@ -51,9 +38,7 @@ def in_chunks(rows):
     return give
 
 
-TRIED = [
-    name_of(system, run) for system in ENTRIES for run in {id(r): r for r in (system.runs[0], system.runs[-1])}.values()
-]
+TRIED = list(dict.fromkeys(name_of(system, run) for system in ENTRIES for run in (system.runs[0], system.runs[-1])))
 """Of each system the runs with fewest and with most columns."""
 
 
