@@ -18,6 +18,7 @@ drawn = "all"
 """What the fixture `shapes` has set: "common", "odd"; without it all are drawn."""
 
 every_shape = pytest.mark.usefixtures("shapes")
+every_dtype = pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 
 
 def in_long_lane(amount: Any, *, otherwise: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, row_chunks
-from cases.lanes import every_shape
+from cases.lanes import every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,7 +109,7 @@ def test_wide_searches_in_any_blocks(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 def test_a_far_point_does_not_hide_how_the_others_lie(dtype, monkeypatch):
     """It is so far away that all others are at one place of the curve that the tree is made along."""
     names, run = [], Host.run
@@ -176,7 +176,7 @@ def test_places_with_smooth_kernels_equal_brute_force(data, case):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 @pytest.mark.parametrize("others", [{}, {"wrap": {0: 6.2}}, {"wrap": {0: 6.3}}], ids=["open", "6.2", "6.3"])
 def test_different_points_at_no_distance(dtype, others):
     """Squares of tiny differences are 0, and those of points at a period's two ends may be."""

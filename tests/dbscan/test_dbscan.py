@@ -12,6 +12,7 @@ import pytest
 import sklearn.cluster._dbscan as their_module
 import sklearn.cluster.tests.test_dbscan as their_tests
 from cases.dbscan import as_sklearn, assert_answer
+from cases.lanes import every_dtype
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -140,7 +141,7 @@ def test_random_sets(kind, d):
 
 
 @pytest.mark.parametrize("axes", [3, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 def test_one_answer_at_exactly_eps_where_scikit_learn_has_two(axes, dtype):
     """Squares decide, ``np.sqrt(3) ** 2 < 3``; their trees take nodes by square roots, and single points by squares."""
     eps = np.sqrt(3.0)

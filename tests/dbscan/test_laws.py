@@ -17,7 +17,7 @@ from cases.dbscan import (
     planes,
     row_chunks,
 )
-from cases.lanes import by_lane, every_shape
+from cases.lanes import by_lane, every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,13 +116,13 @@ def test_neighbour_at_half_a_period_counts_once(d):
             assert case.fit().labels_.tolist() == labels
 
 
-def test_points_on_the_seam():
+@every_dtype
+def test_points_on_the_seam(dtype):
     period = 2 * np.pi
     at = [0.0, period, -period, 1e-9, -1e-9, np.nextafter(period, 0), 3 * period, -1e-30]
-    for dtype in (np.float32, np.float64):
-        case = Case(np.array(at, dtype)[:, None], 0.5, 8, None, (period,))
-        assert_answer(case.fit(), case.answer())
-        assert case.fit().labels_.tolist() == [0] * 8
+    case = Case(np.array(at, dtype)[:, None], 0.5, 8, None, (period,))
+    assert_answer(case.fit(), case.answer())
+    assert case.fit().labels_.tolist() == [0] * 8
 
 
 @every_shape
@@ -135,15 +135,15 @@ def test_whole_periods_change_nothing(case, turns):
     assert_answer(moved.fit(), wanted)
 
 
-def test_distance_that_rounding_decides():
+@every_dtype
+def test_distance_that_rounding_decides(dtype):
     """0.1 + 0.2 and 0.3: squares are compared as they are rounded in float64, whatever the planes."""
-    for dtype in (np.float32, np.float64):
-        X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
-        for min_samples in (2, 3):
-            case = Case(X, 0.3, min_samples)
-            assert_answer(case.fit(), case.answer())
-            for cut in (0.25, 0.4, 0.55, 0.7):
-                assert_answer(case.chunked((5,), case.partition([cut])), case.answer())
+    X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
+    for min_samples in (2, 3):
+        case = Case(X, 0.3, min_samples)
+        assert_answer(case.fit(), case.answer())
+        for cut in (0.25, 0.4, 0.55, 0.7):
+            assert_answer(case.chunked((5,), case.partition([cut])), case.answer())
 
 
 # --------------------------------------------------------------------------------------------------- order and position
@@ -180,6 +180,7 @@ def test_float32_gives_the_answer_of_float64(case):
     assert_answer(case.fit(), replace(case, X=case.X.astype(np.float64)).fit())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_float32_at_the_rounding_of_eps(d):
     """Distances that float32 rounds to eps or past it, on both sides, at several magnitudes of coordinates."""
@@ -240,10 +241,11 @@ def test_few_and_equal_points(d, dtype):
     assert_answer(replace(noise, min_samples=1).fit(), oracles.Groups(np.arange(20), np.ones(20, bool)))
 
 
+@every_dtype
 @pytest.mark.parametrize("eps", [1.0, 2.0, math.sqrt(2), 5.0])
 @pytest.mark.parametrize("min_samples", [2, 4, 5, 9])
-def test_lattice_at_exactly_eps(eps, min_samples):
-    X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2).astype(np.float32)
+def test_lattice_at_exactly_eps(eps, min_samples, dtype):
+    X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2).astype(dtype)
     case = Case(X, float(eps), min_samples)
     assert_answer(case.fit(), case.answer())
     assert_answer(case.chunked((20, 41, 20), case.partition([2, 5], [4])), case.answer())
