@@ -18,8 +18,6 @@ def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest coordinates of a chunk's points; refuse one that is not finite, by its id."""
     device = device_of(chunk.columns["X"])
     X = device.argument(chunk.columns["X"])
-    if len(X) == 0:
-        return np.zeros(X.shape[1]), np.zeros(X.shape[1])
     low, high, bad = survey(device, X)
     if bad < len(X):
         raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.id_of(bad))
