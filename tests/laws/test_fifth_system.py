@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import every_dtype
 from scipy import ndimage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -78,7 +79,7 @@ SYSTEMS = [GridDensity(0.8), RedshiftFriends(0.3, 0.5)]
 
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 @pytest.mark.parametrize(("rows", "config"), [(1000, {}), (400, {}), (37, {}), (37, {"daskclust.merge-width": 3})])
 def test_chunks_do_not_matter(system, dtype, rows, config):
     X = np.random.default_rng(0).normal(size=(400, 3)).astype(dtype)
