@@ -10,9 +10,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases import oracles
 from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust import CLUE
 from daskclust.core.device.arrays import is_cuda

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from cases import oracles
 from cases.lanes import COMMON, a_shape, every_shape
 from hypothesis import example, given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust.clue.densities import square_below
 from daskclust.core.device.arrays import HOST

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import oracles
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 

@@ -10,9 +10,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.dask_steps import Steps
-from cases.registry import ENTRIES, RUNS, fit, name_of
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
+from laws.registry import ENTRIES, RUNS, fit, name_of
 
 from daskclust import FriendsOfFriends
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task

@@ -8,8 +8,8 @@ import sys
 import dask
 import numpy as np
 import pytest
-from cases.device import assert_points_stay, fit_lazily
-from cases.registry import ENTRIES, RUNS, name_of
+from laws.on_devices import assert_points_stay, fit_lazily
+from laws.registry import ENTRIES, RUNS, name_of
 
 from daskclust import workers
 

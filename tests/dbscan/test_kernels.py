@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from cases import oracles
 from cases.dbscan import KINDS, blocks_of, drawn_points
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import oracles
 from cases.dbscan import (
     SHAPES,
     Case,
@@ -20,6 +19,7 @@ from cases.dbscan import (
 from cases.lanes import by_lane, every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.merge.labels import same_partition

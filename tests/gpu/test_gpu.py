@@ -7,13 +7,13 @@ import dask.array as da
 import numba
 import numpy as np
 import pytest
-from cases import oracles
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
-from cases.device import assert_points_stay
 from cases.lines import LINES, assert_same_files, make_files
-from cases.registry import RUNS
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
+from laws.on_devices import assert_points_stay
+from laws.registry import RUNS
+from oracles import brute as oracles
 
 from daskclust import CLUE
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel

@@ -6,9 +6,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, Case, form
-from cases.hca_brute import RULES
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.kernels import body

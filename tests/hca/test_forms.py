@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, HARD, Case, cases, form, gaussians, hard_points
-from cases.hca_brute import RULES
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
 

@@ -20,10 +20,10 @@ from cases.hca import (
     nested_brute,
     tree,
 )
-from cases.hca_brute import RULES, brute_linkage, check_linkage
-from cases.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES, brute_linkage, check_linkage
+from oracles.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
 from scipy.cluster import hierarchy
 
 from daskclust import MahalanobisHCA

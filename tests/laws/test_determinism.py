@@ -12,8 +12,8 @@ import dask
 import numpy as np
 import pytest
 from cases.lanes import in_long_lane
-from cases.systems import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
 from distributed import Client
+from laws.systems import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
 
 from daskclust import io
 from daskclust.core.run import graph

@@ -15,8 +15,8 @@ from pathlib import Path
 import dask
 import pytest
 from cases.lanes import in_long_lane
-from cases.systems import ALONE, SYSTEMS, Around, Delays, Gorge, Kill, assert_same_output
 from distributed import Client, KilledWorker
+from laws.systems import ALONE, SYSTEMS, Around, Delays, Gorge, Kill, assert_same_output
 
 from daskclust import workers
 from daskclust.cli._errors import trouble

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases.registry import fit, name_of, results_of
+from laws.registry import fit, name_of, results_of
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 

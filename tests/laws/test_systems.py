@@ -10,8 +10,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cases.registry import ENTRIES, RUNS, assert_same, computed, fit
 from laws.input_cases import TARGETS
+from laws.registry import ENTRIES, RUNS, assert_same, computed, fit
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cases.systems import content
 from fuzz.readers import is_clear
 from hypothesis import given
 from hypothesis import strategies as st
+from laws.systems import content
 
 from daskclust import datasets, io
 from daskclust.io import attrs as _attrs

@@ -19,8 +19,8 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import xarray as xr
-from cases.registry import ENTRIES
 from distributed import Worker, WorkerPlugin
+from laws.registry import ENTRIES
 
 from daskclust import datasets, systems
 

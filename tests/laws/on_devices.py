@@ -6,7 +6,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from cases.registry import RUNS, fit
+from laws.registry import RUNS, fit
 
 from daskclust.core.device import arrays
 from daskclust.systems import SYSTEMS
