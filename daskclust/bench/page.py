@@ -9,13 +9,13 @@ import numpy as np
 
 from daskclust.bench.case import series_name
 from daskclust.bench.runner import SYSTEMS
-from daskclust.plot._look import COLORS, INK, finished, hv, with_options
+from daskclust.plot._look import COLORS, INK, finished, hv, styled
 
 _PAPER = {"C++, one thread of a Xeon 4114 (paper)": 705.49, "V100, copies included (paper)": 6.63}
 """CLUE of 1e6 points, ms: table 2 of its paper."""
 
 _HEIGHT = 300
-_MARKERS = {"bokeh": {"size": 7}, "matplotlib": {"s": 20}}
+_MARKERS = {"size": 7}, {"s": 20}
 _Series = dict[str, list[tuple[float, float]]]
 
 
@@ -59,9 +59,9 @@ def _grouped(rows: Any) -> _Series:
 def _lines(series: _Series, axes: tuple[str, str], title: str, **options: Any) -> Any:
     drawn = []
     for number, (name, places) in enumerate(series.items()):
-        color = {"color": COLORS[number % len(COLORS)]}
-        drawn.append(with_options(hv.Curve(places, *axes, label=name), {}, color))
-        drawn.append(with_options(hv.Scatter(places, *axes, label=name), _MARKERS, color))
+        color = COLORS[number % len(COLORS)]
+        drawn.append(styled(hv.Curve(places, *axes, label=name), color=color))
+        drawn.append(styled(hv.Scatter(places, *axes, label=name), *_MARKERS, color=color))
     return _panel(hv.Overlay(drawn), title, xlabel=axes[0], ylabel=axes[1], padding=0.1, **options)
 
 
@@ -74,7 +74,7 @@ def _steps(title: str, runs: Sequence[Mapping[str, Any]]) -> Any:
     bars = hv.Bars(rows, ["run", "step"], [hv.Dimension("time", unit="ns/point")])
     colors = list(COLORS[: len(runs[0]["steps_ms"])])
     each = {"bokeh": {"cmap": colors, "legend_position": "right"}, "matplotlib": {"color": hv.Cycle(values=colors)}}
-    return _panel(bars, f"{title}: steps", each=each, stacked=True, xrotation=45)
+    return _panel(bars, f"{title}: steps", **each, stacked=True, xrotation=45)
 
 
 def _roofline(reports: Sequence[Mapping[str, Any]]) -> Any:
@@ -86,10 +86,10 @@ def _roofline(reports: Sequence[Mapping[str, Any]]) -> Any:
     across = [intensity for found in places.values() for intensity, _ in found]
     under = np.geomspace(min(0.5 * min(across), 0.1 * done / copied), max(2 * max(across), 10 * done / copied), 100)
     roof = hv.Curve((under, np.minimum(done, copied * under)), *axes, label=f"{copied:.0f} GB/s, {done:.0f} Gop/s")
-    drawn = [with_options(roof, {}, {"color": INK})]
+    drawn = [styled(roof, color=INK)]
     for number, (name, found) in enumerate(places.items()):
         dots = hv.Scatter(found, *axes, label=name)
-        drawn.append(with_options(dots, _MARKERS, {"color": COLORS[number % len(COLORS)]}))
+        drawn.append(styled(dots, *_MARKERS, color=COLORS[number % len(COLORS)]))
     words = {"xlabel": axes[0], "ylabel": axes[1], "padding": 0.1}
     return _panel(hv.Overlay(drawn), "Roofline: least work over time", logx=True, logy=True, **words)
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import emit, naming, progress
+from daskclust.cli._console import emit
+from daskclust.cli._job import naming
 from daskclust.cli._options import OUTPUT, RUNNING, Quiet, check_place
+from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
-    from daskclust.cli._work import Work
+    from daskclust.cli._progress import Work
 
 _POINTS, _TIMING = "Points", "Timing"
 
@@ -52,15 +54,15 @@ Keys of --json
 
 Examples
   # CLUE at two sizes
-  $ daskclust bench clue --sizes 1e5,1e6
+  daskclust bench clue --sizes 1e5,1e6
   # every headline, beside the other programs that are installed, as a table, a record and a page
-  $ daskclust bench all --peers -o bench.md -o bench.json -o bench.html
+  daskclust bench all --peers -o bench.md -o bench.json -o bench.html
   # the same in a minute
-  $ daskclust bench all --sizes 1e4
+  daskclust bench all --sizes 1e4
   # DBSCAN on 1 and 2 threads, into a file
-  $ daskclust bench dbscan --kinds cosmo --threads 1,2 -o dbscan.json
+  daskclust bench dbscan --kinds cosmo --threads 1,2 -o dbscan.json
   # a readout of ten million hits/s, for a minute
-  $ daskclust bench stream --rate 1e7 --seconds 60 --json
+  daskclust bench stream --rate 1e7 --seconds 60 --json
 """,
 }
 

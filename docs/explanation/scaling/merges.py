@@ -7,7 +7,7 @@ import numpy as np
 from dask.callbacks import Callback
 from points import IN_TREES, fitted
 
-from daskclust.core.merge.steps import WIDTH
+from daskclust.core.run.merging import WIDTH
 
 _NEVER = 2**62  # chunks: one step merges all
 

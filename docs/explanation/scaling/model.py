@@ -7,8 +7,8 @@ from dataclasses import dataclass, make_dataclass
 import numpy as np
 from points import GROUP, IN_TREES, geometry_of
 
-from daskclust.core.merge.steps import WIDTH, runs_in_range
 from daskclust.core.run.exchange import bundled_steps, in_bundles
+from daskclust.core.run.merging import WIDTH, runs_in_range
 
 UNITS = {
     "source": ("s/point", "making the points, in every pass over them"),

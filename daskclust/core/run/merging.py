@@ -10,85 +10,45 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.merge import tree as merge_tree
-from daskclust.core.merge.sets import Ids
 from daskclust.core.run import steps
 from daskclust.core.run.exchange import exchange, take_from
 from daskclust.core.run.graph import Tasks
+from daskclust.core.run.layout import Layout, Ranges
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Partition
 
 WIDTH = 64  # 4 x 4 x 4 or 8 x 8 chunks, or nodes, that lie together
 
 
-class Ranges(NamedTuple):
-    """Ranges of ids: runs of the input's chunks.
+def merge_width() -> int:
+    """Return the most chunks that one step merges, by dask's configuration."""
+    import dask
 
-    Attributes
-    ----------
-    starts : numpy.ndarray of int64, shape (m + 1,)
-        First id of each, and one behind the last.
-    among : sequence of sequences of int
-        For each range the chunks of the partition that have points of it, ascending.
-    reached : sequence of sequences of int
-        For each chunk of the partition the ranges that it has points of, ascending.
-    """
-
-    starts: Ids
-    among: Sequence[Sequence[int]]
-    reached: Sequence[Sequence[int]]
-
-    def together(self, count: int) -> Ranges:
-        """Return ranges that each are `count` of these."""
-        last = len(self.among)
-        begins = range(0, last, count)
-        among = [_union(self.among[a : a + count]) for a in begins]
-        few = range(len(begins))
-        reached = [few if numbers == range(last) else sorted({n // count for n in numbers}) for numbers in self.reached]
-        return Ranges(self.starts[[*begins, last]], among, reached)
+    wanted = int(dask.config.get("daskclust.merge-width", WIDTH))
+    if wanted < 2:
+        raise ValueError(f"daskclust.merge-width of dask's configuration must be at least 2, got {wanted}")
+    return wanted
 
 
 def merged(tasks: Tasks, plan: WholePlan, locals_: list[Any]) -> tuple[Any, list[Any]]:
     """Add the merge of all frontiers on one worker; return its key, and those of the frontiers."""
-    frontiers = [tasks.add(f"{plan.name}-frontier", steps.frontier, local) for local in locals_]
+    frontiers = [tasks.add("frontier", steps.frontier, local) for local in locals_]
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
     last = None
     for frontier in frontiers:
-        last = tasks.add(f"{plan.name}-turn", steps.turn, last, frontier)
-    return tasks.add(f"{plan.name}-merge", steps.merge, plan, frontiers, last), frontiers
+        last = tasks.add("turn", steps.turn, last, frontier)
+    return tasks.add("merge", steps.merge, plan, frontiers, last), frontiers
 
 
-def slices(
-    tasks: Tasks, plan: Plan, locals_: list[Any], partition: Partition | None, ranges: Ranges, width: int = WIDTH
-) -> list[Any]:
-    """Add the steps from local results to each chunk's slice.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        Where steps are added.
-    plan : Plan
-        The system.
-    locals_ : list of keys
-        Local results of all chunks, with their frontiers.
-    partition : Partition or None
-        What made the chunks; None where these are the input's.
-    ranges : Ranges
-        Ranges of ids, and what chunks have points of them.
-    width : int, default 64
-        The most chunks that one step merges, 2 or more.
-
-    Returns
-    -------
-    list of keys
-        A slice for each chunk.
-    """
-    if plan.least is not None and len(locals_) > width:
-        return _Spread(tasks, plan, locals_, width).slices(partition, ranges)
+def slices(tasks: Tasks, plan: Plan, locals_: list[Any], layout: Layout, width: int) -> list[Any]:
+    """Add the steps from local results, with their frontiers, to each chunk's slice; `width` is 2 or more."""
+    if plan.min_size is not None and len(locals_) > width:
+        return _Spread(tasks, plan, locals_, width).slices(layout.partition, layout.ranges)
     table, frontiers = merged(tasks, plan, locals_)
     # with its frontier as a second argument a slice is cut where the table is: the scheduler takes steps that need
     # nothing but the table for the first ones of a graph, spreads them, and sends all of the table everywhere
-    return [tasks.add(f"{plan.name}-slice", steps.cut_slice, table, k, one) for k, one in enumerate(frontiers)]
+    return [tasks.add("slice", steps.cut_slice, table, k, one) for k, one in enumerate(frontiers)]
 
 
 class _Tree(NamedTuple):
@@ -102,9 +62,8 @@ class _Spread:
     """The steps of a merge on all workers."""
 
     def __init__(self, tasks: Tasks, plan: Plan, locals_: list[Any], width: int) -> None:
-        self._tasks, self._name, self._least, self._width = tasks, plan.name, plan.least, width
-        name = f"{plan.name}-frontier"
-        self._fragments = [tasks.add(name, steps.frontier_with_places, local) for local in locals_]
+        self._tasks, self._min_size, self._width = tasks, plan.min_size, width
+        self._fragments = [tasks.add("frontier", steps.frontier_with_places, local) for local in locals_]
 
     def slices(self, partition: Partition | None, ranges: Ranges) -> list[Any]:
         """Add all of them, and return the slices."""
@@ -115,13 +74,13 @@ class _Spread:
         numbers, before = self._numbered(firsts, ranges, as_given=partition is None)
         of_borders = self._down(tree, self._up(tree, numbers)) if tree else nothing
         given = zip(self._fragments, numbers, of_borders, strict=True)
-        return [self._tasks.add(f"{self._name}-slice", merge_tree.slice_of, *each, before) for each in given]
+        return [self._tasks.add("slice", merge_tree.slice_of, *each, before) for each in given]
 
     def _add(self, step: str, function: Any, *args: Any) -> Any:
-        return self._tasks.add(f"{self._name}-merge-{step}", function, *args)
+        return self._tasks.add(f"merge-{step}", function, *args)
 
     def _exchange(self, step: str, lists: list[Any], targets: Sequence[Sequence[int]], count: int) -> list[Any]:
-        name = f"{self._name}-merge-{step}"
+        name = f"merge-{step}"
         return exchange(self._tasks, name, take_from(self._tasks, name, lists), targets, count)
 
     # ------------------------------------------------------------------------------------------------------- the tree
@@ -136,7 +95,8 @@ class _Spread:
             size *= self._width
             groups = enumerate(self._groups(level))
             both = [
-                self._add("join", merge_tree.join_borders, g, k * size, k * size + size, self._least) for k, g in groups
+                self._add("join", merge_tree.join_borders, g, k * size, k * size + size, self._min_size)
+                for k, g in groups
             ]
             levels.append([self._add("node", operator.getitem, each, 0) for each in both])
             level = [self._add("above", operator.getitem, each, 1) for each in both]
@@ -171,9 +131,9 @@ class _Spread:
         """Add what numbers clusters by ranges of ids; return each chunk's numbers, and the first of each range."""
         reached = [np.array(numbers) for numbers in ranges.reached]
         ends = np.stack([ranges.starts[:-1], ranges.starts[1:]], axis=1)
-        least = self._least
+        min_size = self._min_size
         known = list(zip(self._fragments, firsts, reached, strict=True))
-        reports = [self._add("report", merge_tree.report, each, ids, least, ends[its]) for each, ids, its in known]
+        reports = [self._add("report", merge_tree.report, each, ids, min_size, ends[its]) for each, ids, its in known]
         asked = self._exchange("asked", reports, ranges.reached, len(ranges.among))
         ranked = [self._add("rank", merge_tree.rank, bundles) for bundles in asked]
         counts, ranks = ([self._add("ranked", operator.getitem, each, k) for each in ranked] for k in range(2))
@@ -182,7 +142,7 @@ class _Spread:
         back = self._exchange("back", ranks, ranges.among, len(reports))
         given = zip(known, back, strict=True)
         numbers = [
-            self._add("number", merge_tree.number, *each[:2], least, ranks, each[2], before) for each, ranks in given
+            self._add("number", merge_tree.number, *each[:2], min_size, ranks, each[2], before) for each, ranks in given
         ]
         return numbers, before
 
@@ -190,10 +150,3 @@ class _Spread:
 def runs_in_range(width: int) -> int:
     """Return how many runs of the input's chunks are ranked together: less steps than for each, and not much in one."""
     return math.isqrt(width)
-
-
-def _union(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the numbers in any of several, ascending; of ranges, which begin with 0, the longest."""
-    if all(isinstance(each, range) for each in numbers):
-        return max(numbers, key=len)
-    return sorted(set().union(*numbers))
