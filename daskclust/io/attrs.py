@@ -17,19 +17,9 @@ KEY = "daskclust"
 
 
 def stored_attrs(ds: xr.Dataset, dim: str) -> dict[str, Any]:
-    """Return the attributes of a data set that go into a file.
+    """Return the attributes of a data set that go into a file: not ``source``, which is the file itself.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        The data set.
-    dim : str
-        Its dimension. A table of clusters is of no field, whatever the data set it was made of.
-
-    Returns
-    -------
-    dict of str to bool, int, float, str, or list of these
-        Without ``source``, which is the file itself once it is read.
+    A table of clusters is of no field, whatever the data set it was made of.
     """
     attrs = {str(name): _plain(value) for name, value in ds.attrs.items() if name != "source"}
     field = FIELDS.get(str(attrs.get("field")))
@@ -67,27 +57,7 @@ def pack(attrs: Mapping[str, Any], units: Mapping[str, str] | None = None) -> st
 
 
 def unpack(text: str | bytes | None, source: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what `pack` packed.
-
-    Parameters
-    ----------
-    text : str, bytes or None
-        From a file; None where it has none.
-    source : str
-        The file, for messages.
-
-    Returns
-    -------
-    attrs : dict of str to object
-        Attributes of the data set.
-    units : dict of str to str
-        By column.
-
-    Raises
-    ------
-    ValueError
-        For text that `pack` did not make.
-    """
+    """Return the attributes, and the units of columns, that `pack` packed; none of no text."""
     if not text:
         return {}, {}
     try:

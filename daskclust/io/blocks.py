@@ -23,23 +23,7 @@ _BLOCK_ROWS = 1 << 20
 
 
 def only_dim(ds: xr.Dataset) -> str:
-    """Return the one dimension of all variables.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        The data set.
-
-    Returns
-    -------
-    str
-        Its name.
-
-    Raises
-    ------
-    ValueError
-        Without variables, and for variables that are no columns of numbers or lie along another dimension.
-    """
+    """Return the one dimension of all variables, if they are columns of numbers."""
     if not ds.variables:
         raise ValueError("the Dataset has no variables; there is nothing to write")
     for name, v in ds.variables.items():
@@ -78,17 +62,7 @@ def in_memory(part: Labelled) -> Labelled:
 def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
     """Yield the columns block by block: dask chunks, or slices of arrays in memory. Only one is in memory.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        The data set.
-    dim : str
-        Its dimension.
-
-    Yields
-    ------
-    mapping of str to numpy.ndarray
-        Without points there is still one block, of length 0: it carries the names.
+    Without points there is still one block, of length 0: it carries the names.
     """
     if ds.chunks:
         ds = ds.unify_chunks()

@@ -35,9 +35,7 @@ _HDF5 = (".h5", ".hdf5")
 _LAZY = (*_PARQUET, *_HDF5)
 _READABLE = (*_TEXT, *_LAZY, ".root", ".npy", ".npz")
 _WRITABLE = (".csv", *_LAZY, ".npz")
-
-# What a zip archive can hold.
-_LONGEST_COMMENT = (1 << 16) - 1
+_LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
 
 def read_hits(
@@ -60,16 +58,16 @@ def read_hits(
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
           the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
           or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
-        - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event: lists
-          are joined, numbers of a row are repeated for each of its hits, and ``event`` tells the row.
+        - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
           ``file.h5:group`` chooses among several groups.
-        - ``.root``: a TTree or RNTuple with one number per hit and branch (field), or with one list per event and
-          branch: lists are joined and ``event`` tells the entry. ``file.root:name`` chooses among several.
+        - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
+          ``file.root:name`` chooses among several.
         - ``.npy``: shape (n, columns), or a structured array; ``.npz``: one array per column, or one as in ``.npy``.
 
-        A column ``event`` of a file with lists is kept as it is. Fields of records, such as those of a collection
-        ``hits`` in an RNTuple or in Parquet, have their own name, ``x``, or ``hits.x`` where another column has it.
+        Lists are joined, a number of a row is repeated for each of its hits, and ``event`` tells the row, unless the
+        file has this column. Fields of records, such as those of a collection ``hits`` in an RNTuple or in Parquet,
+        have their own name, ``x``, or ``hits.x`` where another column has it.
     field : {"calorimeter", "timepix", "particles"}, optional
         What the hits are of. By default as the metadata of the file tell, if `write_hits` wrote it; else Timepix
         where a column is called ``toa`` or is to be, and a calorimeter where none is.
@@ -77,9 +75,8 @@ def read_hits(
         A sequence names all columns of a file without names, or replaces the header of a text file. A mapping gives
         the variable for a column of the file; None leaves a column out, and ``{"*": None}`` all that are not named.
     units : mapping of str to str, optional
-        Units of columns by the name of the variable, such as ``{"toa": "s", "tot": "25 ns"}``, where the file does not
-        tell them, or tells them wrong. Values are converted to the unit of the field. A column without a unit is taken
-        to have the field's: ``tot`` is in ns, not in ticks of a clock.
+        Units of variables, such as ``{"toa": "s", "tot": "25 ns"}``, where the file does not tell them, or tells them
+        wrong. Values are converted to the unit of the field, which columns without a unit are taken to have.
     layout : {"chips", "quad"}, optional
         For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips. By default
         as the metadata of the file tell, else ``"chips"``.
@@ -102,7 +99,6 @@ def read_hits(
         - Timepix: ``x``, ``y`` (pixel, uint16) and ``toa`` (ns, float64) always; ``tot`` (ns, float32), ``chip``
           (uint8), ``energy`` (keV, float32), ``tof`` (ns, float64) and others of `daskclust.io.TIMEPIX` where the file
           has them (``col``, ``row``, ``t`` ...), and ``attrs["layout"]``. A column ``ftoa`` is kept, not applied.
-
         - Particles, along ``particle``: those of `daskclust.io.PARTICLES`; `open_particles` reads more formats of them.
 
         All other columns keep their names.
@@ -120,12 +116,11 @@ def read_hits(
 
     Notes
     -----
-    With `chunks`, Parquet and HDF5 are not read before they are used, and then only the rows and columns that are.
-    Chunks that are multiples of the file's row groups, or chunks, are the cheapest, as these are read as a whole. Of
-    Parquet with lists, one column is read when it is opened, for the lengths of the lists, and chunks hold whole rows,
-    so that the last event of each goes beyond `chunks` hits. Other formats are read first and then divided. Values are
-    checked when they are read. A missing value becomes NaN in a column of floats, and is an error in others. NaN and
-    inf are kept: estimators refuse them.
+    With `chunks`, rows and columns of Parquet and HDF5 are read when they are used; chunks that are multiples of the
+    file's row groups, or chunks, are the cheapest. Of Parquet with lists, one column is read at once, for the lengths
+    of the lists, and the last event of a chunk goes beyond `chunks` hits. Other formats are read first and then
+    divided. A missing value becomes NaN in a column of floats, and is an error in others. NaN and inf are kept:
+    estimators refuse them.
 
     Examples
     --------
@@ -141,7 +136,8 @@ def read_hits(
     _check_options(field, layout)
     chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name, part = _split_part(os.fspath(path))
-    suffix = _check_readable(name)
+    check_file(name)
+    suffix = _known_suffix(name, _READABLE)
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     table = _read(name, part, suffix, naming, chunks)
     known = table.naming.known
@@ -206,12 +202,6 @@ def _split_part(path: str) -> tuple[str, str | None]:
     return path, None
 
 
-def _check_readable(path: str) -> str:
-    """Return the extension in lower case, if the file can be one of ours."""
-    check_file(path)
-    return _known_suffix(path, _READABLE)
-
-
 def _known_suffix(path: str, known: tuple[str, ...]) -> str:
     """Return the extension in lower case, if it is a known one."""
     suffix = os.path.splitext(path)[1].lower()
@@ -246,12 +236,12 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
 
     Notes
     -----
-    The file is written under a temporary name in the same folder and renamed at the end: readers see the old file or
-    the whole new one, and after an error nothing new is left. Dask arrays are computed chunk by chunk, so that memory
-    holds one chunk (Parquet: it becomes a row group; HDF5; CSV), or one variable (``.npz``). Parquet, HDF5 and ``.npz``
-    keep types, units and the attributes of the data set that are numbers or texts, so that `read_hits` gives them back.
-    CSV keeps all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the
-    first line, which pandas passes over with ``comment="#"``.
+    The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
+    nothing new is left. Dask arrays are computed chunk by chunk, so that memory holds one chunk (Parquet, where it
+    becomes a row group; HDF5; CSV), or one variable (``.npz``). Parquet, HDF5 and ``.npz`` keep types, units and the
+    attributes of the data set that are numbers or texts. CSV keeps all digits of floats, and booleans as 0 and 1;
+    Timepix hits have units and attributes in a comment in the first line, which pandas passes over with
+    ``comment="#"``.
 
     Examples
     --------

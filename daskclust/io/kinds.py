@@ -16,30 +16,15 @@ _EXACT_FLOAT = 2**53
 def conform(
     values: npt.ArrayLike, variable: Variable, *, first_row: int = 0, source: str = "the values"
 ) -> npt.NDArray[Any]:
-    """Return values in a type that the variable may have.
+    """Return numbers (n,) in native byte order, in a type that a variable may have; not copied without need.
 
-    Parameters
-    ----------
-    values : array_like, shape (n,)
-        Numbers or booleans.
-    variable : Variable
-        The variable they become. Floats keep float32 or float64 (float16 becomes float32, others float64), integers
-        keep their type; whole floats become ``variable.dtype`` where an integer is due. A fixed variable always has
-        ``variable.dtype``.
-    first_row : int, default 0
-        Row of ``values[0]`` in the data set, for messages.
-    source : str, default "the values"
-        Where they are from, for messages.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n,)
-        In native byte order; the input itself where nothing has to change.
+    Floats keep float32 or float64 (float16 becomes float32, others float64), integers keep their type; whole floats
+    become ``variable.dtype`` where an integer is due. A fixed variable always has ``variable.dtype``.
 
     Raises
     ------
     ValueError
-        If a value cannot be represented; the message has its row, counted from 0.
+        If a value cannot be represented, with `source` and its row, counted from `first_row`.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":
@@ -83,20 +68,7 @@ def _whole(
 
 
 def target_dtype(dtype: npt.DTypeLike, variable: Variable | None) -> np.dtype[Any]:
-    """Return the type that `conform` gives to values of a type, without any values.
-
-    Parameters
-    ----------
-    dtype : dtype_like
-        Type in the file.
-    variable : Variable or None
-        None for a variable that the field does not know: it keeps its type.
-
-    Returns
-    -------
-    numpy.dtype
-        As `conform` gives it.
-    """
+    """Return the type that `conform` gives to values of a type; without a variable they keep theirs."""
     if variable is None:
         return np.dtype(dtype).newbyteorder("=")
     return conform(np.empty(0, dtype=dtype), variable).dtype

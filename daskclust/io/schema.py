@@ -33,25 +33,12 @@ REST = "*"
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How the columns of one file become variables of one field.
+    """How the columns of one file become variables of one field."""
 
-    Parameters
-    ----------
-    field : Field or None
-        Gives aliases and required names. None while the file has not told it: see `settle`.
-    columns : sequence of str, mapping of str to str or None, or None
-        The reader's ``columns=``.
-    source : str
-        The file, for messages.
-    is_mapping : bool, default False
-        The names are keys of the caller's own mapping: it is these that messages say to change, not ``columns=``.
-    needs : mapping of str to sequence of str, optional
-        Variables that there must be, by the option that names them.
-    """
-
-    field: Field | None
-    columns: Columns | None
-    source: str
+    field: Field | None  # gives aliases and required names; None while the file has not told it: see `settle`
+    columns: Columns | None  # the reader's columns=
+    source: str  # the file, for messages
+    # Whether names are keys of the caller's own mapping: it is these that messages say to change, not columns=.
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
@@ -61,20 +48,7 @@ class Naming:
         return self.field or CALORIMETER
 
     def settle(self, found: Sequence[str], stored: Any = None) -> Naming:
-        """Return the naming with a field, if it has none yet.
-
-        Parameters
-        ----------
-        found : sequence of str
-            Names of all columns.
-        stored : optional
-            The field that the file's metadata tell.
-
-        Returns
-        -------
-        Naming
-            With the stored field, else the one that a name among the columns marks, else that of calorimeters.
-        """
+        """Return the naming with a field: its own, the stored one, that which a name marks, or calorimeters."""
         if self.field is not None:
             return self
         if isinstance(stored, str) and stored in FIELDS:
@@ -85,25 +59,7 @@ class Naming:
         return replace(self, field=next(marked, CALORIMETER))
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
-        """Return the `count` names of the columns of a file.
-
-        Parameters
-        ----------
-        found : sequence of str or None
-            The names in the file, None where it has none.
-        count : int
-            Number of columns.
-
-        Returns
-        -------
-        list of str
-            From a ``columns=`` sequence, else from the file, else by the number of columns.
-
-        Raises
-        ------
-        ValueError
-            If the numbers differ, or no names are given and the number of columns does not tell them.
-        """
+        """Return the `count` names of columns: of a ``columns=`` sequence, of the file, or by their number."""
         if self.columns is not None and not isinstance(self.columns, Mapping):
             names = _checked_sequence(self.columns)
             if len(names) != count:
@@ -123,24 +79,9 @@ class Naming:
         return list(self.known.headerless[count])
 
     def choose(self, found: Sequence[str], *, named: bool = False) -> dict[str, str]:
-        """Return which columns to read and the variable that each becomes.
+        """Return the variable that each column of a file becomes, in the order of the file; without those left out.
 
-        Parameters
-        ----------
-        found : sequence of str
-            Names of all columns, in the order of the file.
-        named : bool, default False
-            The format always has names, so that a ``columns=`` sequence would be a mistake.
-
-        Returns
-        -------
-        dict of str to str
-            Column to variable, in the order of the file.
-
-        Raises
-        ------
-        ValueError
-            For duplicates, unknown keys, two columns for one variable and missing required variables.
+        Where a format is always `named`, a ``columns=`` sequence is a mistake.
         """
         if named and self.columns is not None and not isinstance(self.columns, Mapping):
             raise ValueError(
@@ -167,19 +108,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What was read from a file.
-
-    Parameters
-    ----------
-    columns : dict of str to numpy.ndarray or dask.array.Array, each of shape (n,)
-        By variable.
-    naming : Naming
-        With a field.
-    units : dict of str to str
-        Units that the file tells, by variable.
-    attrs : dict of str to object
-        Attributes of the data set that the file tells.
-    """
+    """What was read from a file: columns (n,) and units by variable, and attributes of the data set."""
 
     columns: dict[str, Any]
     naming: Naming

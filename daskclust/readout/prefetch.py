@@ -1,4 +1,4 @@
-"""A source that is read by a thread of its own, a few items ahead and no more."""
+"""Prefetch: a thread reads a source, a few items before they are asked for and no more."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-_AHEAD = 4  # items
+_MOST_ITEMS = 4  # that are read and not taken
 
 
-class ReadAhead:
-    """Items of a source, in rounds.
-
-    Parameters
-    ----------
-    source : iterable
-        It is made to wait where it is too fast, and closed in the end where it can be.
-    size_of : function
-        Size of an item.
-    """
+class Prefetch:
+    """Items of a source, in rounds; a source that is too fast has to wait, and is closed in the end where it can be."""
 
     def __init__(self, source: Iterable[Any], size_of: Callable[[Any], int]) -> None:
         self._source, self._size_of = source, size_of
-        self._items: queue.Queue[Any] = queue.Queue(maxsize=_AHEAD)
+        self._items: queue.Queue[Any] = queue.Queue(maxsize=_MOST_ITEMS)
         self._stop = threading.Event()
 
     @property

@@ -27,7 +27,7 @@ from daskclust.events.estimator import EventBuilder
 from daskclust.io.timepix.readout import WordReader
 from daskclust.io.timepix.tpx3.files import time_of_flight
 from daskclust.properties import cluster_table
-from daskclust.readout.prefetch import ReadAhead
+from daskclust.readout.prefetch import Prefetch
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class EventStream:
 
     Notes
     -----
-    The source is read by a thread of its own, a few items ahead and no more: a source that is too fast is made to wait,
+    The source is read by a thread of its own, which prefetches a few items: a source that is too fast is made to wait,
     and so, through TCP, is its sender.
 
     Clusters come out in the order of their first hits and have the numbers that `EventBuilder` gives for all hits at
@@ -191,9 +191,9 @@ class EventStream:
         """Yield what each round completes, of a stream without hits one round without any."""
         held, empty = _Held(), {name: np.empty(0, dtype) for name, dtype in _EMPTY.items()}
         is_first = True
-        ahead = ReadAhead(self._source, _count_hits)
-        for items, is_last in ahead.rounds(self._buffer, self._latency):
-            self.counters = replace(self.counters, waiting=ahead.waiting)
+        prefetch = Prefetch(self._source, _count_hits)
+        for items, is_last in prefetch.rounds(self._buffer, self._latency):
+            self.counters = replace(self.counters, waiting=prefetch.waiting)
             decoded = [self._decoded(item) for item in items]
             if is_last and len((rest := self.reader.close())["toa"]):
                 decoded.append(self._decoded(rest))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -10,6 +12,7 @@ from numba import cuda
 from daskclust import EventBuilder
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io import calibrate, correct_timewalk, open_tpx3, time_of_flight, write_tpx3
+from daskclust.readout.gpu import _pinned as pinned
 from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 pytestmark = pytest.mark.cudasim
@@ -185,6 +188,24 @@ def test_columns_of_any_kind():
 @pytest.mark.parametrize("n", [0, 1])
 def test_few_hits(n):
     assert_as_on_the_host(hits(40).isel(hit=slice(n)), EventBuilder(100.0), window=5)
+
+
+def test_pinned_buffers_are_used_again_while_they_are_large_enough():
+    """Of each name one, in each thread: the simulator's pinned memory is NumPy's, so it shows what shares it."""
+    name, values = "of this test", np.arange(10.0)
+    first = pinned(name, values)
+    np.testing.assert_array_equal(first, values)
+    smaller = pinned(name, np.arange(15, dtype=np.int16))
+    assert np.shares_memory(first, smaller)
+    np.testing.assert_array_equal(smaller, np.arange(15))
+    assert np.shares_memory(first, pinned(name, values))
+    larger = pinned(name, np.arange(11.0))
+    assert not np.shares_memory(first, larger)
+    assert np.shares_memory(larger, pinned(name, values, copy=False))
+    np.testing.assert_array_equal(larger, np.arange(11.0))  # as nothing was copied
+    assert not np.shares_memory(larger, pinned("another name", values))
+    with ThreadPoolExecutor(1) as thread:
+        assert not np.shares_memory(larger, thread.submit(pinned, name, values).result())
 
 
 def test_hits_that_are_not_sorted_are_refused():

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import re
-import shutil
-import struct
-import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
@@ -28,25 +23,6 @@ _TEXTS = (
     b"'", b"\t", b",", b";", b" ", b"\xc3\x28", b"\xe2\x80\xa8", b"\x1a", b"x", b"[" * 2000, b"1 " * 3000, b"1," * 3000,
     b"a" * 70_000, b"\n" * 5000, b"$TOT/9/", b"/", b"\\", b"%s", b"__import__('os')",
 )  # fmt: skip
-
-
-def damage(source: Path, target: Path, rng: Rng) -> None:
-    """Write a damaged copy of a file, or of a folder with files of which some are damaged."""
-    if source.is_file():
-        target.write_bytes(damaged(source.read_bytes(), source.suffix, rng))
-        return
-    shutil.copytree(source, target)
-    inside = sorted(path for path in target.rglob("*") if path.is_file())
-    for _ in range(int(rng.integers(1, 3))):
-        # Metadata half of the time: there is little of it, and it says how large all else is.
-        about = [path for path in inside if path.suffix == ".json" or path.name.startswith(".z")]
-        path = _pick(about if about and rng.random() < 0.6 else inside, rng)
-        if not path.exists():
-            continue
-        if rng.random() < 0.1:
-            path.unlink()
-        else:
-            path.write_bytes(damaged(path.read_bytes(), path.suffix, rng))
 
 
 def damaged(data: bytes, suffix: str, rng: Rng) -> bytes:
@@ -169,60 +145,6 @@ def _join_lines(data: bytes, rng: Rng) -> bytes:
     return data.replace(b"\n", _pick((b" ", b",", b"\t", b""), rng))
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def _footer_number(data: bytes, rng: Rng) -> bytes:
-    """A number in the footer of a Parquet file is another one; the length in front of the last four bytes is right."""
-    if len(data) < 12:
-        return data
-    length = struct.unpack("<I", data[-8:-4])[0]
-    if not 0 < length <= len(data) - 12:
-        return data
-    body, footer = data[: -8 - length], data[-8 - length : -8]
-    place = int(rng.integers(length))
-    stop = place + 1
-    while stop < length and footer[stop - 1] & 128:
-        stop += 1
-    value = int(_pick((0, 1, 2, 200, 10**6, 2**31, 2**32 - 1, 2**41, 2**62, 2**64 - 1), rng))
-    footer = footer[:place] + _varint(value) + footer[stop:]
-    return body + footer + struct.pack("<I", len(footer)) + data[-4:]
-
-
-def _wide_varint(data: bytes, rng: Rng) -> bytes:
-    """A number in the header of a page of a Parquet file, of two bytes or more, is the largest that these hold."""
-    found = list(re.finditer(rb"[\x80-\xff]{1,4}[\x00-\x7f]", data))
-    if not found:
-        return data
-    match = _pick(found, rng)
-    length = match.end() - match.start()
-    return (
-        data[: match.start()] + b"\xff" * (length - 1) + _pick((b"\x7f", b"\x0f", b"\x07"), rng) + data[match.end() :]
-    )
-
-
-def _zip_member(data: bytes, rng: Rng) -> bytes:
-    """A member of an archive is damaged, and the archive made anew, so that its sizes and checksums are right."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = {info.filename: archive.read(info) for info in archive.infolist()}
-            comment = archive.comment
-    except Exception:  # damaged already
-        return data
-    name = _pick(list(members) or [""], rng)
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", _pick((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), rng)) as archive:
-        for other, content in members.items():
-            archive.writestr(other, damaged(content, ".npy", rng) if other == name else content)
-        archive.comment = _flip_bits(comment, rng) if rng.random() < 0.2 else comment
-    return out.getvalue()
-
-
 _BINARY: tuple[Mutation, ...] = (_binary_number, _binary_number, _flip_bits, _overwrite, _zeros)
 _TEXT: tuple[Mutation, ...] = (
     _text_number, _text_number_in_place, _insert_text, _other_encoding, _swap_lines, _join_lines, _text_number,
@@ -231,13 +153,11 @@ _ANY: tuple[Mutation, ...] = (
     _flip_bits, _overwrite, _cut, _cut_start, _remove, _insert, _insert_text, _repeat, _zeros, _binary_number,
 )  # fmt: skip
 
-# What else happens to files with an extension; "" are those of gmhclust, text or not, and chunks of zarr.
+# What else happens to files with an extension; "" are those of gmhclust, text or not.
 _OWN: dict[str, tuple[Mutation, ...]] = {
-    **dict.fromkeys((".csv", ".tsv", ".txt", ".t3pa", ".json", ".zarray", ".zattrs", ".zgroup"), _TEXT),
-    **dict.fromkeys((".tpx3", ".raw", ".h5", ".hdf5", ".root", ".arborx"), _BINARY),
-    **dict.fromkeys((".npy", ".fcs", ""), (*_BINARY, *_TEXT)),
-    **dict.fromkeys(
-        (".parquet",), (*_BINARY, _footer_number, _footer_number, _footer_number, _wide_varint, _wide_varint)
-    ),
-    **dict.fromkeys((".npz",), (*_BINARY, _zip_member, _zip_member, _zip_member)),
+    ".tpx3": _BINARY,
+    ".raw": _BINARY,
+    ".t3pa": _TEXT,
+    ".txt": _TEXT,
+    "": (*_BINARY, *_TEXT),
 }

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import h5py
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from cases.clue import raise_if_dask_computes
 
 from daskclust.io import linking_length, open_particles, read_hits, to_dataset, write_hits, write_particles
 
@@ -25,9 +23,10 @@ SUFFIXES = (".hdf5", ".parquet", ".zarr", ".npy", ".arborx")
 NAMED = SUFFIXES[:3]
 
 
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
+def refused(message: str, *args: Any, **options: Any) -> None:
+    """Check that a file is refused with a message."""
+    with pytest.raises(ValueError, match=message):
+        open_particles(*args, **options)
 
 
 def sample(n: int = 10, **attrs: Any) -> xr.Dataset:
@@ -48,47 +47,44 @@ def positions(ds: xr.Dataset) -> np.ndarray[Any, Any]:
 # Snapshots as the codes write them
 
 
+def write_snapshot(path: Path, particles: dict[str, dict[str, Any]], **groups: dict[str, Any]) -> None:
+    """Write groups of attributes, and groups of arrays."""
+    with h5py.File(path, "w") as file:
+        for name, attrs in groups.items():
+            file.create_group(name).attrs.update(attrs)
+        for name, arrays in particles.items():
+            for member, values in arrays.items():
+                file[f"{name}/{member}"] = values
+
+
 def write_gadget2(folder: Path, n_files: int = 3, a: float = 0.25, **header: Any) -> dict[str, np.ndarray[Any, Any]]:
     """Write a snapshot of Gadget-2 with gas and dark matter; return what dark matter there is."""
     rng = np.random.default_rng(1)
     sizes = [4 + 3 * k if k != 1 else 0 for k in range(n_files)]
-    n = sum(sizes)
+    n, start = sum(sizes), 0
     dm = {
         "Coordinates": rng.random((n, 3), np.float32) * 1000,
         "Velocities": rng.normal(0, 300, (n, 3)).astype(np.float32),
         "ParticleIDs": np.arange(n, dtype=np.uint32) + 1,
     }
-    start = 0
+    about = {
+        "NumPart_Total": np.array([2 * n_files, n, 0, 0, 0, 0], np.uint32),
+        "NumPart_Total_HighWord": np.zeros(6, np.uint32), "MassTable": np.array([0, 1.5, 0, 0, 0, 0]),
+        "Time": a, "Redshift": 1 / a - 1, "BoxSize": 1000.0, "NumFilesPerSnapshot": np.int32(n_files),
+        "Omega0": 0.3, "OmegaLambda": 0.7, "HubbleParam": 0.7, "Flag_Sfr": np.int32(0),
+    }  # fmt: skip
     for k, size in enumerate(sizes):
-        with h5py.File(folder / f"snap_005.{k}.hdf5", "w") as file:
-            group = file.create_group("Header")
-            group.attrs.update(
-                {
-                    "NumPart_ThisFile": np.array([2, size, 0, 0, 0, 0], np.int32),
-                    "NumPart_Total": np.array([2 * n_files, n, 0, 0, 0, 0], np.uint32),
-                    "NumPart_Total_HighWord": np.zeros(6, np.uint32),
-                    "MassTable": np.array([0, 1.5, 0, 0, 0, 0]),
-                    "Time": a,
-                    "Redshift": 1 / a - 1,
-                    "BoxSize": 1000.0,
-                    "NumFilesPerSnapshot": np.int32(n_files),
-                    "Omega0": 0.3,
-                    "OmegaLambda": 0.7,
-                    "HubbleParam": 0.7,
-                    "Flag_Sfr": np.int32(0),
-                    **header,
-                }
-            )
-            gas = file.create_group("PartType0")
-            gas["Coordinates"] = np.full((2, 3), float(k))
-            gas["Masses"] = np.array([0.5, 0.25 + k])
-            gas["InternalEnergy"] = np.ones(2)
-            gas["Metallicity"] = np.ones((2, 9))
-            gas["Acceleration"] = np.full((2, 3), [1.0, 2.0, 3.0])
-            if size:
-                group = file.create_group("PartType1")
-                for name, values in dm.items():
-                    group[name] = values[start : start + size]
+        gas = {
+            "Coordinates": np.full((2, 3), float(k)),
+            "Masses": np.array([0.5, 0.25 + k]),
+            "InternalEnergy": np.ones(2),
+            "Metallicity": np.ones((2, 9)),
+            "Acceleration": np.full((2, 3), [1.0, 2.0, 3.0]),
+        }
+        here = {name: values[start : start + size] for name, values in dm.items()} if size else {}
+        own = {"NumPart_ThisFile": np.array([2, size, 0, 0, 0, 0], np.int32)}
+        path = folder / f"snap_005.{k}.hdf5"
+        write_snapshot(path, {"PartType0": gas, "PartType1": here}, Header={**own, **about, **header})
         start += size
     return dm
 
@@ -96,7 +92,7 @@ def write_gadget2(folder: Path, n_files: int = 3, a: float = 0.25, **header: Any
 @pytest.mark.parametrize("chunks", [None, "auto", 1, 4, 5, 100])
 def test_gadget2_of_several_files(tmp_path: Path, chunks: Any) -> None:
     dm = write_gadget2(tmp_path)
-    with dask.config.set(scheduler=raise_if_computed):
+    with raise_if_dask_computes():
         ds = open_particles(tmp_path / "snap_005.2.hdf5", chunks=chunks)
     assert list(ds) == ["x", "y", "z", "vx", "vy", "vz", "id", "mass"]
     assert ds.sizes == {"particle": 14}
@@ -111,16 +107,9 @@ def test_gadget2_of_several_files(tmp_path: Path, chunks: Any) -> None:
     assert [str(ds[v].dtype) for v in ("x", "vx", "id", "mass")] == ["float32", "float32", "uint32", "float64"]
     assert "units" not in ds["x"].attrs
     assert ds.attrs == {
-        "boxsize": 1000.0,
-        "redshift": 3.0,
-        "scale_factor": 0.25,
-        "hubble": 0.7,
-        "omega_m": 0.3,
-        "omega_lambda": 0.7,
-        "particle_type": 1,
-        "field": "particles",
-        "source": str(tmp_path / "snap_005.2.hdf5"),
-    }
+        "boxsize": 1000.0, "redshift": 3.0, "scale_factor": 0.25, "hubble": 0.7, "omega_m": 0.3, "omega_lambda": 0.7,
+        "particle_type": 1, "field": "particles", "source": str(tmp_path / "snap_005.2.hdf5"),
+    }  # fmt: skip
 
 
 def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
@@ -135,13 +124,8 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
     assert list(open_particles(path, columns={"ParticleIDs": "number", "*": None})) == ["x", "y", "z", "number"]
     units = {"length": "kpc/h", "mass": "1e10 Msun/h", "vx": "km/s"}
     named = open_particles(path, units=units)
-    assert [named[v].attrs.get("units") for v in ("x", "z", "vx", "vy", "mass")] == [
-        "kpc/h",
-        "kpc/h",
-        "km/s",
-        None,
-        "1e10 Msun/h",
-    ]
+    found = [named[v].attrs.get("units") for v in ("x", "z", "vx", "vy", "mass")]
+    assert found == ["kpc/h", "kpc/h", "km/s", None, "1e10 Msun/h"]
     for options, message in [
         ({"particle_type": 4}, r"no particles of type 4; NumPart_Total is \[6, 14, 0, 0, 0, 0\]"),
         ({"particle_type": "neutrino"}, "one of gas, dm, stars, bh, got 'neutrino'"),
@@ -168,8 +152,7 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
 def test_high_words_and_runs_without_expansion(tmp_path: Path) -> None:
     high = np.array([0, 1, 0, 0, 0, 0], np.uint32)
     write_gadget2(tmp_path, 1, NumPart_Total_HighWord=high)
-    with pytest.raises(ValueError, match=rf"have 4 particles of type 1, and its NumPart_Total says {4 + 2**32}"):
-        open_particles(tmp_path / "snap_005.0.hdf5")
+    refused(rf"have 4 particles of type 1, and its NumPart_Total says {4 + 2**32}", tmp_path / "snap_005.0.hdf5")
     dm = write_gadget2(tmp_path, 1, Time=2.5, Redshift=0.0, BoxSize=0.0)
     ds = open_particles(tmp_path / "snap_005.0.hdf5")
     np.testing.assert_array_equal(ds["vx"], dm["Velocities"][:, 0])
@@ -182,31 +165,17 @@ def test_swift(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     coordinates, velocities = rng.random((6, 3)) * [100, 50, 25], rng.normal(size=(6, 3)).astype(np.float32)
     path = tmp_path / "swift_0010.hdf5"
-    with h5py.File(path, "w") as file:
-        file.create_group("Header").attrs.update(
-            {
-                "BoxSize": [100.0, 50.0, 25.0],
-                "Code": np.bytes_("SWIFT"),
-                "NumFilesPerSnapshot": np.array([1], np.int32),
-                "NumPart_ThisFile": np.array([0, 6, 0, 0, 0, 0, 0], np.int64),
-                "NumPart_Total": np.array([0, 6, 0, 0, 0, 0, 0], np.uint32),
-                "NumPart_Total_HighWord": np.zeros(7, np.uint32),
-                "MassTable": np.zeros(7),
-                "Redshift": np.array([1.0]),
-                "Scale-factor": np.array([0.5]),
-                "Time": np.array([0.006]),
-            }
-        )
-        file.create_group("Cosmology").attrs.update(
-            {"h": np.array([0.681]), "Omega_m": np.array([0.306]), "Omega_lambda": np.array([0.694])}
-        )
-        file.create_group("Units").attrs.update(
-            {
-                "Unit length in cgs (U_L)": np.array([3.08567758e24]),
-                "Unit mass in cgs (U_M)": np.array([1.98841e43]),
-                "Unit time in cgs (U_t)": np.array([3.08567758e19]),
-            }
-        )
+    header = {
+        "BoxSize": [100.0, 50.0, 25.0], "Code": np.bytes_("SWIFT"), "NumFilesPerSnapshot": np.array([1], np.int32),
+        "NumPart_ThisFile": np.array([0, 6, 0, 0, 0, 0, 0]), "MassTable": np.zeros(7),
+        "NumPart_Total": np.array([0, 6, 0, 0, 0, 0, 0], np.uint32), "NumPart_Total_HighWord": np.zeros(7, np.uint32),
+        "Redshift": [1.0], "Scale-factor": [0.5], "Time": [0.006],
+    }  # fmt: skip
+    sizes = {"U_L": ("length", 3.08567758e24), "U_M": ("mass", 1.98841e43), "U_t": ("time", 3.08567758e19)}
+    units = {f"Unit {name} in cgs ({symbol})": [size] for symbol, (name, size) in sizes.items()}
+    cosmology = {"h": [0.681], "Omega_m": [0.306], "Omega_lambda": [0.694]}
+    write_snapshot(path, {}, Header=header, Cosmology=cosmology, Units=units)
+    with h5py.File(path, "a") as file:
         group = file.create_group("PartType1")
         for name, values, size in [
             ("Coordinates", coordinates, 3.08567758e24),
@@ -215,10 +184,9 @@ def test_swift(tmp_path: Path) -> None:
             ("ParticleIDs", np.arange(6), None),
         ]:
             data = group.create_dataset(name, data=values, chunks=(4, *values.shape[1:]), compression="gzip")
-            data.attrs["h-scale exponent"] = np.array([0.0])
-            data.attrs["a-scale exponent"] = np.array([1.0 if name == "Coordinates" else 0.0])
+            data.attrs.update({"h-scale exponent": [0.0], "a-scale exponent": [float(name == "Coordinates")]})
             if size is not None:
-                data.attrs["Conversion factor to CGS (not including cosmological corrections)"] = np.array([size])
+                data.attrs["Conversion factor to CGS (not including cosmological corrections)"] = [size]
         file["DMParticles"] = h5py.SoftLink("/PartType1")
     ds = open_particles(path, chunks=4)
     np.testing.assert_array_equal(positions(ds), coordinates)
@@ -226,47 +194,32 @@ def test_swift(tmp_path: Path) -> None:
     assert [ds[v].attrs["units"] for v in ("x", "vy", "mass")] == ["Mpc", "km/s", "1e10 Msun"]
     told = {name: ds.attrs[name] for name in ("boxsize", "scale_factor", "redshift", "hubble", "omega_m", "code")}
     assert told == {
-        "boxsize": [100.0, 50.0, 25.0],
-        "scale_factor": 0.5,
-        "redshift": 1.0,
-        "hubble": 0.681,
-        "omega_m": 0.306,
+        "boxsize": [100.0, 50.0, 25.0], "scale_factor": 0.5, "redshift": 1.0, "hubble": 0.681, "omega_m": 0.306,
         "code": "SWIFT",
-    }
+    }  # fmt: skip
     with h5py.File(tmp_path / "virtual.hdf5", "w") as file, h5py.File(path) as source:
         source.copy("Header", file)
         layout = h5py.VirtualLayout(shape=(6, 3), dtype="f8")
         layout[:] = h5py.VirtualSource("swift_0010.hdf5", "PartType1/Coordinates", shape=(6, 3))
         file.create_group("PartType1").create_virtual_dataset("Coordinates", layout)
-    with pytest.raises(ValueError, match=r"has no particles itself, .* such as swift_0010.hdf5; open that one"):
-        open_particles(tmp_path / "virtual.hdf5")
+    refused(r"has no particles itself, .* such as swift_0010.hdf5; open that one", tmp_path / "virtual.hdf5")
 
 
 def test_arepo(tmp_path: Path) -> None:
     path = tmp_path / "snap_099.0.hdf5"
     velocities = np.random.default_rng(3).normal(size=(5, 3)).astype(np.float32)
-    with h5py.File(path, "w") as file:
-        file.create_group("Header").attrs.update(
-            {
-                "BoxSize": 35000.0,
-                "MassTable": np.array([0, 4.5e-4, 0, 0, 0, 0]),
-                "NumFilesPerSnapshot": np.int32(1),
-                "NumPart_ThisFile": np.array([0, 5, 0, 0, 0, 0], np.int32),
-                "NumPart_Total": np.array([0, 5, 0, 0, 0, 0], np.uint32),
-                "NumPart_Total_HighWord": np.zeros(6, np.uint32),
-                "Redshift": 0.5625,
-                "Time": 0.64,
-                "UnitLength_in_cm": 3.085678e21,
-                "UnitMass_in_g": 1.989e43,
-                "UnitVelocity_in_cm_per_s": 1e5,
-                "HubbleParam": 0.6774,
-                "OmegaBaryon": 0.0486,
-            }
-        )
-        group = file.create_group("PartType1")
-        group["Coordinates"] = np.arange(15.0).reshape(5, 3)
+    header = {
+        "BoxSize": 35000.0, "MassTable": np.array([0, 4.5e-4, 0, 0, 0, 0]), "NumFilesPerSnapshot": np.int32(1),
+        "NumPart_ThisFile": np.array([0, 5, 0, 0, 0, 0], np.int32), "Redshift": 0.5625, "Time": 0.64,
+        "NumPart_Total": np.array([0, 5, 0, 0, 0, 0], np.uint32), "NumPart_Total_HighWord": np.zeros(6, np.uint32),
+        "UnitLength_in_cm": 3.085678e21, "UnitMass_in_g": 1.989e43, "UnitVelocity_in_cm_per_s": 1e5,
+        "HubbleParam": 0.6774, "OmegaBaryon": 0.0486,
+    }  # fmt: skip
+    arrays = {"Coordinates": np.arange(15.0).reshape(5, 3), "Velocities": velocities}
+    write_snapshot(path, {"PartType1": arrays}, Header=header)
+    with h5py.File(path, "a") as file:
+        group = file["PartType1"]
         group["Coordinates"].attrs.update({"a_scaling": 1.0, "h_scaling": -1.0, "to_cgs": 3.085678e21})
-        group["Velocities"] = velocities
         group["Velocities"].attrs.update({"a_scaling": 0.5, "h_scaling": 0.0, "to_cgs": 1e5})
     ds = open_particles(path)
     np.testing.assert_array_equal(ds["vx"], velocities[:, 0] * np.float32(0.8))
@@ -288,18 +241,15 @@ def test_files_of_a_snapshot_that_are_missing_or_others(tmp_path: Path) -> None:
     (tmp_path / "snap_005.1.hdf5").rename(tmp_path / "other.hdf5")
     with pytest.raises(FileNotFoundError, match=r"3 files, and snap_005\.\*\.hdf5 with the numbers 1 are missing"):
         open_particles(tmp_path / "snap_005.0.hdf5")
-    with pytest.raises(ValueError, match=r"other\.hdf5 says that the snapshot has 3 files, but has no number in its"):
-        open_particles(tmp_path / "other.hdf5")
+    refused(r"other\.hdf5 says that the snapshot has 3 files, but has no number in its", tmp_path / "other.hdf5")
     (tmp_path / "other.hdf5").rename(tmp_path / "snap_005.01.hdf5")
     assert open_particles(tmp_path / "snap_005.2.hdf5").sizes == {"particle": 14}
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         file["Header"].attrs["Time"] = 0.5
-    with pytest.raises(ValueError, match=r"Time is 0.5 in .*snap_005\.2.* and 0.25 in .*snap_005\.0.*two snapshots"):
-        open_particles(tmp_path / "snap_005.0.hdf5")
+    refused(r"Time is 0.5 in .*snap_005\.2.* and 0.25 in .*snap_005\.0.*two snapshots", tmp_path / "snap_005.0.hdf5")
     (tmp_path / "snap_005.01.hdf5").unlink()
     write_gadget2(tmp_path, NumPart_Total=np.array([6, 15, 0, 0, 0, 0]))
-    with pytest.raises(ValueError, match=r"3 files of the snapshot of .* have 14 particles of type 1, .* says 15"):
-        open_particles(tmp_path / "snap_005.0.hdf5")
+    refused(r"3 files of the snapshot of .* have 14 particles of type 1, .* says 15", tmp_path / "snap_005.0.hdf5")
     write_gadget2(tmp_path, 2, NumFilesPerSnapshot=10**12)
     with pytest.raises(FileNotFoundError, match=r"has 1000000000000 files, .* 3, 4, 5, 6, 7 \.\.\. are missing"):
         open_particles(tmp_path / "snap_005.0.hdf5")
@@ -339,17 +289,14 @@ def test_snapshots_without_what_they_need(tmp_path: Path, monkeypatch: pytest.Mo
     path = tmp_path / "snap_005.0.hdf5"
     with h5py.File(path, "a") as file:
         del file["PartType1/Coordinates"]
-    with pytest.raises(ValueError, match=r"no array PartType1/Coordinates, .* it has ParticleIDs, Velocities"):
-        open_particles(path)
+    refused(r"no array PartType1/Coordinates, .* it has ParticleIDs, Velocities", path)
     with h5py.File(path, "a") as file:
         del file["PartType1"]
         file["PartType1"] = h5py.ExternalLink("other.hdf5", "/PartType1")
-    with pytest.raises(ValueError, match=r"4 particles of this type; it has none: choose another type"):
-        open_particles(path)
+    refused(r"4 particles of this type; it has none: choose another type", path)
     with h5py.File(path, "a") as file:
         del file["Header"]
-    with pytest.raises(ValueError, match=r"no group Header, it has 'PartType0.*read_hits\(path, field='particles'\)"):
-        open_particles(path)
+    refused(r"no group Header, it has 'PartType0.*read_hits\(path, field='particles'\)", path)
     write_hits(sample(3), path)
     assert read_hits(path)["x"].dims == ("particle",)
     monkeypatch.setitem(sys.modules, "h5py", None)
@@ -362,24 +309,20 @@ def test_arrays_that_are_not_there(tmp_path: Path) -> None:
     path = tmp_path / "snap_005.0.hdf5"
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         ids = file["PartType1"].pop("ParticleIDs")[:]
-    with pytest.raises(ValueError, match=r"snap_005\.2\.hdf5 has no array ParticleIDs of this type, and .*0\.hdf5 has"):
-        open_particles(path)
+    refused(r"snap_005\.2\.hdf5 has no array ParticleIDs of this type, and .*0\.hdf5 has", path)
     assert "id" not in open_particles(path, columns={"ParticleIDs": None})
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         file["PartType1"].create_dataset("ParticleIDs", shape=ids.shape, dtype=np.uint32, chunks=(4,))
         file["PartType1/ParticleIDs"][:4] = ids[:4]
-    with pytest.raises(ValueError, match=r"PartType1/ParticleIDs of .*snap_005\.2\.hdf5 claims .* not written comp"):
-        open_particles(path)
+    refused(r"PartType1/ParticleIDs of .*snap_005\.2\.hdf5 has 1 of 3 chunks: it was not writ", path)
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         del file["PartType1/ParticleIDs"]
         file["PartType1/ParticleIDs"] = [b"a"] * 10
-    with pytest.raises(ValueError, match=r"has shape \(10,\) and dtype object, expected numbers of shape"):
-        open_particles(path)
+    refused(r"has shape \(10,\) and dtype object, expected numbers of shape", path)
     with h5py.File(tmp_path / "snap_005.2.hdf5", "a") as file:
         del file["PartType1/ParticleIDs"]
         file["PartType1/ParticleIDs"] = np.ones((10, 2))
-    with pytest.raises(ValueError, match="array ParticleIDs has different shapes in the files"):
-        open_particles(path)
+    refused("array ParticleIDs has different shapes in the files", path)
 
 
 def test_only_rows_that_are_used_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,7 +360,7 @@ def test_numpy_arrays(tmp_path: Path) -> None:
     for d, names in [(1, "x"), (2, "x y"), (3, "x y z"), (6, "x y z vx vy vz"), (7, "x y z vx vy vz mass")]:
         X = np.asfortranarray(np.random.default_rng(d).random((11, d)))
         np.save(path, X)
-        with dask.config.set(scheduler=raise_if_computed):
+        with raise_if_dask_computes():
             ds = open_particles(path, chunks=4)
         assert list(ds) == names.split()
         assert ds.chunks == {"particle": (4, 4, 3)}
@@ -439,8 +382,7 @@ def test_numpy_arrays(tmp_path: Path) -> None:
     ds = open_particles(path, columns={"many": None}, chunks=2)
     np.testing.assert_array_equal(ds["y"], [1, 2, 3])
     assert list(ds) == ["x", "y", "tag"]
-    with pytest.raises(ValueError, match=r"column 'many' of .* has shape \(3, 2\), expected \(n,\)"):
-        open_particles(path)
+    refused(r"column 'many' of .* has shape \(3, 2\), expected \(n,\)", path)
 
 
 @pytest.mark.parametrize(
@@ -481,11 +423,9 @@ def test_arborx(tmp_path: Path) -> None:
     assert (tmp_path / "again.arborx").read_bytes() == content
     for damaged in (content[:-1], content + b"\0", content[:5], b"\xff" * len(content)):
         path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=rf"has {len(damaged)} bytes; as an ArborX file .*: it is cut, or"):
-            open_particles(path)
+        refused(rf"has {len(damaged)} bytes; as an ArborX file .*: it is cut, or", path)
     path.write_bytes(np.array([2, 4], "<i4").tobytes() + np.arange(8, dtype="<f4").tobytes())
-    with pytest.raises(ValueError, match=r"has 4 coordinates for each point; name them with columns=\[\.\.\.\]"):
-        open_particles(path)
+    refused(r"has 4 coordinates for each point; name them with columns=\[\.\.\.\]", path)
     np.testing.assert_array_equal(open_particles(path, columns=["x", "y", "z", "w"])["w"], [3, 7])
 
 
@@ -500,7 +440,7 @@ def test_zarr_stores(tmp_path: Path, zarr_format: int) -> None:
         if name == "Masses":
             array.attrs["units"] = "Msun"
     for chunks in (None, 3, "auto"):
-        with dask.config.set(scheduler=raise_if_computed):
+        with raise_if_dask_computes():
             ds = open_particles(tmp_path / "array.zarr", chunks=chunks)
             named = open_particles(tmp_path / "snapshot", chunks=chunks)
         np.testing.assert_array_equal(positions(ds), X)
@@ -515,19 +455,15 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    with pytest.raises(ValueError, match=r"array 'y' has no chunk c/0 \(rows 0 to 4, counted from 0\)"):
-        open_particles(path)
+    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path)
     (path / "y" / "zarr.json").write_text("{}")
-    with pytest.raises(ValueError, match="cannot be read as a zarr file"):
-        open_particles(path)
+    refused("cannot be read as a zarr file", path)
     (path / "zarr.json").unlink()
-    with pytest.raises(ValueError, match=r"is no zarr store: it has none of zarr.json"):
-        open_particles(path)
+    refused(r"is no zarr store: it has none of zarr.json", path)
     group = zarr.open_group(path, mode="w")
     group.create_array("x", shape=(3,), dtype="f4")[:] = 1
     group.create_array("y", shape=(4,), dtype="f4")[:] = 1
-    with pytest.raises(ValueError, match="unequal lengths"):
-        open_particles(path)
+    refused("unequal lengths", path)
     monkeypatch.setitem(sys.modules, "zarr", None)
     for call in (lambda: open_particles(path), lambda: write_particles(sample(2), path)):
         with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
@@ -541,11 +477,9 @@ def test_paths_that_are_no_particles(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
         write_particles(sample(), tmp_path / "points.xyz")
     (tmp_path / "points.xyz").write_text("0")
-    with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
-        open_particles(tmp_path / "points.xyz")
+    refused(r"unknown extension '.xyz' of .* known: .hdf5", tmp_path / "points.xyz")
     (tmp_path / "points.npy").touch()
-    with pytest.raises(ValueError, match=r"is empty \(0 bytes\)"):
-        open_particles(tmp_path / "points.npy")
+    refused(r"is empty \(0 bytes\)", tmp_path / "points.npy")
     (tmp_path / "snap.hdf5").mkdir()
     with pytest.raises(IsADirectoryError, match="is a directory; give one file of it"):
         open_particles(tmp_path / "snap.hdf5")
@@ -593,8 +527,7 @@ def test_no_particles_and_few_axes(tmp_path: Path, suffix: str) -> None:
         assert again.attrs["boxsize"] == [50.0, 25.0]
         return
     write_particles(ds.isel(particle=slice(0)), path)
-    with pytest.raises(ValueError, match="no particles of type 1"):
-        open_particles(path)
+    refused("no particles of type 1", path)
     with pytest.raises(ValueError, match=r"needs Coordinates of 3 columns; the Dataset has no 'z'"):
         write_particles(ds[["x", "y"]], path)
 
@@ -605,13 +538,8 @@ def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
     write_particles(ds, path)
     with h5py.File(path) as file:
         header = dict(file["Header"].attrs)
-        assert [header[name] for name in ("Time", "Redshift", "BoxSize", "HubbleParam", "Omega0")] == [
-            0.25,
-            3.0,
-            50.0,
-            0.7,
-            0.3,
-        ]
+        told = [header[name] for name in ("Time", "Redshift", "BoxSize", "HubbleParam", "Omega0")]
+        assert told == [0.25, 3.0, 50.0, 0.7, 0.3]
         np.testing.assert_array_equal(header["NumPart_Total"], [0, 0, 0, 0, 6, 0])
         assert set(file["PartType4"]) == {"Coordinates", "Velocities", "Masses", "ParticleIDs", "halo"}
         np.testing.assert_array_equal(file["PartType4/Velocities"][:, 0], ds["vx"] * 2)
@@ -640,87 +568,11 @@ def test_variables_that_arrays_cannot_hold(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again[name], seven[name])
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_files_are_there_completely_or_not_at_all(tmp_path: Path, suffix: str) -> None:
-    def fail(block: Any, block_info: Any = None) -> Any:
-        if block_info[0]["chunk-location"] == (1,):
-            raise RuntimeError("lost worker")
-        return block
-
-    path = tmp_path / f"snap{suffix}"
-    ds = sample(20)[["x", "y", "z"]]
-    bad = ds.chunk(particle=8)
-    bad["y"] = ("particle", da.map_blocks(fail, bad["y"].data, dtype=np.float32, meta=np.empty(0, np.float32)))
-    with pytest.raises(RuntimeError, match="lost worker"):
-        write_particles(bad, path)
-    assert os.listdir(tmp_path) == []
-    write_particles(ds, path)
-    with pytest.raises(RuntimeError, match="lost worker"):
-        write_particles(bad, path)
-    assert os.listdir(tmp_path) == [path.name]
-    np.testing.assert_array_equal(open_particles(path)["y"], ds["y"])
-
-
 def test_zarr_stores_are_open_to_xarray(tmp_path: Path) -> None:
     ds = sample(5)
     write_particles(ds, tmp_path / "snap.zarr")
     with xr.open_zarr(tmp_path / "snap.zarr", consolidated=False) as opened:
         xr.testing.assert_equal(opened, ds)
-
-
-# Damage
-
-
-def damaged(content: bytes, data: st.DataObject) -> bytes:
-    """Return a file with some bytes changed, and perhaps cut."""
-    changed = bytearray(content)
-    for _ in range(data.draw(st.integers(0, 5))):
-        changed[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    return bytes(changed[: data.draw(st.integers(1, len(content)) | st.just(len(content)))])
-
-
-@settings(max_examples=150)
-@given(data=st.data(), suffix=st.sampled_from([".hdf5", ".npy", ".arborx", ".parquet"]), lazy=st.booleans())
-def test_any_damage_gives_particles_or_a_clear_error(
-    tmp_path_factory: Any, data: st.DataObject, suffix: str, lazy: bool
-) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / f"snap{suffix}"
-    ds = sample(30, scale_factor=0.5, redshift=1.0)
-    write_particles(ds if suffix in NAMED else ds[["x", "y", "z"]], path)
-    path.write_bytes(damaged(path.read_bytes(), data))
-    message = str(path)
-    try:
-        ds = open_particles(path, chunks="auto" if lazy else None).compute()
-        assert ds.sizes["particle"] <= 30 * 2000
-    except (ValueError, FileNotFoundError) as error:
-        message = str(error)
-    assert str(path) in message
-
-
-@settings(max_examples=60)
-@given(data=st.data(), zarr_format=st.sampled_from([2, 3]), whole=st.booleans())
-def test_any_damage_of_a_store(tmp_path_factory: Any, data: st.DataObject, zarr_format: int, whole: bool) -> None:
-    path = tmp_path_factory.mktemp("fuzz") / "snap.zarr"
-    X = np.random.default_rng(0).random((30, 3), np.float32)
-    if whole:
-        zarr.create_array(path, data=X, chunks=(20, 3), zarr_format=zarr_format)
-    else:
-        group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
-        for k, axis in enumerate("xyz"):
-            group.create_array(axis, data=X[:, k], chunks=(20,))
-    files = sorted(file for file in path.rglob("*") if file.is_file())
-    file = data.draw(st.sampled_from(files))
-    if data.draw(st.booleans()):
-        file.write_bytes(damaged(file.read_bytes(), data))
-    else:
-        file.unlink()
-    message = str(path)
-    try:
-        ds = open_particles(path).compute()
-        assert ds.sizes["particle"] <= 10_000
-    except (ValueError, FileNotFoundError) as error:
-        message = str(error)
-    assert str(path) in message
 
 
 # Linking lengths

@@ -59,7 +59,7 @@ def store(path: Path, columns: dict[str, Any], **about: Any) -> Path:
     return path
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(about=pipelines(), chunks=st.sampled_from([None, 9, "auto"]))
 def test_any_pipeline_of_codecs(tmp_path_factory: Any, about: dict[str, Any], chunks: Any) -> None:
     path = store(tmp_path_factory.mktemp("zarr") / "drawn.zarr", {"x": X, "y": -X}, **about)
@@ -94,7 +94,7 @@ def test_packed_values_are_refused(tmp_path: Path) -> None:
         open_particles(tmp_path / "a.zarr")
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(about=pipelines(), data=st.data(), fill=st.sampled_from([0.0, np.nan, -1.0]))
 def test_a_lost_file_is_told(tmp_path_factory: Any, about: dict[str, Any], data: st.DataObject, fill: float) -> None:
     path = store(tmp_path_factory.mktemp("lost") / "a.zarr", {"x": X, "vx": X}, **about, fill_value=fill)
@@ -118,7 +118,7 @@ def test_inner_chunks_that_a_shard_does_not_have(tmp_path: Path, index_location:
     array[:] = values
     lazy = open_particles(tmp_path / "a.zarr", chunks=10)
     np.testing.assert_array_equal(lazy["x"][:10], values[:10, 0])  # rows that are there
-    with pytest.raises(ValueError, match=r"the array has no chunk \(2, 0\) of shard c/0/0 \(rows 10 to 14, counted"):
+    with pytest.raises(ValueError, match=r"the array has no chunk of rows 10 to 14 \(counted"):
         lazy["x"].compute()
     with pytest.raises(ValueError, match="fill_missing=True"):
         open_particles(tmp_path / "a.zarr", chunks=None)

@@ -1,4 +1,4 @@
-"""Files that can be read, and those that are written: completely or not at all.
+"""Files that can be read, what is said of damaged ones, and files that are written completely or not at all.
 
 What is not complete has a hidden name that tells the process that writes it. Where that was killed, so that it could
 not clean up, the next one that writes the same file does.
@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+from daskclust.core.data.quote import short
 
 _KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
@@ -50,6 +52,29 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state
+
+
+@contextmanager
+def reading(path: str, kind: str, part: str = "") -> Iterator[None]:
+    """Turn what a library raises for a damaged file, of almost any class, into a ValueError that names the file.
+
+    `part` is what is read of a file whose head is right, such as a row group: it must be damaged if it cannot be.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if error.filename is not None:
+            raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
+    except (PermissionError, ImportError):
+        raise
+    except Exception as error:
+        said = short(" ".join(str(error).split()).rstrip("."), 1000)
+        if isinstance(error, MemoryError):  # libraries ask for as much as a header says, right or wrong
+            said = f"it asks for more memory than there is ({said}): it is damaged, or too large without chunks="
+        elif part:
+            said = f"{part}: {said}; it is damaged: copy or write the file again"
+        raise ValueError(f"{path} cannot be read as a {kind} file: {said}") from error
 
 
 @contextmanager

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import xarray as xr
 
 from daskclust.core.data.files import check_file
 from daskclust.io.attrs import unpack
-from daskclust.io.cytometry.events import FcsRows, spillover_of
-from daskclust.io.cytometry.fcs import FcsLayout, is_fcs, read_layout
+from daskclust.io.cytometry.fcs import FcsEvents, FcsLayout, is_fcs, read_layout, spillover_of
 from daskclust.io.cytometry.gmhc import read_gmhc
 from daskclust.io.cytometry.rows import (
     FIELD,
     VARIABLES,
-    WholeNumbers,
     cells_dataset,
     check_chunks,
     choose_channels,
-    column_of,
     matrix_of,
+    whole_column,
 )
 from daskclust.io.cytometry.tables import read_csv, read_parquet
 from daskclust.io.cytometry.transform import (
@@ -55,25 +54,23 @@ def open_fcs(
     Parameters
     ----------
     path : str or path
-        The file: FCS 2.0, 3.0 or 3.1, with whole numbers of 8, 16, 32 or 64 bits or floats.
+        FCS 2.0, 3.0 or 3.1, with whole numbers of 8, 16, 32 or 64 bits or floats.
     channels : str or sequence of str, optional
-        Names of channels, of their markers ($PnS) or detectors ($PnN), or patterns of these such as ``"CD*"``, in the
-        order in which they shall come. All of them by default.
+        Names of markers ($PnS) or detectors ($PnN), or patterns such as ``"CD*"``; channels come in this order.
     compensate : bool, or matrix, default True
-        True compensates by the spillover matrix of the file ($SPILLOVER, SPILL) where it has one, False never. A
-        matrix is used instead, as `daskclust.io.compensate` takes it.
+        True compensates by the file's own spillover matrix ($SPILLOVER, SPILL), if any, False never; or the matrix to
+        use, as `daskclust.io.compensate` takes it.
     transform : {"arcsinh", None}, default "arcsinh"
         Channels become arcsinh(x / cofactor), except those of `linear`; None leaves all as they are.
     cofactor : float, default 150.0
         150 is usual for fluorescence, 5 for mass cytometry.
     linear : str or sequence of str, optional
-        Names or patterns of channels that are not transformed. By default time, scatter (``FSC*``, ``SSC*``), and what
-        mass cytometers tell of the pulse (``Event_length``, ``Center``, ``Offset``, ``Width``, ``Residual``), whether
-        in upper or lower case; ``()`` for none.
+        Names or patterns of channels that are not transformed; ``()`` for none. By default time, scatter (``FSC*``,
+        ``SSC*``), and what mass cytometers tell of the pulse, in upper or lower case.
     data_set : int, optional
         Which data set, from 0, of a file that has several ($NEXTDATA).
     chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default all are read into memory.
+        Cells per chunk of a Dataset of dask arrays, each of which reads its own rows. By default all are in memory.
 
     Returns
     -------
@@ -95,12 +92,10 @@ def open_fcs(
 
     Notes
     -----
-    Keywords are read by flowio, at once; events are read by NumPy, with `chunks` when they are used, each chunk its own
-    rows. Nothing is allocated because the file claims it. As by flowio, whole numbers are cut to the bits of their
-    range ($PnR), logarithmic amplifiers ($PnE) are undone, gains ($PnG) divided out, and time is in seconds
-    ($TIMESTEP); then values are compensated, then transformed, in float64. Events are where TEXT tells, or where the
-    header does, if TEXT does not fit their number. Not read are histograms, text ($DATATYPE A), numbers of other bits,
-    and $COMP of FCS 3.0, which does not name its channels.
+    flowio reads the keywords and scales the values: amplifiers ($PnE), gains ($PnG), and time in seconds ($TIMESTEP).
+    Whole numbers are cut to the bits of their range ($PnR). Then values are compensated, then transformed, in float64.
+    Events are where TEXT tells, or where the header does, if TEXT does not fit their number. Not read are histograms,
+    text ($DATATYPE A), numbers of other bits, and $COMP of FCS 3.0, which does not name its channels.
 
     References
     ----------
@@ -124,58 +119,45 @@ def open_fcs(
     check_file(name)
     layout = read_layout(name, data_set)
     chosen = choose_channels(channels, layout.names, name)
-    rows, attrs = _prepare(layout, chosen, compensate, transform, cofactor, linear)
-    return _fcs_dataset(layout, rows, attrs, {}, wanted)
-
-
-def _prepare(
-    layout: FcsLayout, chosen: Sequence[int], compensate: Any, transform: Any, cofactor: Any, linear: Any
-) -> tuple[FcsRows, dict[str, Any]]:
-    """Return chosen channels of a file with what is done to them, and the attributes that tell it."""
-    name, names = layout.path, layout.names
-    before = unpack(layout.text.get(KEYWORD), name)[0]
-    if transform is not None:
-        check_untransformed(before, name, _AGAIN)
-    curved = curved_channels(transform, cofactor, linear, names, name)
-    compensation, spillover = _spillover(layout, compensate)
-    mixed: tuple[int, ...] = ()
-    inverse: tuple[tuple[float, ...], ...] = ()
-    if spillover is not None:
-        default = curved_channels("arcsinh", 1.0, None, names, name)
-        mixed, inverse = unmixing(spillover, names, default, name)
-    preparation = Preparation(mixed, inverse, curved, float(cofactor) if curved else 1.0)
-    rows = FcsRows(name, layout.start, layout.rows, layout.formats, layout.scales, preparation, tuple(chosen))
-    own = [k for k in chosen if k in curved]
-    attrs = {
-        **before,
-        "fcs_version": layout.version,
-        "compensation": before.get("compensation", "none") if compensation == "none" else compensation,
-        **(told([chosen.index(k) for k in own], cofactor, [names[k] for k in chosen]) if curved else {}),
-    }
-    attrs.setdefault("transform", "none")
-    told_by_file = {"cytometer": "cyt", "date": "date"}
-    attrs |= {ours: layout.text[key] for ours, key in told_by_file.items() if layout.text.get(key, "").strip()}
-    return rows, attrs
-
-
-def _spillover(layout: FcsLayout, compensate: Any) -> tuple[str, Any]:
-    """Return whose spillover matrix is used, and it."""
-    if isinstance(compensate, bool):
-        found = spillover_of(layout) if compensate else None
-        return ("none" if found is None else "file"), found
-    if compensate is None or isinstance(compensate, str):
-        raise ValueError(f"compensate must be True, False or a spillover matrix, got {compensate!r}")
-    return "given", compensate
+    return _fcs_dataset(layout, chosen, compensate, transform, cofactor, linear, {}, wanted)
 
 
 def _fcs_dataset(
-    layout: FcsLayout, rows: FcsRows, attrs: Mapping[str, Any], variables: Mapping[str, Any], chunks: int | None
+    layout: FcsLayout,
+    chosen: Sequence[int],
+    compensate: Any,
+    transform: Any,
+    cofactor: Any,
+    linear: Any,
+    variables: Mapping[str, Any],
+    chunks: int | None,
 ) -> xr.Dataset:
-    """Return the data set of chosen channels."""
-    own = [layout.names[k][0] for k in rows.chosen]
-    detectors = [layout.detectors[k] for k in rows.chosen]
-    about = {**attrs, "field": FIELD, "source": layout.path}
-    return cells_dataset(matrix_of(rows, chunks), own, about, variables, detectors if detectors != own else None)
+    """Return the data set of chosen channels of a file, with the attributes that tell what is done to them."""
+    name, names = layout.path, layout.names
+    attrs = unpack(layout.text.get(KEYWORD), name)[0]
+    if transform is not None:
+        check_untransformed(attrs, name, _AGAIN)
+    curved = curved_channels(transform, cofactor, linear, names, name)
+    if compensate is None or isinstance(compensate, str):
+        raise ValueError(f"compensate must be True, False or a spillover matrix, got {compensate!r}")
+    whose, spillover = "given", compensate
+    if isinstance(compensate, bool):
+        whose, spillover = "file", spillover_of(layout) if compensate else None
+    preparation = Preparation(curved=curved, cofactor=float(cofactor) if curved else 1.0)
+    if spillover is not None:
+        default = curved_channels("arcsinh", 1.0, None, names, name)
+        mixed, inverse = unmixing(spillover, names, default, name)
+        preparation = replace(preparation, mixed=mixed, inverse=inverse)
+    attrs["fcs_version"] = layout.version
+    attrs["compensation"] = attrs.get("compensation", "none") if spillover is None else whose
+    if curved:
+        attrs |= told([k for k, own in enumerate(chosen) if own in curved], cofactor, [names[k] for k in chosen])
+    attrs.setdefault("transform", "none")
+    told_by_file = {"cytometer": "cyt", "date": "date"}
+    attrs |= {ours: layout.text[key] for ours, key in told_by_file.items() if layout.text.get(key, "").strip()}
+    X = matrix_of(FcsEvents.of(layout, preparation, chosen), chunks)
+    own, detectors = [names[k][0] for k in chosen], [layout.detectors[k] for k in chosen]
+    return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
 
 def read_cells(
@@ -192,8 +174,6 @@ def read_cells(
     Parameters
     ----------
     path : str or path
-        The file.
-
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them, a column for each
           channel, with or without names in the first line.
         - ``.parquet``, ``.pq``: a column of numbers for each channel.
@@ -208,7 +188,7 @@ def read_cells(
     cofactor : float, default 150.0
         150 is usual for fluorescence, 5 for mass cytometry.
     chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default all are read into memory.
+        Cells per chunk of a Dataset of dask arrays. By default all are read into memory; text always is.
 
     Returns
     -------
@@ -216,6 +196,7 @@ def read_cells(
         ``X`` (cell, channel), float32 where the file has these, else float64; ``channel`` are the names, or
         ``channel_1``, ``channel_2`` ... where the file has none. ``apriori``, ``population`` and ``label`` (cell),
         int64, are columns with these names, unless `channels` are chosen; then `apriori` alone is read beside them.
+        NaN and inf are kept: estimators refuse them.
 
     Raises
     ------
@@ -226,12 +207,6 @@ def read_cells(
     ValueError
         For damaged files, text that is no number (with line and column), unknown channels, columns that are no numbers,
         or no whole ones where they must be (with the row), values that are transformed already, and wrong options.
-
-    Notes
-    -----
-    With `chunks`, Parquet, FCS and binary files of gmhclust are read when they are used, each chunk its own rows; text
-    is read at once and then divided. Parquet and FCS files of `write_cells` keep what was done to the values. NaN and
-    inf are kept: estimators refuse them.
 
     Examples
     --------
@@ -249,13 +224,13 @@ def read_cells(
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):
         return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)
-    if suffix not in (*_TEXT, *_PARQUET):
-        ds = _read_points(name, channels, apriori, wanted)
-    elif suffix in _PARQUET:
-        ds = _dataset(read_parquet(name, channels, apriori, wanted), name)
-    else:
-        ds = _dataset(read_csv(name, channels, apriori), name)
+    if suffix in _PARQUET:
+        ds = read_parquet(name, channels, apriori, wanted)
+    elif suffix in _TEXT:
+        ds = read_csv(name, channels, apriori)
         ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
+    else:
+        ds = _read_points(name, channels, apriori, wanted)
     if transform is None:
         return ds
     check_untransformed(ds.attrs, name, _AGAIN)
@@ -276,24 +251,12 @@ def _read_fcs_cells(
         beside["apriori"] = choose_channels(apriori, names, name)[0]
     left = [k for k in range(len(names)) if k not in beside.values()]
     chosen = [left[k] for k in choose_channels(channels, [names[k] for k in left], name)]
-    linear = curved_channels("arcsinh", 1.0, None, names, name)
-    kept = [names[k][0] for k in range(len(names)) if k not in linear or k in beside.values()]
-    rows, attrs = _prepare(layout, chosen, True, transform, cofactor, kept)
-    plain = FcsRows(name, layout.start, layout.rows, layout.formats, layout.scales, Preparation(), ())
-    variables = {}
-    for ours, k in beside.items():
-        column = FcsRows(name, plain.start, plain.rows, plain.formats, plain.scales, plain.preparation, (k,))
-        variables[ours] = column_of(WholeNumbers(column, 0, names[k][0]), chunks)
-    return _fcs_dataset(layout, rows, attrs, variables, chunks)
-
-
-def _dataset(cells: Any, name: str) -> xr.Dataset:
-    """Return the data set of a table."""
-    attrs = dict(cells.attrs)
-    second = dict(zip(attrs.pop("channel_names", []), attrs.pop("detector_names", []), strict=False))
-    detectors = [second[channel] for channel in cells.channels] if second.keys() >= {*cells.channels} else None
-    attrs = {"transform": "none", **attrs, "field": FIELD, "source": name}
-    return cells_dataset(cells.X, cells.channels, attrs, cells.variables, detectors)
+    curved = curved_channels("arcsinh", 1.0, None, names, name)
+    linear = [own[0] for k, own in enumerate(names) if k not in curved or k in beside.values()]
+    variables = {
+        ours: whole_column(FcsEvents.of(layout, Preparation(), [k]), names[k][0], chunks) for ours, k in beside.items()
+    }
+    return _fcs_dataset(layout, chosen, True, transform, cofactor, linear, variables, chunks)
 
 
 def _read_points(name: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:

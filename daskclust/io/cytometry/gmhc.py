@@ -17,7 +17,7 @@ import xarray as xr
 from daskclust.core.data.files import check_file, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.blocks import in_memory
-from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks, matrix_of, read_exactly
+from daskclust.io.cytometry.rows import FIELD, Rows, cells_dataset, check_chunks, matrix_of, read_exactly
 from daskclust.io.host import check_on_host
 
 Layout = Literal["uint32-float32", "uint64-float64", "uint64-float32", "text"]
@@ -27,38 +27,16 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint64-float64": (np.dtype("<u8"), np.dtype("<f8")),
     "uint64-float32": (np.dtype("<u8"), np.dtype("<f4")),
 }
-_PIECE = 1 << 20  # characters of a text that are divided at a time
-_LONGEST = 4096  # of one number
 _NUMBER = r"[+-]?(nan|inf|infinity|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)"
 _MOST_ASSIGNMENT = (1 << 32) - 1
 _BLOCK_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class PointRows:
-    """The points of a binary file.
+class PointRows(Rows):
+    """The points of a binary file."""
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    rows : int
-        Number of points.
-    width : int
-        Number of dimensions.
-    layout : str
-        One of the binary layouts.
-    """
-
-    path: str
-    rows: int
-    width: int
     layout: str
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return _BINARY[self.layout][1].newbyteorder("=")
 
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start to stop."""
@@ -87,14 +65,15 @@ def read_gmhc(
         A text file with one unsigned whole number for each point, white space between them: points with equal ones
         are in one apriori cluster.
     chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default all are read into memory.
+        Points per chunk of a Dataset of dask arrays, each of which reads its own rows of a binary file. By default all
+        are in memory, as text and assignments always are.
 
     Returns
     -------
     xarray.Dataset
         ``X`` (cell, channel), float32 or float64 as in the file, text as float64; ``apriori`` (cell), int64, if
         `assignments` are given. Channels are ``channel_1``, ``channel_2`` ...; ``attrs["layout"]`` is
-        ``"uint32-float32"``, ``"uint64-float64"``, ``"uint64-float32"`` or ``"text"``.
+        ``"uint32-float32"``, ``"uint64-float64"``, ``"uint64-float32"`` or ``"text"``. NaN is kept.
 
     Raises
     ------
@@ -103,11 +82,6 @@ def read_gmhc(
     ValueError
         For a size that no layout has, with all of them; for text that is no number, points without dimensions, and
         assignments of another number than points; and for `chunks` that is not positive.
-
-    Notes
-    -----
-    With `chunks` binary points are read when they are used, each chunk its own rows. Text and assignments are read at
-    once. Values are not searched for NaN: estimators do so.
 
     References
     ----------
@@ -143,109 +117,73 @@ def numbered(count: int) -> list[str]:
     return [f"channel_{k + 1}" for k in range(count)]
 
 
-def _sizes(path: str) -> dict[str, tuple[int, int, int]]:
-    """Return dimensions, points and bytes that the file would have in each binary layout."""
-    with open(path, "rb") as stream:
-        head = stream.read(16)
-    sizes = {}
-    for layout, (count, value) in _BINARY.items():
-        if len(head) >= 2 * count.itemsize:
-            d, n = (int(number) for number in np.frombuffer(head, count, 2))
-            sizes[layout] = (d, n, 2 * count.itemsize + d * n * value.itemsize)
-    return sizes
-
-
 def _binary_rows(path: str) -> PointRows | None:
     """Return the points of a binary file, None for a text.
 
     The layouts exclude each other: a number of 8 bytes, read as two of 4, has 0 for the second, so that no points
     would follow; and values of 4 and 8 bytes make different sizes.
     """
-    sizes, actual = _sizes(path), os.path.getsize(path)
-    for layout, (d, n, size) in sizes.items():
-        if size == actual:
-            if not d:
-                raise ValueError(f"{path} has {n} points of 0 dimensions; points have at least one")
-            return PointRows(path, n, d, layout)
     with open(path, "rb") as stream:
-        if re.match(rb"\s*[0-9]+\s+[0-9]+(\s|$)", stream.read(64)):
-            return None
-    expected = "; ".join(
-        f"{layout}: {n} points of {d} dimensions, {size} bytes" for layout, (d, n, size) in sizes.items()
-    )
+        head, actual, expected = stream.read(64), os.path.getsize(path), []
+    for layout, (count, value) in _BINARY.items():
+        if actual >= 2 * count.itemsize:
+            d, n = (int(number) for number in np.frombuffer(head, count, 2))
+            size = 2 * count.itemsize + d * n * value.itemsize
+            expected.append(f"{layout}: {n} points of {d} dimensions, {size} bytes")
+            if size == actual and not d:
+                raise ValueError(f"{path} has {n} points of 0 dimensions; points have at least one")
+            if size == actual:
+                return PointRows(path, n, d, value.newbyteorder("="), layout)
+    if re.match(rb"\s*[0-9]{1,18}\s+[0-9]{1,18}(\s|$)", head):
+        return None
     raise ValueError(
-        f"{path} has {actual} bytes, which no layout of gmhclust explains ({expected or 'too few for any'}), nor is it "
-        "text: it is cut, or has another format"
+        f"{path} has {actual} bytes, which no layout of gmhclust explains "
+        f"({'; '.join(expected) or 'too few for any'}), nor is it text: it is cut, or has another format"
     )
 
 
-def _words(path: str) -> Iterator[list[str]]:
-    """Yield what is between white space, piece by piece."""
-    rest = ""
+def _words(path: str) -> list[str]:
+    """Return what is between white space in a text."""
     try:
-        with open(path, encoding="ascii") as stream:
-            while piece := stream.read(_PIECE):
-                words = (rest + piece).split()
-                rest = words.pop() if words and not piece[-1].isspace() else ""
-                if len(rest) > _LONGEST:
-                    raise ValueError(f"{path} has a number of more than {_LONGEST} characters; it is damaged")
-                yield words
+        return Path(path).read_text("ascii").split()
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is no text of numbers: {error}") from error
-    if rest:
-        yield [rest]
 
 
 def _text_points(path: str) -> npt.NDArray[np.float64]:
     """Return the points of a text."""
-    parts: list[npt.NDArray[np.float64]] = []
-    shape: list[int] = []
-    count = 0
-    for words in _words(path):
-        while words and len(shape) < 2:
-            word = words.pop(0)
-            if not re.fullmatch("[0-9]{1,18}", word):
-                raise ValueError(f"{path} begins with {quoted(word)}, expected the numbers of dimensions and points")
-            shape.append(int(word))
-        wrong = next((word for word in words if "_" in word), None)
-        if wrong is None:
-            try:
-                parts.append(np.array(words, np.float64))
-            except ValueError:
-                wrong = next(word for word in words if not re.fullmatch(_NUMBER, word, re.IGNORECASE))
-        if wrong is not None:
-            raise ValueError(f"{path} has {quoted(wrong)} among its values, expected a number")
-        count += len(words)
-    d, n = (*shape, 0, 0)[:2]
-    if not d:
-        raise ValueError(f"{path} has {n} points of 0 dimensions; points have at least one")
-    if len(shape) < 2 or count != d * n:
+    d, n, *words = _words(path)
+    count = int(d) * int(n)
+    if len(words) != count or not int(d):
         raise ValueError(
-            f"{path} begins with {d} dimensions and {n} points, which makes {d * n} values, and has {count}; it is "
-            "cut, or has another format"
+            f"{path} begins with {d} dimensions and {n} points, which makes {count} values, and has {len(words)}; it "
+            "is cut, or has another format"
         )
-    return np.concatenate([*parts, np.empty(0)]).reshape(n, d)
+    wrong = next((word for word in words if "_" in word), None)  # which float() takes
+    try:
+        values = np.fromiter(map(float, words), np.float64, count)
+    except ValueError:
+        wrong = next(word for word in words if not re.fullmatch(_NUMBER, word, re.IGNORECASE))
+    if wrong is not None:
+        raise ValueError(f"{path} has {quoted(wrong)} among its values, expected a number")
+    return values.reshape(int(n), int(d))
 
 
 def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int64]:
     """Return apriori clusters of all points."""
-    parts = [np.empty(0, np.int64)]
-    found = 0
     if count:
         check_file(path)
-    for words in _words(path):
-        wrong = next((word for word in words if not re.fullmatch("[0-9]{1,10}", word)), None)
-        if wrong is None:
-            parts.append(np.array(words, np.int64))
-            wrong = next((str(k) for k in parts[-1] if k > _MOST_ASSIGNMENT), None)
-        if wrong is not None:
-            raise ValueError(
-                f"{path} has {quoted(wrong)} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
-            )
-        found += len(words)
-    if found != count:
-        raise ValueError(f"{path} has {found} assignments, and {points} has {count} points; give one for each point")
-    return np.concatenate(parts)
+    words = _words(path)
+    wrong = next((w for w in words if not (w.isdecimal() and len(w) <= 10 and int(w) <= _MOST_ASSIGNMENT)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{path} has {quoted(wrong)} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
+        )
+    if len(words) != count:
+        raise ValueError(
+            f"{path} has {len(words)} assignments, and {points} has {count} points; give one for each point"
+        )
+    return np.fromiter(map(int, words), np.int64, count)
 
 
 def write_gmhc(
@@ -260,13 +198,14 @@ def write_gmhc(
     Parameters
     ----------
     ds : xarray.Dataset
-        Cells with ``X`` (cell, channel), numpy or dask; names of channels are not kept.
+        Cells with ``X`` (cell, channel), numpy or dask, computed chunk by chunk; names of channels are not kept.
     path : str or path
         The file. One that exists is replaced.
     assignments : str or path, optional
-        A second file, for ``apriori``: whole numbers from 0.
+        A second file, for ``apriori``: whole numbers from 0. It is written first.
     layout : {"uint32-float32", "uint64-float64", "uint64-float32", "text"}, default "uint32-float32"
-        Types of the two numbers in front and of the values: that of the manual by default.
+        Types of the two numbers in front and of the values: that of the manual by default, which rounds float64. Text
+        keeps all digits.
 
     Raises
     ------
@@ -277,12 +216,6 @@ def write_gmhc(
         clusters that are negative, and numbers that the types do not hold.
     OSError
         Where the folder does not exist or cannot be written to.
-
-    Notes
-    -----
-    Each file is written under a temporary name in the same folder and renamed at the end: assignments first, so that
-    after an error the points are the old ones. Dask arrays are computed chunk by chunk. Text keeps all digits; float32
-    rounds values of float64.
 
     Examples
     --------

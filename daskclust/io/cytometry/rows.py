@@ -6,15 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.core.space.partition import block_sizes
-from daskclust.io.lazy import MOST_ROWS
+from daskclust.io.lazy import check_hits_per_chunk, lazy_rows
 
 Matrix = npt.NDArray[Any]
 
@@ -26,71 +25,51 @@ VARIABLES = {"apriori": "apriori cluster", "population": "true population", "lab
 _BLOCK_BYTES = 1 << 23
 
 
-class Rows(Protocol):
-    """A matrix of cells in a file. Implementations are frozen dataclasses, which dask can send and name."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A matrix of cells in a file; dask sends it to workers, and names blocks by it."""
 
-    @property
-    def path(self) -> str:
-        """The file."""
-
-    @property
-    def rows(self) -> int:
-        """Number of cells."""
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values that `load` gives."""
+    path: str
+    rows: int
+    width: int
+    dtype: np.dtype[Any]  # of what `load` gives
 
     def load(self, start: int, stop: int) -> Matrix:
         """Return rows start to stop, of shape (stop - start, width)."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
-class WholeNumbers:
-    """One column of a matrix, as the whole numbers that it must be.
+def check_chunks(chunks: Any) -> int | None:
+    """Return the cells of a chunk, None for all at once."""
+    return None if chunks is None else check_hits_per_chunk(chunks, also=" or None", points="cells")
 
-    Parameters
-    ----------
-    rows_of : Rows
-        The matrix.
-    column : int
-        Which column.
-    name : str
-        What it is, for messages.
-    """
 
-    rows_of: Rows
-    column: int
-    name: str
+def matrix_of(file: Rows, chunks: int | None) -> Any:
+    """Return all rows as an array of shape (rows, width): of numpy, or of dask, whose blocks read their own rows."""
+    if chunks is not None:
+        there = replace(file, path=os.path.abspath(file.path))
+        return lazy_rows(there.load, [there.path], (file.rows, file.width), file.dtype, chunks)
+    out = np.empty((file.rows, file.width), file.dtype)
+    step = max(1, _BLOCK_BYTES // (8 * file.width))
+    for start in range(0, file.rows, step):
+        stop = min(start + step, file.rows)
+        out[start:stop] = file.load(start, stop)
+    return out
 
-    @property
-    def path(self) -> str:
-        """The file."""
-        return self.rows_of.path
 
-    @property
-    def rows(self) -> int:
-        """Number of cells."""
-        return self.rows_of.rows
+def whole_column(file: Rows, name: str, chunks: int | None) -> Any:
+    """Return the only column, of shape (rows,), as the whole numbers that it must hold."""
+    values = matrix_of(file, chunks)[:, 0]
+    if chunks is None:
+        return whole_numbers(values, name, file.path)
+    return values.map_blocks(
+        _whole_block, column=name, source=file.path, dtype=np.int64, meta=np.empty(0, np.int64),
+        name=f"daskclust-io-whole-{values.name}",
+    )  # fmt: skip
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return 1
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return np.dtype(np.int64)
-
-    def load(self, start: int, stop: int) -> Matrix:
-        """Return rows start to stop."""
-        values = self.rows_of.load(start, stop)[:, self.column]
-        return whole_numbers(values, self.name, self.path, start)[:, None]
+def _whole_block(values: Matrix, *, column: str, source: str, block_info: Mapping[Any, Any]) -> npt.NDArray[np.int64]:
+    return whole_numbers(values, column, source, block_info[None]["array-location"][0][0])
 
 
 def whole_numbers(values: Matrix, name: str, source: str, first_row: int = 0) -> npt.NDArray[np.int64]:
@@ -105,65 +84,6 @@ def whole_numbers(values: Matrix, name: str, source: str, first_row: int = 0) ->
                 "(counted from 0); choose columns without it with channels="
             )
     return values.astype(np.int64)
-
-
-def check_chunks(chunks: Any) -> int | None:
-    """Return the cells of a chunk, None for all at once."""
-    if chunks is None:
-        return None
-    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
-        raise ValueError(f"chunks must be a positive number of cells or None, got {chunks!r}")
-    return min(int(chunks), MOST_ROWS)
-
-
-def matrix_of(file: Rows, chunks: int | None) -> Any:
-    """Return all rows as an array of shape (rows, width): of numpy, or of dask, whose blocks read their own rows."""
-    if chunks is None:
-        out = np.empty((file.rows, file.width), file.dtype)
-        step = max(1, _BLOCK_BYTES // (8 * file.width))
-        for start in range(0, file.rows, step):
-            stop = min(start + step, file.rows)
-            out[start:stop] = file.load(start, stop)
-        return out
-    import dask.array as da
-    from dask.base import tokenize
-
-    there = _at(file, os.path.abspath(file.path))
-    state = os.stat(there.path)
-    # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
-    token = tokenize(there, state.st_mtime_ns, state.st_size, chunks)
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _load_block,
-        file=there,
-        chunks=(block_sizes(file.rows, chunks), (file.width,)),
-        dtype=file.dtype,
-        meta=np.empty((0, 0), file.dtype),
-        name=f"daskclust-io-read-{token}",
-    )
-
-
-def column_of(file: Rows, chunks: int | None) -> Any:
-    """Return the only column, of shape (rows,)."""
-    return matrix_of(file, chunks)[:, 0]
-
-
-R = TypeVar("R")
-
-
-def _at(file: R, path: str) -> R:
-    """Return the same rows under another path."""
-    if isinstance(file, WholeNumbers):
-        return replace(file, rows_of=_at(file.rows_of, path))
-    moved: R = replace(file, path=path)  # type: ignore[type-var]
-    return moved
-
-
-def _load_block(*, file: Rows, block_info: Mapping[Any, Any] | None = None) -> Matrix:
-    """Read the rows of one block; dask tells which ones."""
-    if block_info is None:
-        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
-    start, stop = block_info[None]["array-location"][0]
-    return file.load(start, stop)
 
 
 def read_exactly(path: str, dtype: np.dtype[Any], count: int, offset: int) -> Matrix:
@@ -192,27 +112,7 @@ def matching(pattern: str, names: Sequence[Sequence[str]]) -> list[int]:
 
 
 def choose_channels(patterns: Any, names: Sequence[Sequence[str]], source: str) -> list[int]:
-    """Return the chosen channels in the order in which they are asked for.
-
-    Parameters
-    ----------
-    patterns : str, sequence of str, or None
-        Names or patterns; None for all channels.
-    names : sequence of sequence of str
-        All names of each channel.
-    source : str
-        The file, for messages.
-
-    Returns
-    -------
-    list of int
-        Each channel once.
-
-    Raises
-    ------
-    ValueError
-        For a pattern that no channel matches, and for none at all.
-    """
+    """Return the channels that names or patterns choose, each once and in their order; None chooses all."""
     if patterns is None:
         return list(range(len(names)))
     chosen: dict[int, None] = {}
@@ -233,35 +133,15 @@ def cells_dataset(
     X: Any,
     channels: Sequence[str],
     attrs: Mapping[str, Any],
-    variables: Mapping[str, Any] | None = None,
+    variables: Mapping[str, Any],
     detectors: Sequence[str] | None = None,
 ) -> xr.Dataset:
-    """Return the data set of cells.
-
-    Parameters
-    ----------
-    X : array, shape (n, d)
-        Values, numpy or dask.
-    channels : sequence of str
-        Names of the d channels.
-    attrs : mapping of str to object
-        Its attributes, of which ``transform`` and ``cofactor`` name the values.
-    variables : mapping of str to array, each of shape (n,), optional
-        What cells have beside channels.
-    detectors : sequence of str, optional
-        Second names of the channels.
-
-    Returns
-    -------
-    xarray.Dataset
-        With ``X`` along ``cell`` and ``channel``.
-    """
+    """Return the data set of cells: values (n, d), names of the d channels, and whole numbers of cells beside them."""
     coords: dict[str, Any] = {"channel": list(channels)}
-    if detectors is not None:
+    if detectors is not None and list(detectors) != list(channels):
         coords["detector"] = ("channel", list(detectors))
     columns = {
-        name: ("cell", values, {"units": "1", "long_name": VARIABLES.get(name, name)})
-        for name, values in (variables or {}).items()
+        name: ("cell", values, {"units": "1", "long_name": VARIABLES[name]}) for name, values in variables.items()
     }
     about = {"units": "1", "long_name": long_name(attrs)}
     return xr.Dataset({"X": (("cell", "channel"), X, about), **columns}, coords=coords, attrs=dict(attrs))

@@ -26,19 +26,7 @@ Spillover = Any
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What is done to the values of each cell, whatever block it is in.
-
-    Parameters
-    ----------
-    mixed : tuple of int
-        Columns that are compensated.
-    inverse : tuple of tuple of float
-        Inverse of the spillover matrix, a row for each of them.
-    curved : tuple of int
-        Columns that are transformed.
-    cofactor : float, default 1.0
-        They become arcsinh(x / cofactor).
-    """
+    """What is done to the values of each cell: columns are compensated, then become arcsinh(x / cofactor)."""
 
     mixed: tuple[int, ...] = ()
     inverse: tuple[tuple[float, ...], ...] = ()
@@ -64,31 +52,7 @@ class Preparation:
 def curved_channels(
     transform: Any, cofactor: Any, linear: Any, names: Sequence[Sequence[str]], source: str
 ) -> tuple[int, ...]:
-    """Return the channels that a transformation changes.
-
-    Parameters
-    ----------
-    transform : {"arcsinh", None}
-        None changes no channel.
-    cofactor : float
-        Checked alone.
-    linear : str, sequence of str, or None
-        Names or patterns of channels to leave; None for `LINEAR`, upper and lower case alike.
-    names : sequence of sequence of str
-        All names of each channel.
-    source : str
-        For messages.
-
-    Returns
-    -------
-    tuple of int
-        In the order of the channels.
-
-    Raises
-    ------
-    ValueError
-        For other transformations, a cofactor that is not positive, and patterns that no channel matches.
-    """
+    """Return the channels that a transformation changes: all but `linear`, or but `LINEAR` where that is None."""
     if transform is None:
         return ()
     if transform != "arcsinh":
@@ -123,30 +87,7 @@ def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> Non
 def unmixing(
     spillover: Spillover, names: Sequence[Sequence[str]], default: Sequence[int], source: str
 ) -> tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]:
-    """Return which columns a spillover matrix is of, and its inverse.
-
-    Parameters
-    ----------
-    spillover : DataFrame, DataArray or array, shape (k, k)
-        A row for each dye: the share of its light in each detector, 1 in its own. Names of the columns are those of
-        channels; without names they are `default`.
-    names : sequence of sequence of str
-        All names of each channel.
-    default : sequence of int
-        Channels of a matrix without names.
-    source : str
-        For messages.
-
-    Returns
-    -------
-    tuple of int, tuple of tuple of float
-        Columns, and the inverse by rows.
-
-    Raises
-    ------
-    ValueError
-        For matrices of other shapes, with NaN, without an inverse, or of unknown channels.
-    """
+    """Return which columns a spillover matrix is of, and its inverse by rows; one without names is of `default`."""
     matrix = np.asarray(spillover, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise ValueError(f"the spillover matrix for {source} must be square, got shape {matrix.shape}")
@@ -211,11 +152,6 @@ def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
     ValueError
         For transformed values, and for matrices of other shapes, without an inverse, or of unknown channels.
 
-    Notes
-    -----
-    What is measured is the product of what each dye sends with the matrix, so each cell is multiplied by its inverse.
-    Sums run in one order, so that chunks do not matter.
-
     References
     ----------
     Bagwell and Adams, "Fluorescence spectral overlap compensation for any number of flow cytometry parameters", Ann. N.
@@ -227,7 +163,7 @@ def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
     >>> compensate(ds, [[1.0, 0.25], [0.0, 1.0]])["X"].values
     array([[100.,   5.]])
     """
-    names = _check_cells(ds, "compensate")
+    names = check_cells(ds, "compensate")
     check_untransformed(ds.attrs, "the Dataset", "compensation")
     default = curved_channels("arcsinh", 1.0, None, names, "the Dataset")
     mixed, inverse = unmixing(spillover, names, default, "the Dataset")
@@ -275,7 +211,7 @@ def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Seque
         check_on_host("arcsinh_transform", {"data": values})
         check_cofactor(cofactor)
         return np.arcsinh(values.astype(np.float64) / cofactor).astype(_float_type(values.dtype))
-    names = _check_cells(data, "arcsinh_transform")
+    names = check_cells(data, "arcsinh_transform")
     check_untransformed(data.attrs, "the Dataset", "transforming them again")
     curved = curved_channels("arcsinh", cofactor, linear, names, "the Dataset")
     return _prepared(data, Preparation(curved=curved, cofactor=float(cofactor)), told(curved, cofactor, names))
@@ -289,17 +225,15 @@ def told(curved: Sequence[int], cofactor: float, names: Sequence[Sequence[str]])
     return {"transform": "arcsinh", "cofactor": float(cofactor), "linear": linear}
 
 
-def _check_cells(ds: xr.Dataset, step: str) -> list[tuple[str, ...]]:
-    """Return all names of each channel, if the data set is one of cells."""
+def check_cells(ds: xr.Dataset, step: str) -> list[tuple[str, ...]]:
+    """Return all names of each channel, of the data set and of the detectors, if the data set is one of cells."""
     if "X" not in ds or ds["X"].ndim != 2 or "channel" not in ds["X"].coords or ds["X"].dims[1] != "channel":
-        found = f"dimensions {ds['X'].dims}" if "X" in ds else f"variables {', '.join(map(repr, ds)) or 'none'}"
-        raise ValueError(f"{step} needs X along (cell, channel) with names of channels; the Dataset has {found}")
+        found = dict(ds["X"].sizes) if "X" in ds else f"variables {', '.join(map(repr, ds)) or 'none'}"
+        raise ValueError(
+            f"{step} needs X along (cell, channel) with names of channels; the Dataset has {found}: name them with "
+            "ds.assign_coords(channel=[...])"
+        )
     check_on_host(step, {"X": ds["X"].data})
-    return channel_names(ds)
-
-
-def channel_names(ds: xr.Dataset) -> list[tuple[str, ...]]:
-    """Return all names of each channel, of the data set and of the detectors."""
     channels = [str(name) for name in ds["channel"].values]
     if "detector" not in ds.coords:
         return [(name,) for name in channels]

@@ -14,8 +14,8 @@ from daskclust.core.data.files import replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.fcs import import_flowio
+from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.hits import write_hits
-from daskclust.io.host import check_on_host
 
 _WRITABLE = (".csv", ".parquet", ".pq", ".fcs")
 
@@ -57,9 +57,8 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    The file is written under a temporary name in the same folder and renamed at the end. Dask arrays are computed chunk
-    by chunk, so that memory holds one chunk; those for FCS at once. Nothing undoes a transformation: files tell
-    it in their attributes, except CSV, and readers refuse to transform such values again.
+    Dask arrays are computed chunk by chunk, those for FCS at once. Nothing undoes a transformation: files tell it in
+    their attributes, except CSV, and readers refuse to transform such values again.
 
     Examples
     --------
@@ -85,16 +84,10 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
 def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
     """Return a column for each channel and variable, and the second names of all columns."""
-    if "X" not in ds or ds["X"].ndim != 2 or ds["X"].dims[1] != "channel" or "channel" not in ds.coords:
-        raise ValueError(
-            "write_cells needs X along (cell, channel) with names of channels; the Dataset has "
-            f"{dict(ds['X'].sizes) if 'X' in ds else 'variables ' + (', '.join(map(repr, ds)) or 'none')}: name them "
-            "with ds.assign_coords(channel=[...])"
-        )
-    check_on_host("write_cells", {"X": ds["X"].data})
+    all_names = check_cells(ds, "write_cells")
     cell = ds["X"].dims[0]
     others = {str(name): ds[name].variable for name in ds if ds[name].dims == (cell,)}
-    names = [str(name) for name in ds["channel"].values]
+    names, detectors = [own[0] for own in all_names], [own[-1] for own in all_names]
     alike = sorted({*repeated(names), *(name for name in names if name in others)})
     if alike or not names:
         raise ValueError(
@@ -105,32 +98,13 @@ def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:
     X = X.chunk({"channel": -1}) if X.chunks else X
     columns = {name: xr.Variable(cell, X[:, k].data) for k, name in enumerate(names)}
     attrs = {name: value for name, value in ds.attrs.items() if name not in ("field", "source")}
-    detectors = list(names)
     if "detector" in ds.coords:
-        detectors = [str(name) for name in ds["detector"].values]
         attrs |= {"channel_names": names, "detector_names": detectors}
     return xr.Dataset({**columns, **others}, attrs=attrs), [*detectors, *others]
 
 
 def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None:
-    """Write columns as the channels of an FCS 3.1 file, in float32.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    flat : xarray.Dataset
-        Columns along one dimension; their names become $PnS.
-    detectors : list of str
-        $PnN.
-
-    Raises
-    ------
-    ImportError
-        Without flowio.
-    ValueError
-        For no cells, for names that such a file does not hold, and for whole numbers that a float32 does not.
-    """
+    """Write columns as the channels of an FCS 3.1 file, in float32; their names become $PnS, the detectors $PnN."""
     flowio = import_flowio()
     names = [str(name) for name in flat]
     for name in (*names, *detectors):

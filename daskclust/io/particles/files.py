@@ -20,7 +20,7 @@ from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
 from daskclust.io.fields import PARTICLES
 from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.lazy import MOST_ROWS
+from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.plain import read_arborx, read_npy, write_arborx, write_npy
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
@@ -115,14 +115,13 @@ def open_particles(
     by its square root where it tells none; those of SWIFT are peculiar already. The mass of a snapshot that has one for
     all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
 
-    Headers are read at once, and nothing else until it is used. Each chunk reads its own rows, on a worker that must
-    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest.
+    Headers are read at once, and nothing else until it is used: each chunk reads its own rows, on a worker that must
+    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest. Values are not
+    searched for NaN, nor for positions outside of the box: estimators do so.
 
     zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
     reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
     files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
-
-    Values are not searched for NaN, nor for positions outside of the box: estimators do so.
 
     References
     ----------
@@ -141,7 +140,10 @@ def open_particles(
     (((2,),), array([3.5, 0.5], dtype=float32), 'Mpc/h', 4.0)
     >>> folder.cleanup()
     """
-    name, rows = os.fspath(path), _check_chunks(chunks)
+    name = os.fspath(path)
+    if isinstance(chunks, str) and chunks == "auto":
+        chunks = _AUTO_ROWS
+    rows = None if chunks is None else check_hits_per_chunk(chunks, also=", 'auto' or None", points="particles")
     kind = _check_type(particle_type)
     suffix = _check_readable(name)
     if suffix in _HDF5:
@@ -157,17 +159,6 @@ def open_particles(
         attrs.pop(BOX, None)
     values = {ours: _conformed(column, ours, name) for ours, column in table.columns.items()}
     return to_dataset(values, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
-
-
-def _check_chunks(chunks: Any) -> int | None:
-    """Return the particles of a chunk, None for all at once."""
-    if chunks is None:
-        return None
-    if isinstance(chunks, str) and chunks == "auto":
-        return _AUTO_ROWS
-    if isinstance(chunks, bool) or not isinstance(chunks, int | np.integer) or chunks < 1:
-        raise ValueError(f"chunks must be a positive number of particles, 'auto' or None, got {chunks!r}")
-    return min(int(chunks), MOST_ROWS)
 
 
 def _check_type(particle_type: Any) -> int:
@@ -273,11 +264,11 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Notes
     -----
-    The file is written under a temporary name in the same folder and renamed at the end: readers see the old file or
-    the whole new one, and after an error nothing new is left. Dask arrays are computed chunk by chunk, so that memory
-    holds one chunk; those of zarr in parallel, in chunks of a million. HDF5, Parquet and zarr keep types, units and the
-    attributes that are numbers or texts. In HDF5, velocities are divided by the square root of
-    ``attrs["scale_factor"]``, as Gadget has them: reading them again may change their last bit.
+    The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
+    nothing new is left. Dask arrays are computed chunk by chunk, so that memory holds one chunk; those of zarr in
+    parallel, in chunks of a million. HDF5, Parquet and zarr keep types, units and the attributes that are numbers or
+    texts. In HDF5, velocities are divided by the square root of ``attrs["scale_factor"]``, as Gadget has them: reading
+    them again may change their last bit.
 
     Examples
     --------

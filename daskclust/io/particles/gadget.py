@@ -19,25 +19,9 @@ _N_TYPES = 6
 
 
 def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
-    """Write particles of one type as a snapshot of one file.
+    """Write particles of one type as a snapshot of one file: x, y, z; vx, vy, vz (peculiar), mass, id and others.
 
-    Parameters
-    ----------
-    stream : binary file
-        An open file with a name; it is written through its name, as HDF5 must read while it writes.
-    ds : xarray.Dataset
-        With x, y, z; vx, vy, vz (peculiar), mass, id and others where there are any.
-    dim : str
-        Its dimension.
-
-    Raises
-    ------
-    ImportError
-        Without h5py.
-    ValueError
-        For missing components, and a type that Gadget does not have.
-    OSError
-        Where there is no space for the file.
+    The open file is written through its name, as HDF5 must read while it writes.
     """
     h5py = import_h5py()
     kind, rows, attrs = ds.attrs.get("particle_type", 1), ds.sizes[dim], stored_attrs(ds, dim)

@@ -21,27 +21,7 @@ _ARBORX_START = 2 * _ARBORX_HEADER.itemsize
 
 
 def read_npy(path: str, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of a ``.npy`` file, which is mapped: an array (n,) or (n, d), or a structured one.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    naming : Naming
-        Which columns become which variables.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        The columns.
-
-    Raises
-    ------
-    ValueError
-        For damaged files, objects (they would need pickle) and other shapes.
-    """
+    """Read the columns of a ``.npy`` file, which is mapped: an array (n,) or (n, d), or a structured one."""
     array = map_npy(path)
     if array.dtype.names is None:
         remedy = "write the particles as rows, with their coordinates first"
@@ -79,27 +59,7 @@ def table_of(stored: Stored, naming: Naming, chunks: int | None) -> Table:
 
 
 def read_arborx(path: str, naming: Naming, chunks: int | None) -> Table:
-    """Read the coordinates of an ArborX file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    naming : Naming
-        Which columns become which variables.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        The columns.
-
-    Raises
-    ------
-    ValueError
-        For a size that is not what the numbers at the beginning say, and for more coordinates than have names.
-    """
+    """Read the coordinates of an ArborX file, whose size must be what the numbers at its beginning say."""
     size = os.path.getsize(path)
     n, d = np.fromfile(path, _ARBORX_HEADER, 2).tolist() if size >= _ARBORX_START else (0, 0)
     expected = _ARBORX_START + n * d * _ARBORX_VALUE.itemsize
@@ -121,22 +81,7 @@ def _arborx_rows(path: str, member: str, start: int, stop: int) -> Array:
 
 
 def write_npy(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
-    """Write the particles as an array of shape (n, d).
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    ds : xarray.Dataset
-        Variables x, y, z, then velocities, then mass, in one of the ways that reading knows without names.
-    dim : str
-        Its dimension.
-
-    Raises
-    ------
-    ValueError
-        For other variables: the array would not tell them.
-    """
+    """Write the particles as an array (n, d) of columns that reading knows without names."""
     names = _ordered(ds, tuple(PARTICLES.headerless.values()), ".npy")
     dtype = np.result_type(*[ds[name].dtype for name in names]).newbyteorder("=")
     header = {
@@ -149,22 +94,7 @@ def write_npy(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
 
 
 def write_arborx(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
-    """Write the coordinates in ArborX's format, as float32.
-
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    ds : xarray.Dataset
-        Variables x, y, z, or the first ones of these.
-    dim : str
-        Its dimension.
-
-    Raises
-    ------
-    ValueError
-        For other variables, and for more points than an int32 counts.
-    """
+    """Write one to three coordinates in ArborX's format, as float32."""
     names = _ordered(ds, tuple(PARTICLES.headerless[d] for d in (1, 2, 3)), "ArborX")
     if ds.sizes[dim] > np.iinfo(np.int32).max:
         raise ValueError(f"an ArborX file has at most 2**31 - 1 points, got {ds.sizes[dim]}; write .npy or .parquet")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.particles.arrays import Part, Stored, check_numbers, constant, scalable
 from daskclust.io.particles.units import first_number, number, system_of, unit_of, velocity_power
 from daskclust.io.schema import REST, Columns, Naming, Table
-from daskclust.io.tables.binary import reading
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
@@ -67,36 +67,14 @@ class _File:
     members: dict[str, _Member]
 
     def count(self, name: str, kind: int) -> int:
-        """Return how many particles of a type the header claims by one of its attributes."""
+        """Return how many particles of a type the header has in one of its attributes."""
         return _count(self.header, name, kind, self.path)
 
 
 def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | None) -> Table:
-    """Read particles of one type from a snapshot.
+    """Read particles of one type from a snapshot of which `path` is any one file.
 
-    Parameters
-    ----------
-    path : str
-        Any one of its files.
-    kind : int
-        Type of the particles: those of the group ``PartType<kind>``.
-    columns : mapping of str to str or None, optional
-        Which further arrays to read, and which to leave out.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        Columns, units, and what the header tells.
-
-    Raises
-    ------
-    ImportError
-        Without h5py.
-    ValueError
-        For damaged files, other layouts, missing files, numbers of particles that do not agree, and arrays that are
-        not in their file.
+    `columns` may name further arrays, and those to leave out; `chunks` are rows of lazy columns.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ValueError(
@@ -252,7 +230,7 @@ def _files_of(first: _File) -> list[str]:
         )
     matches = [_NUMBERED.fullmatch(entry) for entry in os.listdir(folder or ".")]
     there = {int(m[2]): m[0] for m in matches if m and (m[1], m[3]) == (own[1], own[3])}
-    # No list of what a damaged number claims: the first few that are missing are enough.
+    # A damaged number may be very large: the first few that are missing are enough.
     missing = [str(k) for k in range(min(int(count), len(there) + 5)) if k not in there]
     if missing:
         raise FileNotFoundError(
@@ -365,3 +343,13 @@ def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
     attrs.update({name: value for name, value in told.items() if value is not None})
     code = file.header.get("Code")
     return {**attrs, "code": code} if isinstance(code, str) else attrs
+
+
+def is_snapshot(path: str | os.PathLike[str]) -> bool:
+    """Return whether an HDF5 file is not one of plain columns; of damaged files, too: the reader of snapshots tells."""
+    try:
+        check_file(os.fspath(path))  # a pipe would be waited for
+        with import_h5py().File(path, "r") as file:
+            return "Header" in file
+    except (ImportError, OSError, ValueError):
+        return True

@@ -35,13 +35,7 @@ def first_number(attrs: Mapping[str, Any], names: tuple[str, ...]) -> float | No
 
 
 def system_of(header: Mapping[str, Any], parameters: Mapping[str, Any], units: Mapping[str, Any]) -> dict[str, float]:
-    """Return the sizes of the units of a snapshot in cgs, by quantity, as far as it tells them.
-
-    Parameters
-    ----------
-    header, parameters, units : mapping of str to object
-        Attributes of the groups ``Header``, ``Parameters`` (Gadget-4, AREPO) and ``Units`` (SWIFT, EAGLE).
-    """
+    """Return the sizes of the units of a snapshot in cgs, by quantity, by what some groups of it tell."""
     both = {**parameters, **header}
     told = {
         "length": first_number(both, ("UnitLength_in_cm",)),
@@ -57,23 +51,9 @@ def system_of(header: Mapping[str, Any], parameters: Mapping[str, Any], units: M
 
 
 def unit_of(member: str, attrs: Mapping[str, Any], system: Mapping[str, float], hubble: float) -> str | None:
-    """Return the unit of an array of particles.
+    """Return the unit of an array of particles, such as ``"1e10 Msun/h"``; None where the file tells none.
 
-    Parameters
-    ----------
-    member : str
-        Name of the array.
-    attrs : mapping of str to object
-        Its attributes.
-    system : mapping of str to float
-        Of the snapshot, as `system_of` gives it.
-    hubble : float
-        Power of h in lengths and masses where the attributes tell none.
-
-    Returns
-    -------
-    str or None
-        Such as ``"kpc/h"``, ``"1e10 Msun/h"`` or ``"km/s"``; None where the file does not tell it.
+    `hubble` is the power of h in lengths and masses where the attributes of the array tell none.
     """
     quantity = _QUANTITIES.get(member)
     if quantity is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from dataclasses import replace
@@ -13,14 +14,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
 from daskclust.io.particles.arrays import Array, Part, Stored, check_numbers
 from daskclust.io.particles.plain import table_of
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
-from daskclust.io.particles.zarr_chunks import check_chunks, check_codecs, check_parts
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_lengths, reading
+from daskclust.io.tables.binary import check_lengths
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
@@ -43,31 +44,7 @@ def import_zarr() -> ModuleType:
 
 
 def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
-    """Read the columns of a zarr store, of format 2 or 3.
-
-    Parameters
-    ----------
-    path : str
-        Its folder.
-    naming : Naming
-        Which arrays become which variables.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-    fill_missing : bool
-        Whether chunks that are not there have the fill value.
-
-    Returns
-    -------
-    Table
-        Columns, the ``units`` attributes of the arrays, and the attributes of the store.
-
-    Raises
-    ------
-    ImportError
-        Without zarr.
-    ValueError
-        For damaged stores, arrays of other shapes or of packed values, and chunks that are not there.
-    """
+    """Read the columns of a zarr store, of format 2 or 3; by default, chunks that are not there are an error."""
     root = _open(path)
     if hasattr(root, "shape"):
         with reading(path, "zarr"):
@@ -102,7 +79,6 @@ def _open(path: str) -> Any:
     if not is_zarr(path):
         raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
     with reading(path, "zarr"):
-        check_codecs(path)
         return zarr.open(path, mode="r")
 
 
@@ -125,12 +101,22 @@ def _stored(path: str, member: str, array: Any, fill_missing: bool) -> Stored:
     remedy = f"leave it out with columns={{{quoted(member)}: None}}" if member else "write the particles as rows"
     with reading(path, "zarr"):
         shape, dtype, packed = array.shape, np.dtype(array.dtype), {"scale_factor", "add_offset"} & set(array.attrs)
-        check_chunks(array, os.path.join(path, member), fill_missing)
     width = check_numbers(shape, dtype, what, remedy)
+    if not fill_missing:
+        with reading(path, "zarr"):
+            _check_files(array, os.path.join(path, member))
     if packed:
         raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
     read = partial(_zarr_rows, fill_missing=fill_missing)
     return Stored(read, (Part(path, member, shape[0]),), width, dtype.newbyteorder("="))
+
+
+def _check_files(array: Any, folder: str) -> None:
+    """Raise where a chunk, or a shard of several, has no file."""
+    steps = array.shards or array.chunks
+    for place in itertools.product(*(range(-(-rows // step)) for rows, step in zip(array.shape, steps, strict=True))):
+        if not os.path.isfile(os.path.join(folder, array.metadata.encode_chunk_key(place))):
+            raise _missing(array, place[0] * steps[0], steps[0])
 
 
 def _zarr_rows(path: str, member: str, start: int, stop: int, *, fill_missing: bool) -> Array:
@@ -138,12 +124,43 @@ def _zarr_rows(path: str, member: str, start: int, stop: int, *, fill_missing: b
     with reading(path, "zarr"):
         root = import_zarr().open(path, mode="r")
         array = root[member] if member else root
-        check_parts(array, os.path.join(path, member), start, stop, fill_missing)
     try:
-        return np.asarray(array[start:stop])
+        found = np.asarray(array[start:stop])
     except Exception:  # of almost any class, and it does not tell the chunk
         with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {quoted(member)}"):
             raise
+    if not fill_missing:
+        with reading(path, "zarr"):
+            _check_filled(array, found, start)
+    return found
+
+
+def _check_filled(array: Any, found: Array, start: int) -> None:
+    """Raise where some rows are not stored: with another fill value, zarr gives other numbers there.
+
+    A file that is there may still have nothing for a chunk within a shard.
+    """
+    fill = np.asarray(0 if array.fill_value is None else array.fill_value, found.dtype)
+    if not ((found == fill) | (np.isnan(found) & np.isnan(fill))).any():
+        return
+    zarr = import_zarr()
+    other = replace(array.metadata, fill_value=fill.dtype.type(fill == 0))
+    again = zarr.Array(zarr.AsyncArray(other, array.store_path))[start : start + len(found)]
+    differs = ~((found == again) | (np.isnan(found) & np.isnan(again)))
+    if differs.any():
+        row = start + int(np.argmax(differs.reshape(len(found), -1).any(axis=1)))
+        raise _missing(array, row - row % array.chunks[0], array.chunks[0])
+
+
+def _missing(array: Any, first: int, rows: int) -> ValueError:
+    """Return what to say of a chunk of some rows that is not there."""
+    what = f"array {quoted(array.path)}" if array.path else "the array"
+    return ValueError(
+        f"{what} has no chunk of rows {first} to {min(first + rows, array.shape[0]) - 1} (counted from 0): it is lost "
+        f"or was never written, or all its values equal the fill value {array.fill_value}, and the writer left it "
+        "out, as zarr does without write_empty_chunks=True; write the store again, or give fill_missing=True to take "
+        "the fill value there"
+    )
 
 
 def _damaged(array: Any, start: int, stop: int) -> str:
@@ -159,23 +176,8 @@ def _damaged(array: Any, start: int, stop: int) -> str:
 
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
-    """Write variables as arrays of a group, which `xarray.open_zarr` opens too.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to write; it is empty.
-    ds : xarray.Dataset
-        Variables along one dimension, numpy or dask.
-    dim : str
-        Its dimension.
-
-    Raises
-    ------
-    ImportError
-        Without zarr.
-    """
-    import_zarr()
+    """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
+    zarr = import_zarr()
     plain = xr.Dataset(
         {
             str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})
@@ -185,15 +187,14 @@ def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     )
     # Equal chunks, as the format wants them, each written by one task; empty ones too, or they would seem missing.
     plain = plain.chunk({dim: _CHUNK_ROWS})
-    encoding = {name: _checked() for name in plain.variables}
+    # With checksums: a damaged number would not show otherwise.
+    checked = {"compressors": [zarr.codecs.ZstdCodec(level=0, checksum=True)]}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Cc]onsolidated metadata.*")
-        plain.to_zarr(folder, mode="w", consolidated=False, write_empty_chunks=True, encoding=encoding)
-
-
-def _checked() -> dict[str, Any]:
-    """Return the encoding of arrays whose chunks have checksums: a damaged number would not show otherwise."""
-    codecs = import_zarr().codecs
-    if hasattr(codecs, "ZstdCodec"):
-        return {"compressors": [codecs.ZstdCodec(level=0, checksum=True)]}
-    return {"compressor": codecs.Zstd(level=0, checksum=True)}  # before zarr 3
+        plain.to_zarr(
+            folder,
+            mode="w",
+            consolidated=False,
+            write_empty_chunks=True,
+            encoding=dict.fromkeys(plain.variables, checked),
+        )

@@ -7,57 +7,31 @@ import math
 import os
 import resource
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
-from daskclust.io.blocks import Block
+from daskclust.io.blocks import Block, native
 from daskclust.io.fields import Variable
-from daskclust.io.kinds import conform
-from daskclust.io.lazy import lazy_column
+from daskclust.io.kinds import conform, target_dtype
+from daskclust.io.lazy import lazy_rows
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_lengths, reading
+from daskclust.io.tables.binary import check_lengths
 
-# The filters of HDF5 make less than this out of one byte; what claims more was never written.
-_MOST_EXPANSION = 2000
-# The sum at the end of a chunk, which the filter that checks it takes off without asking whether it is there.
-_FLETCHER32 = 4
-# How a global heap begins, and the bytes at the start and the end of a file where it is looked for.
-_HEAP, _HEAPS_WITHIN = b"GCOL\x01\0\0\0", 1 << 22
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
 
 
 def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of an HDF5 file.
+    """Read the columns of a group, of the only one that has any by default: at once, or lazily in chunks of rows.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    group : str or None
-        The group that has the columns; None where only one has any.
-    naming : Naming
-        Which datasets become which variables.
-    chunks : int or None
-        Rows per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        Columns, the ``units`` attributes of the datasets, and the attributes of the group and of the file.
-
-    Raises
-    ------
-    ImportError
-        Without h5py.
-    ValueError
-        For damaged files, no or several groups with columns, datasets that are no columns of numbers, that claim more
-        data than the file holds or that keep them in other files, and unequal lengths.
+    Attributes are those of the group and of the file; units, of the datasets.
     """
     h5py = import_h5py()
     with open_hdf5(path) as file:
@@ -79,10 +53,14 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
-    columns = {
-        ours: _column(path, member, naming.known.find(ours), dtypes[ours], rows[ours], chunks)
-        for ours, member in members.items()
-    }
+    columns = {}
+    for ours, member in members.items():
+        variable, here = naming.known.find(ours), path if chunks is None else os.path.abspath(path)
+        read = partial(_read_rows, here, member, variable)
+        if chunks is None:
+            columns[ours] = read(0, rows[ours])
+        else:
+            columns[ours] = lazy_rows(read, [here], (rows[ours],), target_dtype(dtypes[ours], variable), chunks)
     return Table(columns, naming, units, attrs)
 
 
@@ -96,46 +74,10 @@ def import_h5py() -> ModuleType:
 
 
 def open_hdf5(path: str) -> Any:
-    """Open a file whose texts are to be read, too.
-
-    Raises
-    ------
-    ValueError
-        For damaged files. Texts are in heaps, which the library does not leave where one has an object of no size, as
-        pages have that were never written; such heaps are looked for where writers of attributes put them.
-    """
+    """Open a file to read."""
     h5py = import_h5py()
     with reading(path, "HDF5"):
-        size = os.path.getsize(path)
-        with open(path, "rb") as stream:
-            for start in {0, max(size - _HEAPS_WITHIN, 0)}:
-                stream.seek(start)
-                _check_heaps(stream.read(_HEAPS_WITHIN))
         return h5py.File(path, "r")
-
-
-def _check_heaps(data: bytes) -> None:
-    """Raise where a heap of texts has an object of no size before its end."""
-    place = data.find(_HEAP)
-    while place >= 0:
-        end = place + int.from_bytes(data[place + 8 : place + 16], "little")
-        entry = place + 16
-        while entry + 16 <= min(end, len(data)):
-            is_free = data[entry : entry + 2] == bytes(2)
-            size = int.from_bytes(data[entry + 8 : entry + 16], "little")
-            if is_free and not size:
-                raise ValueError(f"its heap of texts at byte {place} has an object of no size; write it again")
-            entry += size if is_free else 16 + -(-size // 8) * 8
-        place = data.find(_HEAP, place + 1)
-
-
-def _column(
-    path: str, member: str, variable: Variable | None, dtype: np.dtype[Any], rows: int, chunks: int | None
-) -> Any:
-    """Return one column, read or lazy."""
-    if chunks is None:
-        return _read_rows(path, member, variable, 0, rows)
-    return lazy_column(_read_rows, path, member, variable, dtype, rows, chunks)
 
 
 def _groups(h5py: ModuleType, file: Any) -> list[str]:
@@ -191,64 +133,34 @@ def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], in
 
 
 def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
-    """Raise for a dataset that is not, or not completely, in its file.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of one or more dimensions.
-    name, path : str
-        The dataset and its file, for messages.
-    remedy : str
-        What else to do, for messages.
-
-    Raises
-    ------
-    ValueError
-        For one that claims more data than the file holds, or keeps them in other files.
-    """
+    """Raise for a dataset that is not completely in its file: HDF5 gives the fill value where there is nothing."""
     with reading(path, "HDF5"):
-        shape, itemsize, chunks = dataset.shape, dataset.dtype.itemsize, dataset.chunks
         elsewhere = dataset.is_virtual or bool(dataset.external)
-        stored, claimed = dataset.id.get_storage_size(), math.prod(shape) * itemsize
-        largest = max(claimed, math.prod(chunks) * itemsize if chunks else 0)
-        blocks = math.prod(-(-length // step) for length, step in zip(shape, chunks, strict=True)) if chunks else 0
-        complete = dataset.id.get_num_chunks() >= blocks if blocks else stored >= claimed
-        least = _least_chunk(dataset) if blocks and dataset.fletcher32 else _FLETCHER32
+        if dataset.chunks:
+            needed = math.prod(-(-rows // step) for rows, step in zip(dataset.shape, dataset.chunks, strict=True))
+            there, what = dataset.id.get_num_chunks(), "chunks"
+        else:
+            needed, there, what = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if elsewhere:
         raise ValueError(f"dataset {name} of {path} keeps its numbers in other files; copy them into one, or {remedy}")
-    if claimed and (not complete or largest > stored * _MOST_EXPANSION):
+    if there < needed:
         raise ValueError(
-            f"dataset {name} of {path} claims {largest} bytes of data, and the file holds {stored} of it: it was not "
-            f"written completely; write it again, or {remedy}"
+            f"dataset {name} of {path} has {there} of {needed} {what}: it was not written completely; write it again, "
+            f"or {remedy}"
         )
-    if least < _FLETCHER32:
-        raise ValueError(
-            f"dataset {name} of {path} has a chunk of {least} bytes, which is less than its checksum takes; write it "
-            f"again, or {remedy}"
-        )
-
-
-def _least_chunk(dataset: Any) -> int:
-    """Return the stored bytes of the smallest chunk of a dataset."""
-    sizes: list[int] = []
-    dataset.id.chunk_iter(lambda chunk: sizes.append(chunk.size))
-    return min(sizes, default=0)
 
 
 def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
     """Return rows start to stop of one dataset of a file, which may have more dimensions."""
-    with reading(path, "HDF5"):
-        file = import_h5py().File(path, "r")
+    file = open_hdf5(path)
     with file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
         array: npt.NDArray[Any] = file[member][start:stop]
     return array
 
 
 def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows start to stop of one dataset."""
-    array: npt.NDArray[Any] = read_dataset(path, column, start, stop)
-    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    """Return rows start to stop of one dataset as a variable has them."""
+    array = native(read_dataset(path, column, start, stop))
     return array if variable is None else conform(array, variable, first_row=start, source=path)
 
 
@@ -260,29 +172,9 @@ def write_hdf5(
     units: Mapping[str, str],
     attrs: Mapping[str, Any],
 ) -> None:
-    """Write blocks of columns as datasets in the root of a file.
+    """Write blocks of columns, one at a time, as datasets in the root of an open file.
 
-    Parameters
-    ----------
-    stream : binary file
-        An open file with a name; it is written through its name, as HDF5 must read while it writes.
-    blocks : iterable of mapping of str to numpy.ndarray
-        Taken one at a time.
-    dtypes : mapping of str to numpy.dtype
-        Types of the columns.
-    rows : int
-        Length of the columns.
-    units : mapping of str to str
-        Become attributes of the datasets.
-    attrs : mapping of str to object
-        Become attributes of the file.
-
-    Raises
-    ------
-    ImportError
-        Without h5py.
-    OSError
-        Where there is no space for the file.
+    It is written through its name, as HDF5 must read while it writes.
     """
     check_space(stream, rows * sum(dtype.itemsize for dtype in dtypes.values()))
     with import_h5py().File(stream.name, "w", track_order=True) as file:

@@ -14,48 +14,18 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import replacing
+from daskclust.core.data.files import reading, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
-from daskclust.io.tables.binary import reading
 
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20
-# A column of a single number is stored in a few bytes, whatever its length; other columns take a byte for some rows.
-_MOST_EXPANSION = 2000
-_ALWAYS = 1 << 26
 
 
 def group_sizes(file: Any) -> list[int]:
     """Return the rows of each row group of a `pyarrow.parquet.ParquetFile`."""
     return [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-
-
-def check_claims(path: str, groups: list[int], row_bytes: int, chunks: int | None) -> None:
-    """Raise for a file that claims much more data than it has bytes.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    groups : list of int
-        Rows of each row group.
-    row_bytes : int
-        Bytes of the columns that are read, of one row.
-    chunks : int or None
-        Rows per chunk; None where all are read at once. Lazy columns need one row group in memory.
-
-    Raises
-    ------
-    ValueError
-        With both sizes.
-    """
-    size = os.path.getsize(path)
-    claimed = (sum(groups) if chunks is None else max(groups, default=0)) * row_bytes
-    if not 0 <= claimed <= size * _MOST_EXPANSION + _ALWAYS:
-        remedy = "; with chunks= rows are read when they are used" if chunks is None else ""
-        raise ValueError(f"{path} has {size} bytes, and claims to hold {claimed} bytes of columns{remedy}")
 
 
 def pyarrow_parquet() -> ModuleType:
@@ -68,27 +38,10 @@ def pyarrow_parquet() -> ModuleType:
 
 
 def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
-    """Return rows start to stop of some columns of a Parquet file as an Arrow table.
+    """Return rows start to stop of some columns, by their name or stored path, as an Arrow table.
 
-    Parameters
-    ----------
-    path : str
-        The file. Only row groups that have these rows are read.
-    columns : sequence of str
-        Their names, or the paths that Parquet stores parts of them under.
-    start, stop : int
-        Rows, counted from 0, the last one not included.
-
-    Returns
-    -------
-    pyarrow.Table
-        In the order of the file.
-
-    Raises
-    ------
-    ValueError
-        Where a row group is damaged, with its number, or has fewer rows than it claims. Pages that
-        `RowGroups` writes have checksums.
+    Only row groups that have these rows are read. A damaged one is told with its number: pages that `RowGroups` writes
+    have checksums.
     """
     import pyarrow as pa
 
@@ -96,7 +49,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
     with file:
         with reading(path, "Parquet"):
-            sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+            sizes = group_sizes(file)
             tables = [file.read_row_groups([], columns=list(columns))]
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
@@ -130,22 +83,8 @@ def _encoding(dtype: np.dtype[Any]) -> str | None:
 class RowGroups:
     """Writer of blocks of columns to an open Parquet file, one row group each.
 
-    Parameters
-    ----------
-    stream : binary file
-        Where to write.
-    dtypes : mapping of str to numpy.dtype
-        Types of the columns.
-    units : mapping of str to str
-        Kept in the metadata of the columns.
-    attrs : mapping of str to object
-        Of the data set, as `stored_attrs` gives them. Those at the end go into the metadata of the file.
-    event : str, optional
-        Column of which a row has one number, and lists of the numbers of all others (see `by_event`).
-
-    Notes
-    -----
-    It is a context manager, which ends the file; after an error, while the stream is still open.
+    A context manager, which ends the file; after an error, while the stream is still open. The attributes go into the
+    file as they are at the end. With `event`, a row has one number of this column, and lists of all others.
     """
 
     def __init__(
@@ -196,25 +135,7 @@ class RowGroups:
 
 
 def by_event(blocks: Iterable[Block], event: str) -> Iterator[Mapping[str, Any]]:
-    """Yield blocks of one row for each event, with lists of its hits: an event may go on in the next block.
-
-    Parameters
-    ----------
-    blocks : iterable of mappings of str to numpy.ndarray
-        Hits, in the order of their event.
-    event : str
-        The column of its number.
-
-    Yields
-    ------
-    mapping of str to numpy.ndarray or pyarrow.ListArray
-        Whole events.
-
-    Raises
-    ------
-    ValueError
-        For hits that are not in the order of events.
-    """
+    """Yield blocks of one row for each event, with lists of its hits: an event may go on in the next block of hits."""
     import pyarrow as pa
 
     waiting: dict[str, npt.NDArray[Any]] = {}

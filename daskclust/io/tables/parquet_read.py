@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.fields import Variable
 from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.lazy import lazy_beside, lazy_column
+from daskclust.io.lazy import lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
-from daskclust.io.tables.binary import reading
-from daskclust.io.tables.parquet import check_claims, group_sizes, pyarrow_parquet, rows_of
+from daskclust.io.tables.parquet import group_sizes, pyarrow_parquet, rows_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -30,43 +31,25 @@ class Leaf(NamedTuple):
     name: str
     column: str
     field: str | None
-    stored: str
-    """The path that Parquet has it under."""
-    is_list: bool
-    """Whether a row has a list of numbers."""
-    told: str
-    """Its type, for messages."""
-    dtype: np.dtype[Any] | None
-    """None where it holds no numbers."""
+    stored: str  # the path that Parquet has it under
+    is_list: bool  # whether a row has a list of numbers
+    told: str  # its type, for messages
+    dtype: np.dtype[Any] | None  # None where it holds no numbers
     units: bytes | None
+    variable: Variable | None = None  # what it becomes
+
+    @property
+    def target(self) -> np.dtype[Any]:
+        """Type of the values as they are given."""
+        return target_dtype(np.dtype(self.dtype), self.variable)
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of a Parquet file.
+    """Read the columns of a Parquet file, at once, or lazily in chunks of hits.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    naming : Naming
-        Which columns become which variables. Fields of records go by their own name, as ``x`` of ``hits.x``, where no
-        other column has it, and by both names otherwise.
-    chunks : int or None
-        Hits per chunk of lazy columns; None reads at once.
-
-    Returns
-    -------
-    Table
-        Columns, and what the file tells of units and attributes. Where columns hold lists, these are joined, values of
-        rows are repeated for each hit, and ``event`` is the row, unless a column is named so.
-
-    Raises
-    ------
-    ImportError
-        Without pyarrow.
-    ValueError
-        For damaged files, columns that are no numbers, missing values in columns of integers, missing lists, and lists
-        of unequal lengths in a row.
+    Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
+    unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
+    has it, and by both names otherwise.
     """
     with reading(path, "Parquet"), pyarrow_parquet().ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
@@ -77,44 +60,35 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
-    chosen = {names[leaf.name]: leaf for leaf in leaves if leaf.name in names}
-    row_bytes = sum(_checked_dtype(leaf, path).itemsize for leaf in chosen.values())
-    told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
-    variables = {ours: naming.known.find(ours) for ours in chosen}
+    chosen = {
+        names[leaf.name]: leaf._replace(variable=naming.known.find(names[leaf.name]))
+        for leaf in leaves
+        if leaf.name in names
+    }
+    for leaf in chosen.values():
+        if leaf.dtype is None:
+            raise ValueError(
+                f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no "
+                f"{'list of numbers' if leaf.is_list else 'number'}; {_left_out(leaf)}"
+            )
+    here = path if chunks is None else os.path.abspath(path)
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
     if lists:
-        number = next(k for k, name in enumerate(stored) if f"{name}.".startswith(f"{lists[0].stored}."))
-        hits = [about.row_group(k).column(number).num_values for k in range(len(groups))]
-        check_claims(path, [max(sizes) for sizes in zip(hits, groups, strict=True)], row_bytes + 8, chunks)
-        join = _joined if chunks is None else functools.partial(_lazily_joined, chunks=chunks)
-        return Table(join(path, chosen, variables, lists[0], groups), naming, told, attrs)
-    check_claims(path, groups, row_bytes, chunks)
-    rows = sum(groups)
-    if chunks is None:
-        return Table(_read_flat(path, chosen, variables, rows), naming, told, attrs)
-    columns = {
-        ours: lazy_column(_read_rows, path, leaf, variables[ours], _checked_dtype(leaf, path), rows, chunks)
-        for ours, leaf in chosen.items()
-    }
+        columns = _joined(here, chosen, lists[0], groups, chunks)
+    elif chunks is None:
+        columns = _read_flat(here, chosen, sum(groups))
+    else:
+        columns = {
+            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (sum(groups),), leaf.target, chunks)
+            for ours, leaf in chosen.items()
+        }
+    told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
 
 
-def _read_flat(
-    path: str, chosen: Mapping[str, Leaf], variables: Mapping[str, Variable | None], rows: int
-) -> dict[str, Any]:
-    """Return columns of a value for each row, many at a time: each time the whole footer is gone through."""
-    columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
-    for start in range(0, len(leaves), step):
-        some = leaves[start : start + step]
-        try:
-            table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
-        except ValueError:
-            for _, leaf in some:
-                rows_of(path, [leaf.stored], 0, rows)  # tells which one is damaged
-            raise
-        for ours, leaf in some:
-            columns[ours] = _flat_numbers(table, path, leaf, variables[ours], 0)
-    return columns
+def _left_out(leaf: Leaf) -> str:
+    """Return how a column is left out, for messages."""
+    return f"leave it out with columns={{{quoted(leaf.name)}: None}}"
 
 
 def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
@@ -123,9 +97,7 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
 
     leaves: list[Leaf] = []
     for column in schema:
-        is_list = (
-            kinds.is_list(column.type) or kinds.is_large_list(column.type) or kinds.is_fixed_size_list(column.type)
-        )
+        is_list = any(test(column.type) for test in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list))
         inner = column.type.value_type if is_list else column.type
         parts = [inner.field(k) for k in range(inner.num_fields)] if kinds.is_struct(inner) else [None]
         for part in parts:
@@ -140,75 +112,82 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
     return [leaf._replace(name=name) for name, leaf in zip(names, leaves, strict=True)]
 
 
-def _checked_dtype(leaf: Leaf, path: str) -> np.dtype[Any]:
-    """Return the NumPy type of a column, if it holds numbers or booleans."""
-    if leaf.dtype is not None:
-        return leaf.dtype
-    what = "list of numbers" if leaf.is_list else "number"
-    raise ValueError(
-        f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no {what}; "
-        f"leave it out with columns={{{quoted(leaf.name)}: None}}"
-    )
-
-
-def _joined(
-    path: str, chosen: Mapping[str, Leaf], variables: Mapping[str, Variable | None], first: Leaf, groups: list[int]
-) -> dict[str, Any]:
-    """Return the hits of all rows as columns."""
-    counts = _read_lengths(path, first, None, 0, sum(groups))
-    columns = {ours: _read_hits(path, leaf, variables[ours], first, counts, 0, 0) for ours, leaf in chosen.items()}
-    return columns if "event" in columns else columns | {"event": _row_of_hits(counts, 0)}
-
-
-def _lazily_joined(
-    path: str,
-    chosen: Mapping[str, Leaf],
-    variables: Mapping[str, Variable | None],
-    first: Leaf,
-    groups: list[int],
-    chunks: int,
-) -> dict[str, Any]:
-    """Return the hits of all rows as lazy columns, in blocks of whole rows with about `chunks` hits each."""
-    ends = np.cumsum([0, *groups])
-    parts = [_read_lengths(path, first, None, *ends[k : k + 2].tolist()) for k in range(len(groups))]
-    begins = np.cumsum(np.concatenate([np.zeros(1, np.int64), *parts]))
-    n_rows, n_hits = len(begins) - 1, int(begins[-1])
-    cuts = np.searchsorted(begins, np.arange(chunks, n_hits, chunks))
-    cuts = np.unique(np.concatenate([[0], cuts[begins[cuts] < n_hits], [n_rows]]))
-    cuts = cuts if len(cuts) > 1 else np.zeros(2, np.int64)
-    hits = tuple(np.diff(begins[cuts]).tolist())
-    counts = lazy_column(_read_lengths, path, first, None, np.dtype(np.int64), n_rows, tuple(np.diff(cuts).tolist()))
-    columns = {
-        ours: lazy_beside(
-            _read_block,
-            counts,
-            hits,
-            target_dtype(_checked_dtype(leaf, path), variables[ours]),
-            path=os.path.abspath(path),
-            leaf=leaf,
-            variable=variables[ours],
-            first=first,
-        )
-        for ours, leaf in chosen.items()
-    }
-    if "event" not in columns:
-        columns["event"] = lazy_beside(_event_block, counts, hits, np.dtype(np.int64))
+# ---------------------------------------------------------------------------------------------- a value for each row
+def _read_flat(path: str, chosen: Mapping[str, Leaf], rows: int) -> dict[str, Any]:
+    """Return columns of a value for each row, many at a time: each time the whole footer is gone through."""
+    columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
+    for start in range(0, len(leaves), step):
+        some = leaves[start : start + step]
+        try:
+            table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
+        except ValueError:
+            for _, leaf in some:
+                rows_of(path, [leaf.stored], 0, rows)  # tells which one is damaged
+            raise
+        columns.update({ours: _flat_numbers(table, path, leaf, 0) for ours, leaf in some})
     return columns
 
 
-def _read_rows(path: str, leaf: Leaf, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
+def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]:
     """Read rows start to stop of one column, from the row groups that have them."""
-    return _flat_numbers(rows_of(path, [leaf.stored], start, stop), path, leaf, variable, start)
+    return _flat_numbers(rows_of(path, [leaf.stored], start, stop), path, leaf, start)
 
 
-def _flat_numbers(table: Any, path: str, leaf: Leaf, variable: Variable | None, start: int) -> npt.NDArray[Any]:
-    """Return a column of an Arrow table, from row `start` of the file on, as a variable has it."""
-    return _numbers(
-        _in_field(table.column(leaf.column), leaf), path, leaf, variable, start, lambda place: start + place
-    )
+def _flat_numbers(table: Any, path: str, leaf: Leaf, start: int) -> npt.NDArray[Any]:
+    """Return a column of an Arrow table, from row `start` of the file on, as its variable has it."""
+    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, start, lambda place: start + place)
 
 
-def _read_lengths(path: str, leaf: Leaf, variable: None, start: int, stop: int) -> Counts:
+def _in_field(values: Any, leaf: Leaf) -> Any:
+    """Return the values of a field of records, or values that are no records."""
+    import pyarrow.compute as pc
+
+    return values if leaf.field is None else pc.struct_field(values, leaf.field)
+
+
+def _numbers(values: Any, path: str, leaf: Leaf, first: int, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
+    """Return Arrow's numbers as the variable has them; missing ones are NaN, where there is one."""
+    if values.null_count and np.dtype(leaf.dtype).kind != "f":
+        raise ValueError(
+            f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
+            f"0), and integers and booleans have no NaN; fill it, or {_left_out(leaf)}"
+        )
+    array: npt.NDArray[Any] = values.to_numpy()
+    return array if leaf.variable is None else conform(array, leaf.variable, first_row=first, source=path)
+
+
+def _first_null(values: Any) -> int:
+    """Return the place of the first missing value."""
+    return int(np.argmax(values.is_null().to_numpy()))
+
+
+# ----------------------------------------------------------------------------------------------- a list for each row
+def _joined(
+    path: str, chosen: Mapping[str, Leaf], first: Leaf, groups: list[int], chunks: int | None
+) -> dict[str, Any]:
+    """Return the hits of all rows as columns: read, or lazy, in blocks of whole rows with about `chunks` hits each."""
+    if chunks is None:
+        lengths = _read_lengths(path, first, 0, sum(groups))
+        columns = {ours: _read_hits(path, leaf, first, lengths, 0, 0) for ours, leaf in chosen.items()}
+        return {"event": _row_of_hits(lengths, 0)} | columns
+    ends = np.cumsum([0, *groups]).tolist()
+    parts = [_read_lengths(path, first, start, stop) for start, stop in itertools.pairwise(ends)]
+    begins = np.cumsum(np.concatenate([np.zeros(1, np.int64), *parts]))
+    n_rows, n_hits = ends[-1], int(begins[-1])
+    borders = np.searchsorted(begins, np.arange(chunks, n_hits, chunks))
+    borders = np.unique(np.concatenate([[0], borders[begins[borders] < n_hits], [n_rows]]))
+    borders = borders if len(borders) > 1 else np.zeros(2, np.int64)
+    hits = tuple(np.diff(begins[borders]).tolist())
+    read = partial(_read_lengths, path, first)
+    counts = lazy_rows(read, [path], (n_rows,), np.dtype(np.int64), tuple(np.diff(borders).tolist()))
+    columns = {
+        ours: lazy_beside(_read_block, counts, hits, leaf.target, path=path, leaf=leaf, first=first)
+        for ours, leaf in chosen.items()
+    }
+    return {"event": lazy_beside(_event_block, counts, hits, np.dtype(np.int64))} | columns
+
+
+def _read_lengths(path: str, leaf: Leaf, start: int, stop: int) -> Counts:
     """Return how many hits each of the rows start to stop has."""
     return _lengths(rows_of(path, [leaf.stored], start, stop).column(leaf.column), path, leaf, start)
 
@@ -220,65 +199,31 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
     if lists.null_count:
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no list in row {start + _first_null(lists)} (counted from 0); "
-            "a row "
-            "without hits has an empty list: fill it, or leave the column out with "
-            f"columns={{{quoted(leaf.name)}: None}}"
+            f"a row without hits has an empty list: fill it, or {_left_out(leaf)}"
         )
     lengths: Counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return lengths
 
 
-def _read_hits(
-    path: str, leaf: Leaf, variable: Variable | None, first: Leaf, counts: Counts, start: int, first_hit: int
-) -> npt.NDArray[Any]:
+def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int, first_hit: int) -> npt.NDArray[Any]:
     """Read the hits of rows from `start` on, which have so many; a number of a row is repeated for each of its hits."""
     import pyarrow.compute as pc
 
     stop = start + len(counts)
     if not leaf.is_list:
-        return np.repeat(_read_rows(path, leaf, variable, start, stop), counts)
+        return np.repeat(_read_rows(path, leaf, start, stop), counts)
     lists = rows_of(path, [leaf.stored], start, stop).column(leaf.column)
     lengths = _lengths(lists, path, leaf, start)
     if not np.array_equal(lengths, counts):
         row = int(np.argmax(lengths != counts))
         raise ValueError(
             f"columns {quoted(first.name)} and {quoted(leaf.name)} of {path} have lists of unequal lengths, "
-            f"{counts[row]} and "
-            f"{lengths[row]} in row {start + row} (counted from 0), so they are not of the same hits; "
-            f"leave one out with columns={{{quoted(leaf.name)}: None}}"
+            f"{counts[row]} and {lengths[row]} in row {start + row} (counted from 0), so they are not of the same "
+            f"hits; {_left_out(leaf)}"
         )
-    values = _in_field(pc.list_flatten(lists), leaf)
     ends = np.cumsum(counts)
-    return _numbers(
-        values, path, leaf, variable, first_hit, lambda place: start + int(np.searchsorted(ends, place, "right"))
-    )
-
-
-def _in_field(values: Any, leaf: Leaf) -> Any:
-    """Return the values of a field of records, or values that are no records."""
-    import pyarrow.compute as pc
-
-    return values if leaf.field is None else pc.struct_field(values, leaf.field)
-
-
-def _numbers(
-    values: Any, path: str, leaf: Leaf, variable: Variable | None, first: int, row_of: Callable[[int], int]
-) -> npt.NDArray[Any]:
-    """Return Arrow's numbers as the variable has them; missing ones are NaN, where there is one."""
-    if values.null_count and np.dtype(leaf.dtype).kind != "f":
-        raise ValueError(
-            f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
-            "0), and "
-            "integers and booleans have no NaN; fill it, or leave the column out with "
-            f"columns={{{quoted(leaf.name)}: None}}"
-        )
-    array: npt.NDArray[Any] = values.to_numpy()
-    return array if variable is None else conform(array, variable, first_row=first, source=path)
-
-
-def _first_null(values: Any) -> int:
-    """Return the place of the first missing value."""
-    return int(np.argmax(values.is_null().to_numpy()))
+    values = _in_field(pc.list_flatten(lists), leaf)
+    return _numbers(values, path, leaf, first_hit, lambda place: start + int(np.searchsorted(ends, place, "right")))
 
 
 def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
@@ -286,14 +231,12 @@ def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
     return np.repeat(np.arange(start, start + len(counts), dtype=np.int64), counts)
 
 
-def _read_block(
-    counts: Counts, *, path: str, leaf: Leaf, variable: Variable | None, first: Leaf, block_info: Any = None
-) -> npt.NDArray[Any]:
+def _read_block(counts: Counts, *, path: str, leaf: Leaf, first: Leaf, block_info: Any) -> npt.NDArray[Any]:
     """Read the hits of one block of rows; dask tells which ones."""
     (row, _), (hit, _) = block_info[0]["array-location"][0], block_info[None]["array-location"][0]
-    return _read_hits(path, leaf, variable, first, counts, row, hit)
+    return _read_hits(path, leaf, first, counts, row, hit)
 
 
-def _event_block(counts: Counts, *, block_info: Any = None) -> npt.NDArray[np.int64]:
+def _event_block(counts: Counts, *, block_info: Any) -> npt.NDArray[np.int64]:
     """Return the row of each hit of one block of rows."""
     return _row_of_hits(counts, block_info[0]["array-location"][0][0])

@@ -68,18 +68,8 @@ class Calibration:
             For pixels that no chip has.
         """
         columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
-        wrong = _outside(columns, rows)
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise ValueError(
-                f"hit {k} lies at pixel ({columns[k]}, {rows[k]}), but a chip has pixels 0 to {PIXELS - 1}; give x and "
-                "y of the chip, or a Dataset with common coordinates to calibrate"
-            )
-        return self._energy(columns, rows, tot)
-
-    def _energy(self, x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], tot: npt.ArrayLike) -> Floats:
-        """Return the energy of hits whose pixels are those of a chip."""
-        pixel = y * PIXELS + x
+        _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate")
+        pixel = rows * PIXELS + columns
         a, b, c, t = (np.asarray(getattr(self, name), np.float64).ravel()[pixel] for name in "abct")
         tot = np.asarray(tot, np.float64)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -220,36 +210,29 @@ def _energy_of(
     columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
     if gap is not None:
         columns, rows = pixels_of_quad(columns, rows, chips, gap)
-    _check_pixels(columns, rows, chips, gap)
+        if chips.max(initial=0) >= QUAD_CHIPS:
+            raise ValueError(f"a quad has the chips 0 to 3, got {chips.max()}; check ds.attrs['layout']")
+    _check_pixels(columns, rows, "check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']", chips)
     counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
-    if isinstance(calibration, Calibration):
-        return calibration._energy(columns, rows, counts).astype(np.float32)
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
-        if number not in calibration:
+        if not isinstance(calibration, Calibration) and number not in calibration:
             raise ValueError(
                 f"no calibration for chip {number}; there are some for {sorted(calibration)}: give one for each chip, "
                 "or leave out its hits"
             )
+        own = calibration if isinstance(calibration, Calibration) else calibration[number]
         of_chip = chips == number
-        energy[of_chip] = calibration[number]._energy(columns[of_chip], rows[of_chip], counts[of_chip])
+        energy[of_chip] = own.energy(columns[of_chip], rows[of_chip], counts[of_chip])
     return energy
 
 
-def _outside(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which pixels no chip has."""
-    outside: npt.NDArray[np.bool_] = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
-    return outside
-
-
-def _check_pixels(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], chip: npt.NDArray[Any], gap: int | None) -> None:
+def _check_pixels(
+    x: npt.NDArray[np.int64], y: npt.NDArray[np.int64], remedy: str, chip: npt.NDArray[Any] | None = None
+) -> None:
     """Refuse pixels that no chip has."""
-    wrong = _outside(x, y)
-    if gap is not None:
-        wrong |= chip >= QUAD_CHIPS
+    wrong = (x < 0) | (x >= PIXELS) | (y < 0) | (y >= PIXELS)
     if wrong.any():
         k = int(np.argmax(wrong))
-        raise ValueError(
-            f"a hit of chip {int(chip[k])} lies at pixel ({int(x[k])}, {int(y[k])}) of it, but a chip has pixels 0 to "
-            f"{PIXELS - 1}, and a quad chips 0 to 3; check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']"
-        )
+        hit = f"hit {k}" if chip is None else f"a hit of chip {chip[k]}"
+        raise ValueError(f"{hit} lies at pixel ({x[k]}, {y[k]}), but a chip has pixels 0 to {PIXELS - 1}; {remedy}")

@@ -61,9 +61,8 @@ def open_katherine(
     A word has its type in bits 44-47. A hit (4): x in 28-35, y in 36-43, ToA in 14-27 and ToT in 4-13 (25 ns), fToA in
     0-3. A time offset (5), 32 bits, counts windows of 2**14 ticks of 25 ns, and holds for the hits that follow in its
     frame: t = 25 * (2**14 * offset + ToA) - 1.5625 * fToA ns. A new frame (7) sets it to 0. Bits 0-43 of the end of
-    a frame (C) and of lost pixels (D) are counts. E says that the acquisition was aborted. The layout is that of the
-    manufacturer's library libkatherine. Times are exact for the first 6.5 days, and sorted before they are
-    rounded. Memory: about 60 bytes for each word.
+    a frame (C) and of lost pixels (D) are counts. E: the acquisition was aborted. The layout is that of the
+    manufacturer's library libkatherine. Times are exact for the first 6.5 days. Memory: about 60 bytes a word.
 
     Examples
     --------

@@ -132,13 +132,7 @@ def receive(
 
 
 def parse_address(address: str) -> tuple[bool, str, int]:
-    """Return whether to listen, host and port of ``tcp://[listen@]host:port``.
-
-    Raises
-    ------
-    ValueError
-        For an address of another form.
-    """
+    """Return whether to listen, host and port of ``tcp://[listen@]host:port``."""
     scheme, mark, rest = address.partition("://")
     listens = rest.startswith("listen@")
     host, colon, port = rest.removeprefix("listen@").rpartition(":")

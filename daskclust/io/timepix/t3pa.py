@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -55,9 +56,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     FileNotFoundError, IsADirectoryError
         Where `path` is no file.
     ValueError
-        For an empty file, missing columns (with those that were found), and rows of another length, or with what is no
-        number or out of range (with the line); for several measurements, and those that the file does not have;
-        and for `chunks` that is not positive.
+        For an empty file, missing columns, rows of another length, or with what is no number or out of range (with the
+        line); several measurements, and those that the file does not have; and `chunks` that is not positive.
 
     Notes
     -----
@@ -65,8 +65,7 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     with an FToA of 5 bits, as it includes the correction for the phase of the clock. A row whose Overflow is not 0 is
     no hit: Matrix Index 0x74 begins lost data, and 0x75 ends them and has their length for a ToA. Devices of several
     chips write the number of the chip in the place of Overflow: such rows are hits. ToA starts anew at a limit that
-    depends on the device and is not in the file, so that a longer measurement is not told from a disordered one:
-    look at ``n_unsorted``. Source: Advacam's wiki, page File types.
+    depends on the device and is not in the file: look at ``n_unsorted``. Source: Advacam's wiki, page File types.
 
     Examples
     --------
@@ -84,7 +83,6 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
         chunks = check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
-    _check_range(name, rows)
     n_rows = rows["ToA"].size
     bounds = _measurements(rows)
     rows = _measurement(name, rows, bounds, measurement)
@@ -121,11 +119,11 @@ def _header(path: str) -> list[str]:
 
 
 def _parse(path: str, header: list[str]) -> Rows:
-    """Return the columns that we know, as int64."""
+    """Return the columns that we know, as int64, if all their values are such as detectors write."""
     import pyarrow as pa
     from pyarrow import csv
 
-    wanted = [name for name in header if name in (*_NEEDED, *_OPTIONAL)]
+    wanted = [name for name in header if name in _LIMITS]
     try:
         table = csv.read_csv(
             path,
@@ -136,57 +134,42 @@ def _parse(path: str, header: list[str]) -> Rows:
             ),
         )
     except pa.ArrowInvalid as error:
-        if "Empty CSV" in str(error):  # a header, and nothing below
-            return {name: np.empty(0, np.int64) for name in wanted}
-        _explain(path, header, error)
-    return {name: table.column(name).to_numpy() for name in wanted}
+        if "Empty CSV" not in str(error):
+            _explain(path, header, error)
+        return {name: np.empty(0, np.int64) for name in wanted}  # a header, and nothing below
+    rows = {name: table.column(name).to_numpy() for name in wanted}
+    if any(values.min(initial=0) < 0 or values.max(initial=0) >= _LIMITS[name] for name, values in rows.items()):
+        _explain(path, header, None)
+    return rows
 
 
-def _explain(path: str, header: list[str], error: Exception) -> NoReturn:
+def _explain(path: str, header: list[str], error: Exception | None) -> NoReturn:
     """Find the first wrong line and raise an error that shows it; on the way to an error only, as it is slow."""
-    with open(path, "rb") as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = raw.decode("utf-8", "replace").rstrip("\r\n")
-            if number == 1 or not line:
-                continue
-            fields = line.split("\t")
-            if len(fields) != len(header):
+    for number, line in _lines(path):
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            raise ValueError(
+                f"{path}, line {number}: expected {len(header)} fields with tabs between them as in the first line, "
+                f"found {len(fields)}: {quoted(line)}; write the file again, or remove the line"
+            ) from error
+        for name, text in zip(header, fields, strict=True):
+            digits = text.strip().removeprefix("-")
+            is_whole = digits.isascii() and digits.isdigit()
+            if name in _LIMITS and not (is_whole and 0 <= int(text[:40]) < _LIMITS[name]):
                 raise ValueError(
-                    f"{path}, line {number}: expected {len(header)} fields with tabs between them as in the first "
-                    f"line, found {len(fields)}: {quoted(line)}; write the file again, or remove the line"
+                    f"{path}, line {number}, column {quoted(name)}: expected a whole number from 0 to "
+                    f"{_LIMITS[name] - 1}, found {quoted(text)}; correct it, or remove the line"
                 ) from error
-            for name, text in zip(header, fields, strict=True):
-                if name in _LIMITS and not _is_integer(text):
-                    raise ValueError(
-                        f"{path}, line {number}, column {quoted(name)}: expected a whole number, found {quoted(text)}; "
-                        "correct it, or remove the line"
-                    ) from error
     raise ValueError(f"{path} cannot be read as a .t3pa file: {short(error)}") from error
 
 
-def _is_integer(text: str) -> bool:
-    """Return whether the fast parser takes a text for an int64."""
-    digits = text.strip().removeprefix("-")
-    return digits.isascii() and digits.isdigit() and -(2**63) <= int(digits[:40]) < 2**63
-
-
-def _check_range(path: str, rows: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Refuse what no detector writes, with the line."""
-    for name, values in rows.items():
-        limit = _LIMITS[name]
-        if values.size and (values.min() < 0 or values.max() >= limit):
-            row = int(np.argmax((values < 0) | (values >= limit)))
-            raise ValueError(
-                f"{path}, line {_line_of_row(path, row)}, column {quoted(name)}: expected a number from 0 to "
-                f"{limit - 1}, found {values[row]}; correct it, or remove the line"
-            )
-
-
-def _line_of_row(path: str, row: int) -> int:
-    """Return the number of the line that has a row, both counted from where people count: 1, and 0."""
+def _lines(path: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are rows, with their numbers in the file, counted from 1."""
     with open(path, "rb") as stream:
-        filled = (number for number, line in enumerate(stream, start=1) if number > 1 and line.strip(b"\r\n"))
-        return next(number for k, number in enumerate(filled) if k == row)
+        for number, raw in enumerate(stream, start=1):
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            if number > 1 and line:
+                yield number, line
 
 
 def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
@@ -202,8 +185,9 @@ def _measurement(path: str, rows: Rows, bounds: npt.NDArray[np.int64], measureme
     many = bounds.size - 1
     if measurement is None:
         if many > 1:
+            line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
             raise ValueError(
-                f"{path} has {many} measurements (Index is 0 again in line {_line_of_row(path, int(bounds[1]))}), and "
+                f"{path} has {many} measurements (Index is 0 again in line {line}), and "
                 f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
             )
         return rows

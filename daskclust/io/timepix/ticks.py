@@ -30,26 +30,9 @@ def hits_of_ticks(
     source: str | os.PathLike[str],
     attrs: Mapping[str, Any],
 ) -> xr.Dataset:
-    """Return a Timepix data set of decoded words or rows.
+    """Return a Timepix data set of decoded words or rows, sorted by (toa, order of the input), chips independent.
 
-    Parameters
-    ----------
-    columns : mapping of str to numpy.ndarray, each of shape (n,)
-        ``x``, ``y`` and ``chip``, of values that their types hold.
-    ticks : numpy.ndarray of int64, shape (n,)
-        Time of arrival in ticks of 1.5625 ns.
-    tot : numpy.ndarray of integers, shape (n,)
-        Time over threshold in ticks of 25 ns.
-    source : str or path
-        The file.
-    attrs : mapping of str to object
-        Counters and others.
-
-    Returns
-    -------
-    xarray.Dataset
-        Sorted by (toa, order of the input), chips independent. ``attrs["n_unsorted"]`` is the number of hits that came
-        after a later one.
+    `ticks` are of 1.5625 ns, those of `tot` of 25 ns. ``attrs["n_unsorted"]`` counts hits that came after a later one.
     """
     latest = np.maximum.accumulate(ticks)
     n_unsorted = int(np.count_nonzero(ticks < latest))

@@ -125,18 +125,7 @@ def spread(records, n, low, setup, start, columns):
 
 
 @kernel
-def read_window(
-    i,
-    data,
-    cells,
-    bounds,
-    parts,
-    members,
-    starts,
-    setup,
-    scratch,
-    columns,
-):
+def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, columns):
     """Decode, sort and write window i."""
     records, other, digits = scratch
     low = bounds[i, 0]
@@ -155,24 +144,7 @@ def read_window(
 def read_columns(
     data: npt.NDArray[np.uint8], cells: npt.NDArray[np.int64], windows: Any, setup: Setup
 ) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the hits of windows as columns, sorted by time, and by place in the file where times are equal.
-
-    Parameters
-    ----------
-    data : numpy.ndarray of uint8
-        The bytes of the file.
-    cells : numpy.ndarray of int64, shape (cells, CELL)
-        What the windows' members are rows of.
-    windows : Windows
-        Those to read.
-    setup : Setup
-        How fields become columns.
-
-    Returns
-    -------
-    mapping of str to numpy.ndarray
-        By the names of `DTYPES`, each of shape (hits,).
-    """
+    """Return the hits of windows as columns, sorted by time, and by place in the file where times are equal."""
     sizes = np.diff(windows.starts)
     columns = {name: np.empty(int(sizes.sum()), dtype=dtype) for name, dtype in DTYPES.items()}
     if not len(sizes):

@@ -43,18 +43,17 @@ def open_tpx3(
     gap : int, default 0
         Pixels that the space between the chips of a quad takes.
     disorder : float, default 600000.0
-        Bound in ns on how late the readout delivers hits. Hits that come later are counted in ``attrs["n_late"]`` and
-        logged. The result does not depend on it: late hits are put in order, too.
+        Bound in ns on how late the readout delivers hits. Later ones are counted in ``attrs["n_late"]`` and logged, and
+        put in order all the same.
     chunks : int or "auto", optional
         Hits per chunk, about, of a Dataset of dask arrays; ``"auto"`` means 2 million. By default everything is read
         into memory.
     phase_correction : bool, default False
         Add ``(x // 2) % 16`` ticks of 1.5625 ns to each time of arrival (`x` of the chip).
     on_reset : {"continue", "restart"}, default "continue"
-        What times do where the clock of the readout jumps, as global time words tell, because it was set anew or
-        because nothing came for longer than 53 s. ``"continue"``: each goes on from the one before by the shortest way.
-        ``"restart"``: from the high word on that tells of it, times are those of global time; after a clock that was
-        set anew they are in order among those before, whose events have nothing to do with them.
+        What times do where global time jumps, because the clock was set anew or nothing came for longer than 53 s.
+        ``"continue"``: each goes on from the one before by the shortest way. ``"restart"``: they are those of global
+        time, after a clock that was set anew among those before, whose events have nothing to do with them.
     like : array, optional
         The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. It goes
         without `chunks`.
@@ -64,14 +63,13 @@ def open_tpx3(
     xarray.Dataset
         Variables of shape (n,) along ``hit``, sorted by ``toa``, and by place in the file where these are equal: ``x``,
         ``y`` (uint16, pixel), ``toa`` (float64, ns, multiples of 1.5625, exact up to 2**49 ns, 6.5 days), ``tot``
-        (float32, ns, multiples of 25),
-        ``chip`` (uint8). ``attrs`` hold ``layout``, ``gap`` of a quad, ``disorder`` (ns, the largest time by which a
-        hit comes after a later one) and counts: of words ``n_pixel`` (hits), ``n_tdc``, ``n_tdc_errors`` among them,
-        ``n_global_time``, ``n_control``, ``n_count_fb`` (counts without times: no hits), ``n_unknown``; of chunks
-        ``n_chunks``, ``n_chunks_cut``; of bytes that are no part of a chunk, ``n_bytes_skipped``, or of a word,
-        ``n_bytes_truncated``; of late hits, ``n_late``; and of jumps of global time, ``n_clock_jumps``. Where there are
-        any, lists tell of the first 100: ``clock_jump_hits``, how many hits stand before it in the file, and
-        ``clock_jump_from`` and ``clock_jump_to``, global time before and after it (ns).
+        (float32, ns, multiples of 25), ``chip`` (uint8). ``attrs`` hold ``layout``, ``gap`` of a quad, ``disorder``
+        (ns, the largest time by which a hit comes after a later one) and counts: of words ``n_pixel`` (hits),
+        ``n_tdc``, ``n_tdc_errors`` among them, ``n_global_time``, ``n_control``, ``n_count_fb`` (no hits),
+        ``n_unknown``; of chunks ``n_chunks``, ``n_chunks_cut``; of bytes outside of chunks, ``n_bytes_skipped``, and of
+        no whole word, ``n_bytes_truncated``; of late hits, ``n_late``; of jumps of global time, ``n_clock_jumps``, and
+        lists of the first 100: ``clock_jump_hits``, how many hits stand before it in the file, ``clock_jump_from`` and
+        ``clock_jump_to``, global time before and after it (ns).
 
     Raises
     ------
@@ -90,13 +88,12 @@ def open_tpx3(
     words are taken up to the next header for which this holds; the chunk counts in ``n_chunks_cut``, and bytes in
     between in ``n_bytes_skipped``. 8 bytes for each chunk and each word, and the bytes counted, make up the file.
 
-    The file is passed over once, in linear time, when it is opened; with `chunks`, hits are decoded and sorted when a
-    chunk is computed, on whichever worker, which must see the file. A chunk holds all hits of its window of time.
+    The file is passed over once when it is opened; with `chunks`, the worker that computes a chunk decodes and sorts
+    all hits of its window of time, and must see the file.
 
-    With `phase_correction` times are corrected for the clock, which reaches double column after double column one
-    tick later, in groups of 16: the counter that a column copies is behind by that much, so it is added. It is right
-    where the chip ran with 16 clock phases, and where the readout has not corrected already. Some programs add 16 ticks
-    rather than 0 to double columns 0, 16, 32 ...
+    `phase_correction` is right where the chip ran with 16 clock phases, which reach double column after double column
+    one tick later, and the readout has not corrected. Some programs add 16 ticks rather than 0 to double columns 0,
+    16, 32 ...
 
     Examples
     --------

@@ -83,45 +83,19 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True)
 class Index:
-    """What one pass over a file tells.
-
-    Parameters
-    ----------
-    file : FileState
-        The file.
-    cells : numpy.ndarray of int64, shape (cells, CELL)
-        The table of cells.
-    counts : dict of str to int
-        By the name of the attribute.
-    chips : numpy.ndarray of int64, shape (256,)
-        Hits of each chip.
-    shift : int
-        Ticks to subtract from TDC and global times.
-    base : int
-        Ticks to add to all times, so that none is negative.
-    jumps : numpy.ndarray of int64, shape (k, JUMP)
-        Where global time jumps.
-    delay : int
-        Ticks by which the hit that is most out of order comes late.
-    phase : int
-        15 where times are corrected by the phase of the column's clock, 0 where not.
-    cell_words : int
-        Most words of a cell.
-    restarts : bool
-        Whether times follow global time where it jumps.
-    """
+    """What one pass over a file tells. Times are in ticks of 1.5625 ns."""
 
     file: FileState
-    cells: Ints
-    counts: dict[str, int]
-    chips: Ints
-    shift: int
-    base: int
-    jumps: Ints
-    delay: int
-    phase: int
-    cell_words: int
-    restarts: bool
+    cells: Ints  # the table of cells, (cells, CELL)
+    counts: dict[str, int]  # by the names of attributes
+    chips: Ints  # hits of each of 256 chips
+    shift: int  # to subtract from TDC and global times
+    base: int  # to add to all times, so that none is negative
+    jumps: Ints  # of global time, (k, JUMP)
+    delay: int  # by which the hit that is most out of order comes late
+    phase: int  # 15 where times are corrected by the phase of the column's clock, else 0
+    cell_words: int  # most words of a cell
+    restarts: bool  # whether times follow global time where it jumps
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -147,42 +121,9 @@ def check_disorder(disorder: Any) -> None:
 
 
 def index_file(
-    path: str,
-    disorder: float,
-    phase: int = 0,
-    cell_words: int = CELL_WORDS,
-    tell: bool = True,
-    restarts: bool = False,
+    path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True, restarts: bool = False
 ) -> Index:
-    """Return the index of a file; the last few are kept.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    disorder : float
-        Bound in ns beyond which a hit counts as late.
-    phase : int
-        15 where times are to be corrected by the phase of the column's clock, 0 where not.
-    cell_words : int
-        Most words of a cell.
-    tell : bool
-        Whether late hits, and jumps of global time, are logged.
-    restarts : bool
-        Whether times follow global time where it jumps.
-
-    Returns
-    -------
-    Index
-        What one pass over the file tells.
-
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, and one without a chunk header.
-    """
+    """Return the index of a file, one of the last few; late hits and jumps of global time are logged if `tell`."""
     index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words, restarts)
     late = index.counts["n_late"]
     if late and tell:
@@ -198,59 +139,42 @@ def index_file(
 
 @functools.lru_cache(maxsize=8)
 def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
+    state, counts, lows, jumps = new_tables(table.STATE, phase, restarts)
+    chips, cells = np.zeros(256, dtype=np.int64), np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
+    until, given_back = _BYTES_AT_ONCE, 0
+    done: list[Ints] = []
     with file.mapped() as (data, memory):
-        index = scan_bytes(data, bound, phase, cell_words, file, memory, restarts)
-        if index.counts["n_chunks"] == 0:
+        while not state[table.DONE]:
+            scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
+            full = int(state[table.ROWS]) - 1  # the last goes on
+            done.append(cells[:full].copy())
+            cells[0] = cells[full]
+            state[table.ROWS] = 1
+            if state[table.POS] >= until:
+                memory.madvise(mmap.MADV_DONTNEED, given_back, until - given_back)
+                given_back, until = until, until + _BYTES_AT_ONCE
+        if counts[table.CHUNKS] == 0:
             raise ValueError(
                 f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
                 f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
             )
-    return index
+        del data
+    found = np.concatenate([*done, cells[:1]])
+    shift, delay = max(int(state[table.SHIFT]), 0), int(state[table.DELAY])
+    return Index(
+        file, found[found[:, table.WORDS] > 0], named_counts(counts), chips, shift, _base(state),
+        jumps[: counts[table.JUMPED]], delay, phase, cell_words, restarts,
+    )  # fmt: skip
 
 
-def scan_bytes(
-    data: npt.NDArray[np.uint8],
-    bound: int,
-    phase: int,
-    cell_words: int,
-    file: FileState,
-    memory: mmap.mmap | None,
-    restarts: bool,
-) -> Index:
-    """Return the index of the bytes of a file; pages of a `memory` map are given back as the pass goes on."""
-    state, counts = np.zeros(table.STATE, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
+def new_tables(places: int, phase: int, restarts: bool) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the state of a pass that has not begun, and its counts, low words of chips, and jumps of global time."""
+    state, counts = np.zeros(places, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
     state[[table.RESUME, table.SHIFT]] = -1
     state[[table.PHASE, table.RESTARTS]] = phase, restarts
     state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-    chips, lows = np.zeros(256, dtype=np.int64), np.zeros((256, table.LOWS), dtype=np.int64)
-    jumps = np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
-    cells = np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
-    until, given_back = _BYTES_AT_ONCE, 0
-    done: list[Ints] = []
-    while not state[table.DONE]:
-        scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
-        full = int(state[table.ROWS]) - 1  # the last goes on
-        done.append(cells[:full].copy())
-        cells[0] = cells[full]
-        state[table.ROWS] = 1
-        if state[table.POS] >= until:
-            if memory is not None:
-                memory.madvise(mmap.MADV_DONTNEED, given_back, until - given_back)
-            given_back, until = until, until + _BYTES_AT_ONCE
-    found = np.concatenate([*done, cells[:1]])
-    return Index(
-        file=file,
-        cells=found[found[:, table.WORDS] > 0],
-        counts=named_counts(counts),
-        chips=chips,
-        shift=max(int(state[table.SHIFT]), 0),
-        base=_base(state),
-        jumps=jumps[: counts[table.JUMPED]],
-        delay=int(state[table.DELAY]),
-        phase=phase,
-        cell_words=cell_words,
-        restarts=restarts,
-    )
+    lows, jumps = np.zeros((256, table.LOWS), dtype=np.int64), np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
+    return state, counts, lows, jumps
 
 
 def named_counts(counts: Ints) -> dict[str, int]:
@@ -281,24 +205,12 @@ def _base(state: Ints) -> int:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows of time, in order, and the cells that each needs.
+    """Windows of time, in order, and the cells that each needs."""
 
-    Parameters
-    ----------
-    bounds : numpy.ndarray of int64, shape (windows, 2)
-        First time, and the one after the last, in ticks.
-    parts : numpy.ndarray of int64, shape (windows + 1,)
-        Where the cells of each begin in `members`.
-    members : numpy.ndarray of int64, shape (parts,)
-        Rows of the table of cells, in the order of the file within a window.
-    starts : numpy.ndarray of int64, shape (windows + 1,)
-        Number of hits before each.
-    """
-
-    bounds: Ints
-    parts: Ints
-    members: Ints
-    starts: Ints
+    bounds: Ints  # first time, and the one after the last, in ticks: (windows, 2)
+    parts: Ints  # where the cells of each begin in `members`, and the number of these
+    members: Ints  # rows of the table of cells, in the order of the file within a window
+    starts: Ints  # hits before each, and all hits
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -313,24 +225,9 @@ class Windows:
 
 
 def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mmap | None = None) -> Windows:
-    """Divide the hits into windows of about `hits`.
+    """Divide the hits into windows of about `hits`, and give pages of the `memory` behind `data` back.
 
-    Parameters
-    ----------
-    index : Index
-        Of the file.
-    data : numpy.ndarray of uint8
-        The bytes of the file.
-    hits : int
-        How many hits a window is to have. Windows are larger where the disorder is so large that they would need many
-        more words than they have hits.
-    memory : mmap.mmap, optional
-        The map behind `data`, whose pages are given back.
-
-    Returns
-    -------
-    Windows
-        All that have hits.
+    Windows are larger where the disorder is so large that they would need many more words than they have hits.
     """
     held = index.cells[index.cells[:, table.HITS] > 0]
     numbers = np.flatnonzero(index.cells[:, table.HITS] > 0)

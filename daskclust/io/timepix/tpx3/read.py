@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,17 +57,9 @@ def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
         return piece.read()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexedFile:
-    """A file after one pass over it.
-
-    Parameters
-    ----------
-    index : Index
-        What the pass tells.
-    setup : Setup
-        How fields become columns.
-    """
+    """A file after one pass over it."""
 
     index: Index
     setup: Setup
@@ -83,22 +73,12 @@ class IndexedFile:
         return told | self.index.attrs | {"disorder": self.index.delay * TICK}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HitFile(IndexedFile):
-    """An indexed file, divided into chunks.
-
-    Parameters
-    ----------
-    index, setup
-        See `IndexedFile`.
-    windows : Windows
-        All of them.
-    cuts : numpy.ndarray of int64, shape (chunks + 1,)
-        The windows with which chunks begin, and the number of windows.
-    """
+    """An indexed file, divided into chunks."""
 
     windows: Windows
-    cuts: Ints
+    cuts: Ints  # the windows with which chunks begin, and the number of windows
 
     @functools.cached_property
     def starts(self) -> Ints:
@@ -128,27 +108,7 @@ class HitFile(IndexedFile):
 def index_hits(
     path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, on_reset: str, cell_words: int
 ) -> IndexedFile:
-    """Index a file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    layout, gap, disorder, phase_correction, on_reset
-        See `daskclust.io.open_tpx3`.
-    cell_words : int
-        Most words of a cell.
-
-    Returns
-    -------
-    IndexedFile
-        Nothing is decoded yet.
-
-    Raises
-    ------
-    ValueError
-        For wrong parameters, for files without chunks, and for chips that the layout does not have.
-    """
+    """Index a file, with the options of `daskclust.io.open_tpx3`; nothing is decoded yet."""
     check_layout(layout, gap)
     check_disorder(disorder)
     restarts, phase = check_on_reset(on_reset), 15 if phase_correction else 0
@@ -171,21 +131,7 @@ def open_hits(
 ) -> HitFile:
     """Index a file and divide it into chunks of about `chunks` hits, None for one.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    chunks : int or None
-        Hits per chunk, about.
-    cell_words, window_hits : int, optional
-        Sizes of what is decoded and sorted at once, for tests: the hits do not depend on them.
-    **options
-        See `index_hits`.
-
-    Returns
-    -------
-    HitFile
-        Nothing is decoded yet.
+    The sizes of what is decoded and sorted at once, `cell_words` and `window_hits`, are for tests.
     """
     wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
     # Windows begin where cells do: smaller chunks need smaller cells.
@@ -229,23 +175,10 @@ def lazy_columns(hits: HitFile) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
-_kept: OrderedDict[tuple[Any, ...], Mapping[str, npt.NDArray[Any]]] = OrderedDict()
-_lock = threading.Lock()
-
-
+@functools.lru_cache(maxsize=_CACHED_PIECES)
 def kept_piece(hits: HitFile, number: int) -> Mapping[str, npt.NDArray[Any]]:
     """Read a chunk, or take it from the last few: variables of a chunk are asked for one after the other."""
-    key = (hits.token, number)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-    columns = read_piece(hits.piece(number))
-    with _lock:
-        _kept[key] = columns
-        while len(_kept) > _CACHED_PIECES:
-            _kept.popitem(last=False)
-    return columns
+    return read_piece(hits.piece(number))
 
 
 def read_rows(hits: HitFile, name: str, start: int, stop: int) -> npt.NDArray[Any]:

@@ -322,19 +322,7 @@ def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
 
 
 @kernel
-def scan(
-    i,
-    data,
-    state,
-    counts,
-    chips,
-    lows,
-    jumps,
-    cells,
-    cell_words,
-    bound,
-    until,
-):
+def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until):
     """Go on with the pass up to byte `until`, or until the table of cells is full; `DONE` at the end of the data."""
     room = len(cells) - GROUP - 4
     if state[ROWS] == 0:

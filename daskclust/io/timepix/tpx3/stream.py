@@ -12,7 +12,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3 import scan as table
-from daskclust.io.timepix.tpx3.index import Ints, check_disorder, named_counts
+from daskclust.io.timepix.tpx3.index import Ints, check_disorder, named_counts, new_tables
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
 from daskclust.io.timepix.tpx3.scan import (
     AT_CHIP,
@@ -41,52 +41,20 @@ STATE = table.STATE + 3
 
 
 class Hits(NamedTuple):
-    """Hits, and the triggers between them, in the order in which they came.
-
-    Times are in ticks of 1.5625 ns, and do not wrap.
-
-    Parameters
-    ----------
-    tick : numpy.ndarray of int64, shape (hits,)
-        Times of arrival.
-    x, y : numpy.ndarray of uint16, shape (hits,)
-        Pixel of the chip, from 0 to 255.
-    tot : numpy.ndarray of float32, shape (hits,)
-        Time over threshold in ns.
-    chip : numpy.ndarray of uint8, shape (hits,)
-        Chip number.
-    trigger_tick : numpy.ndarray of int64, shape (triggers,)
-        Coarse times of TDC words.
-    trigger_word : numpy.ndarray of uint64, shape (triggers,)
-        The TDC words, which have the fine time, the input and the edge.
-    trigger_chip : numpy.ndarray of uint8, shape (triggers,)
-        Chip in whose chunk a TDC word came.
-    """
+    """Hits, and the triggers between them, in the order in which they came; times in ticks of 1.5625 ns do not wrap."""
 
     tick: npt.NDArray[np.int64]
     x: npt.NDArray[np.uint16]
     y: npt.NDArray[np.uint16]
-    tot: npt.NDArray[np.float32]
+    tot: npt.NDArray[np.float32]  # ns
     chip: npt.NDArray[np.uint8]
-    trigger_tick: npt.NDArray[np.int64]
-    trigger_word: npt.NDArray[np.uint64]
-    trigger_chip: npt.NDArray[np.uint8]
+    trigger_tick: npt.NDArray[np.int64]  # the coarse time
+    trigger_word: npt.NDArray[np.uint64]  # has the fine time, the input and the edge
+    trigger_chip: npt.NDArray[np.uint8]  # in whose chunk it came
 
 
 class WordDecoder:
     """Decode the bytes of a readout, given piece by piece, cut anywhere.
-
-    Parameters
-    ----------
-    disorder : float, default 600000.0
-        Bound in ns on how late the readout delivers hits; hits that come later are counted in ``n_late``.
-    on_reset : {"continue", "restart"}, default "continue"
-        As of `daskclust.io.open_tpx3`.
-
-    Raises
-    ------
-    ValueError
-        For a bound that is negative, or no time, and another `on_reset`.
 
     Notes
     -----
@@ -112,12 +80,8 @@ class WordDecoder:
     def __init__(self, *, disorder: float = 600_000.0, on_reset: Literal["continue", "restart"] = "continue") -> None:
         check_disorder(disorder)
         self._bound = int(disorder / TICK)
-        self._state = np.zeros(STATE, dtype=np.int64)
-        self._state[[SHIFT, table.RESTARTS]] = -1, check_on_reset(on_reset)
-        self._state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-        self._counts = np.zeros(table.COUNTS, dtype=np.int64)
-        self._lows = np.zeros((256, table.LOWS), dtype=np.int64)
-        self._jumps = np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
+        self._tables = new_tables(STATE, 0, check_on_reset(on_reset))
+        self._state, self._counts, _, self._jumps = self._tables
         self._rest = b""
         self._n_bytes = 0
 
@@ -143,34 +107,12 @@ class WordDecoder:
         """Ticks to add for times as global time before the first hit tells them, 0 where none came before it."""
         return int(self._state[START])
 
-    @property
-    def disorder(self) -> float:
-        """The largest time in ns by which a hit came after a later one."""
-        return float(self._state[table.DELAY]) * TICK
-
     def feed(self, data: bytes | bytearray | memoryview) -> Hits:
-        """Decode more bytes.
-
-        Parameters
-        ----------
-        data : bytes-like
-            What the readout sent next.
-
-        Returns
-        -------
-        Hits
-            Those whose words are complete now.
-        """
+        """Decode more bytes."""
         return self._decode(data, is_end=False)
 
     def close(self) -> Hits:
-        """Say that no more bytes come; what is left of a word is counted, and so are bytes that were no chunk.
-
-        Returns
-        -------
-        Hits
-            Those in a chunk at the end that was waiting to be confirmed.
-        """
+        """Say that no more bytes come; what is left of a word is counted, and so are bytes that were no chunk."""
         return self._decode(b"", is_end=True)
 
     def _decode(self, data: bytes | bytearray | memoryview, *, is_end: bool) -> Hits:
@@ -184,8 +126,7 @@ class WordDecoder:
         columns: list[npt.NDArray[Any]] = [np.empty(most, dtype=dtype) for dtype in types]
         found = np.zeros(2, dtype=np.int64)
         self._state[POS] = 0
-        tables = (self._state, self._counts, self._lows, self._jumps)
-        decode_stream.run(1, bytes_, *tables, self._bound, is_end, tuple(columns[:5]), tuple(columns[5:]), found)
+        decode_stream.run(1, bytes_, *self._tables, self._bound, is_end, tuple(columns[:5]), tuple(columns[5:]), found)
         self._rest = bytes(joined[int(self._state[POS]) :])
         n, m = int(found[0]), int(found[1])
         return Hits(*[column[:n] for column in columns[:5]], *[column[:m] for column in columns[5:]])
@@ -253,19 +194,7 @@ def seek_header(data, state, counts, is_end):
 
 
 @kernel
-def decode_stream(
-    i,
-    data,
-    state,
-    counts,
-    lows,
-    jumps,
-    bound,
-    is_end,
-    hits,
-    triggers,
-    found,
-):
+def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, hits, triggers, found):
     """Decode all words that are complete; POS is where the next bytes go on."""
     tick, x, y, tot, chip = hits
     n = np.int64(0)

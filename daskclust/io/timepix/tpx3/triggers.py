@@ -56,9 +56,9 @@ def open_tpx3_triggers(
 
     Notes
     -----
-    A time has a coarse count of 3.125 ns and a fine count from 1 to 12 of 0.26 ns. A fine count outside this range
-    tells of an error in the TDC: the coarse time stands for the whole, and ``attrs["n_tdc_errors"]`` counts it.
-    Several chips may send a word each for one trigger: compare ``number`` and ``chip``.
+    A time has a coarse count of 3.125 ns and a fine count from 1 to 12 of 0.26 ns. Where the fine count is outside this
+    range, ``attrs["n_tdc_errors"]`` counts it, and the coarse time stands for the whole. Several chips may send a word
+    each for one trigger: compare ``number`` and ``chip``.
     """
     name = os.fspath(path)
     index = index_file(name, 600_000.0, tell=False, restarts=check_on_reset(on_reset))
@@ -114,10 +114,6 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
         For arrays on a GPU.
     ValueError
         For another channel, a Dataset that has no triggers, and trigger times that are no 1-D array of finite numbers.
-
-    Notes
-    -----
-    O(log m) for each time, with m triggers.
 
     Examples
     --------

@@ -20,15 +20,7 @@ from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers
 
 
 class HitArray(BackendArray):
-    """A column of hits that is read when it is asked for, chunk by chunk.
-
-    Parameters
-    ----------
-    hits : HitFile
-        The file.
-    name : str
-        The variable.
-    """
+    """A column of hits that is read when it is asked for, chunk by chunk."""
 
     def __init__(self, hits: HitFile, name: str) -> None:
         self.hits, self.name = hits, name
