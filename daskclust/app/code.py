@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from daskclust.app.selection import Clusters
-from daskclust.app.state import State
+from daskclust.app.selection import Clusters, Selection
+from daskclust.app.state import Origin, State
 
 
 def code(state: State) -> str:
-    """Return a program that reproduces a state: the clusters, their table, and the chosen points.
+    """Return a program that makes ``result``, ``table`` and, if points are chosen, ``inside`` (which) and ``chosen``.
 
-    Parameters
-    ----------
-    state : State
-        What is to be reproduced.
-
-    Returns
-    -------
-    str
-        Lines that make ``result``, ``table`` and, if points are chosen, ``inside`` (which ones) and ``chosen``. They
-        begin with what makes ``ds``, if that is known.
+    It begins with what makes ``ds``, if that is known.
     """
     system = state.system
     body = [*system.lines(state.values), *system.table_lines()]
-    if state.mask is not None and state.selection is not None:
-        body += ["", *_selection(state)]
-    imports = _imports(body, state.source)
-    return "\n".join([*imports, "", *state.source, *body]) + "\n"
+    if state.mask is not None and state.selection is not None and state.origin is not None:
+        body += ["", *_selection(state, state.selection, state.origin)]
+    return "\n".join([*_imports("\n".join([*body, *state.source])), "", *state.source, *body]) + "\n"
 
 
-def _selection(state: State) -> list[str]:
+def _selection(state: State, selection: Selection, origin: Origin) -> list[str]:
     """Return the lines that make ``inside``, from what was clustered when points were chosen."""
-    selection, origin = state.selection, state.origin
-    assert selection is not None
-    assert origin is not None
     then, ground = origin
     now = state.request()
     lines: list[str] = []
     source = "result"
     if ground is not None and any(name in ground.columns for name in selection.needs):
-        lines = then.system.ground_lines(then.values, ground, "drawn")
-        if lines == now.system.lines(now.values, "drawn"):
-            lines = []  # the result has it all
-        else:
-            source = "drawn"
+        drawn = then.system.ground_lines(then.values, ground, "drawn")
+        if drawn != now.system.lines(now.values, "drawn"):  # else the result has it all
+            lines, source = drawn, "drawn"
         expressions = ground.expressions(source)
     else:
         if then.system is not now.system or then.values != now.values:  # clusters are others now
@@ -56,11 +41,9 @@ def _selection(state: State) -> list[str]:
     return [*lines, *selection.lines(expressions), f"chosen = result.isel({dim}=inside)"]
 
 
-def _imports(body: list[str], source: tuple[str, ...]) -> list[str]:
-    text = "\n".join([*body, *source])
-    lines = ["import numpy as np"] if "np." in text else []
-    lines += ["import xarray as xr"] if "xr." in text else []
-    if lines:
-        lines.append("")
+def _imports(text: str) -> list[str]:
+    arrays = [
+        f"import {module} as {name}" for module, name in (("numpy", "np"), ("xarray", "xr")) if f"{name}." in text
+    ]
     names = [name for name in ("MahalanobisHCA", "io", "properties") if f"{name}." in text or f"{name}(" in text]
-    return [*lines, f"from daskclust import {', '.join(names)}"]
+    return [*arrays, *([""] if arrays else []), f"from daskclust import {', '.join(names)}"]

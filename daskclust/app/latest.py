@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 Show = Callable[[], None]
-Later = Callable[[Show], None]
+Later = Callable[[Show], Any]
 
 _PATIENCE = 2.0  # seconds; a page that was closed shows nothing any more
 
@@ -22,19 +22,11 @@ _log = logging.getLogger(__name__)
 
 
 class Latest:
-    """Runs the newest of many wishes.
+    """Runs the newest of many wishes: `begin` takes down what is wanted now, and returns the steps that do it.
 
-    Parameters
-    ----------
-    begin : callable
-        Takes down, in the thread of the widgets, what is wanted now, and returns the steps that are to be done. Each
-        step runs in the other thread and yields what shows its result, which is called in the thread of the widgets.
-    fail : callable
-        Called with an exception that a step raised.
-    rest : callable
-        Called when nothing more is wanted.
-    later : callable
-        Calls a function in the thread of the widgets, soon. None: all is done at once, in this thread.
+    Each step runs in the other thread and yields what shows its result; `later` calls that, and all else, in the thread
+    of the widgets (None: all is done at once, in this thread). `fail` is called with an exception of a step, `rest`
+    when nothing more is wanted.
     """
 
     def __init__(
@@ -87,20 +79,13 @@ class Latest:
 def later_in(document: Any) -> Later | None:
     """Return what calls a function soon in the thread of a served document, or a notebook; None where there is none."""
     if document is not None and getattr(document, "session_context", None) is not None:
-
-        def in_document(show: Show) -> None:
-            document.add_next_tick_callback(show)
-
-        return in_document
+        later: Later = document.add_next_tick_callback
+        return later
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-    def in_loop(show: Show) -> None:
-        loop.call_soon_threadsafe(show)
-
-    return in_loop
+    return loop.call_soon_threadsafe
 
 
 @functools.cache

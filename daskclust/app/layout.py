@@ -7,10 +7,9 @@ import io
 import time
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import panel as pn
 from panel.viewable import Viewer
 
@@ -18,7 +17,7 @@ from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
 from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
-from daskclust.app.state import Outcome, Request, State
+from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.views.decision import DecisionPlot
@@ -35,24 +34,8 @@ _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: Decis
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
 
-class Chosen(NamedTuple):
-    """What is to be seen of clusters, whatever these are."""
-
-    mask: npt.NDArray[np.bool_] | None
-    version: int
-    """Of the mask."""
-    slice: int | None
-    look: Look
-
-
 class Explorer(Viewer):
-    """The explorer of a data set: sliders on the left, pictures, table and histograms beside them.
-
-    Parameters
-    ----------
-    state : State
-        What is explored.
-    """
+    """The explorer of a data set: sliders on the left, pictures, table and histograms beside them."""
 
     def __init__(self, state: State) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -107,11 +90,12 @@ class Explorer(Viewer):
         self._views = [*self._pictures, table, *bars]
         self._shown, self._seconds = {}, 0.0
         self._follow_slice()
+        scene = self._scene()
         for view in self._views:
             view.dress(look)
             setting = view.setting()
-            view.show(view.prepare(self._scene(state.present, self._chosen()), setting))
-            self._shown[view] = self._key(view, state.present, self._chosen(), setting)
+            view.prepare(scene, setting)()
+            self._shown[view] = self._key(view, scene, setting)
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
         self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
@@ -152,15 +136,12 @@ class Explorer(Viewer):
         half = _SIDE // 2 - 20
         clear = labelled(pn.widgets.Button, "Clear selection", width=_SIDE - 20)
         clear.on_click(lambda _: self._on_choice(None))
-        files = [
-            pn.widgets.FileDownload(
-                callback=functools.partial(self._file, kind),
-                filename=f"clusters.{kind}",
-                label=label,
-                width=half,
+        files = []
+        for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet")):
+            callback = functools.partial(self._file, kind)
+            files.append(
+                pn.widgets.FileDownload(callback=callback, filename=f"clusters.{kind}", label=label, width=half)
             )
-            for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
-        ]
         python = labelled(pn.widgets.Button, "Python lines", width=_SIDE - 20)
         python.on_click(lambda _: self._on_python())
         self._lines = pn.widgets.TextAreaInput(
@@ -282,47 +263,41 @@ class Explorer(Viewer):
         self._say("working …")
         self._has_failed = False
         settings = {view: view.setting() for view in self._views}
-        return self._steps(self._system, self.state.request(), self._chosen(), settings)
+        return self._steps(self._system, self.state.request(), self._scene(), settings)
 
-    def _chosen(self) -> Chosen:
-        """Return what is chosen to be seen of the clusters, whatever these are."""
-        return Chosen(self.state.mask, self.state.version, self._slice, self._look)
+    def _scene(self) -> Scene:
+        """Return what views are to show of the present clusters."""
+        return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
 
-    def _steps(self, system: str, request: Request, chosen: Chosen, settings: dict[View, Any]) -> Iterator[Show]:
+    def _steps(self, system: str, request: Request, scene: Scene, settings: dict[View, Any]) -> Iterator[Show]:
         """Do what is wanted, step by step, and yield what shows it: pictures, the table, histograms."""
         if system != request.system.name:
             self.state.prepare(system)
             yield functools.partial(self._take, system)
             return
-        outcome = self.state.outcome
-        if outcome is None or outcome.request != request:
-            outcome = self.state.compute(request)
-            yield functools.partial(self.state.accept, outcome)
-        if outcome.request.system is not self._built:
-            outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
+        if scene.outcome.request != request:
+            scene = scene._replace(outcome=self.state.compute(request))
+            yield functools.partial(self.state.accept, scene.outcome)
+        if request.system is not self._built:
+            scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
             yield self._build
             return
         for view in self._views:  # the picture comes first
-            key = self._key(view, outcome, chosen, settings[view])
+            key = self._key(view, scene, settings[view])
             if self._shown.get(view) != key:
-                data = view.prepare(self._scene(outcome, chosen), settings[view])
-                yield functools.partial(self._show, view, key, data)
+                yield functools.partial(self._show, view, key, view.prepare(scene, settings[view]))
 
-    def _scene(self, outcome: Outcome, chosen: Chosen) -> Scene:
-        """Return what views are to show."""
-        return Scene(outcome, chosen.mask, chosen.slice, chosen.look)
-
-    def _key(self, view: View, outcome: Outcome, chosen: Chosen, setting: Hashable) -> Hashable:
+    def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
         """Return what tells whether a view must be shown anew."""
-        number = chosen.slice if view in self._pictures else None
-        return outcome, chosen.version, number, chosen.look, setting
+        number = scene.slice if view in self._pictures else None
+        return scene.outcome, scene.version, number, scene.look, setting
 
     def _take(self, system: str) -> None:
         self.state.choose(system)
         self._ask()
 
-    def _show(self, view: View, key: Hashable, data: Any) -> None:
-        view.show(data)
+    def _show(self, view: View, key: Hashable, show: Show) -> None:
+        show()
         self._shown[view] = key
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
         if view is self._views[0]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from daskclust.core.data.files import check_file
+from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
@@ -17,29 +19,7 @@ _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
 
 def open_file(path: Path, system: str | None = None, columns: Columns | None = None) -> tuple[xr.Dataset, str]:
-    """Return the points of a file in memory, and the line that reads them.
-
-    Parameters
-    ----------
-    path : Path
-        Calorimeter, Timepix, particles or cells.
-    system : str, optional
-        What is to be done with them: tells the field where the file does not.
-    columns : list of str or mapping of str to str or None, optional
-        As of `daskclust.io.read_hits`, for files that it reads.
-
-    Returns
-    -------
-    ds : xarray.Dataset
-        In memory.
-    line : str
-        ``ds = io...``.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError, ImportError
-        As of the readers in `daskclust.io`; for columns of a file that another reader than `read_hits` reads.
-    """
+    """Return the points of a file in memory, and the line that reads them."""
     if not path.is_dir():
         check_file(str(path))
     name, options = _reader(path, system, columns)
@@ -48,13 +28,10 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
     try:
         return _read(path, name, options)
     except ValueError:
-        again = _otherwise(path, system, name) if columns is None else None
-        if again is None:
-            raise
-        try:
-            return _read(path, *again)
-        except ValueError:
-            pass
+        other = _otherwise(path, system, name) if columns is None else None
+        if other is not None:
+            with contextlib.suppress(ValueError):
+                return _read(path, *other)
         raise
 
 
@@ -76,7 +53,7 @@ def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[st
         return "open_fcs", {}
     if system == "hca" and suffix in (*_TABLES, ".bin"):
         return "read_cells", {}
-    if suffix in _PARTICLES or (suffix in _HDF5 and _is_snapshot(path)):
+    if suffix in _PARTICLES or (suffix in _HDF5 and is_snapshot(path)):
         return "open_particles", {"chunks": None}
     field = {} if system is None else {"field": _OF_FIELD.get(system)}
     return "read_hits", {**field, **({} if columns is None else {"columns": columns})}
@@ -92,11 +69,3 @@ def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, s
         ds = io.read_hits(path, **options)
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     return ds.compute(), f"ds = io.{name}({str(path)!r}{given})"
-
-
-def _is_snapshot(path: Path) -> bool:
-    """Return whether an HDF5 file is not one of plain columns."""
-    import h5py  # type: ignore[import-untyped,unused-ignore]
-
-    with h5py.File(path, "r") as file:
-        return "Header" in file

@@ -12,46 +12,20 @@ Scale = Literal["linear", "log", "whole", "choice"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a system.
-
-    Parameters
-    ----------
-    name : str
-        As the function that clusters has it.
-    scale : {"linear", "log", "whole", "choice"}
-        Numbers evenly or in the logarithm, whole numbers, or one of `choices`.
-    default : float, int or str
-        Value to begin with.
-    low, high : float
-        Ends of the range; 0 for choices.
-    choices : tuple of str or int
-        What may be chosen.
-    unit : str
-        Of the value, empty where there is none.
-    doc : str
-        A line on what it means.
-    when : tuple of str and str, optional
-        The choice, and its value, for which it has a meaning.
-    """
+    """One parameter of a system, named as the function that clusters has it."""
 
     name: str
-    scale: Scale
+    scale: Scale  # numbers evenly or in the logarithm, whole numbers, or one of `choices`
     default: Any
     low: float = 0.0
     high: float = 0.0
     choices: tuple[Any, ...] = ()
     unit: str = ""
     doc: str = ""
-    when: tuple[str, Any] | None = None
+    when: tuple[str, Any] | None = None  # the choice, and its value, for which it has a meaning
 
     def checked(self, value: Any) -> Any:
-        """Return a value as the system takes it.
-
-        Raises
-        ------
-        ValueError
-            For what is no choice, and numbers that are not finite; a number may be out of range.
-        """
+        """Return a value as the system takes it."""
         if self.scale == "choice":
             if value not in self.choices:
                 raise ValueError(f"{self.name} must be one of {', '.join(map(repr, self.choices))}, got {value!r}")
@@ -70,13 +44,7 @@ class Parameter:
 
 
 def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a value for each parameter: the given one, or its default.
-
-    Raises
-    ------
-    ValueError
-        For names that are no parameters, and as of `Parameter.checked`.
-    """
+    """Return a value for each parameter: the given one, or its default."""
     names = [parameter.name for parameter in parameters]
     unknown = [name for name in given if name not in names]
     if unknown:

@@ -1,19 +1,21 @@
-"""Many points as a picture: counts of pixels by datashader, in the colours of clusters."""
+"""Many points as a picture: counts of pixels by datashader, in the colours of clusters.
+
+A picture is red, green, blue and opacity (height, width, 4) in uint8; the first row is the lowest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.kernels import mix, number_color
 from daskclust.app.look import LIGHT, Look, parts
-from daskclust.core.device.arrays import HOST
 from daskclust.plot._look import COLORS
 
 Array = npt.NDArray[Any]
+Pixels = npt.NDArray[np.uint8]
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 _NOISE = len(COLORS)  # kind of noise, after those of clusters
@@ -22,9 +24,7 @@ _FAINT = 0.75  # share of colour in pixels with one point
 
 def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     """Return the number of each point's colour, that of noise after those of clusters."""
-    kind = np.empty(len(label), np.int8)
-    HOST.run(number_color, len(label), label, _NOISE, kind)
-    return kind
+    return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
 
 
 def paint(
@@ -36,100 +36,53 @@ def paint(
     *,
     look: Look = LIGHT,
     spread: bool = True,
-) -> npt.NDArray[np.uint8]:
-    """Return points as a picture.
-
-    Parameters
-    ----------
-    xy : tuple of numpy.ndarray
-        Positions.
-    kind : numpy.ndarray of int8
-        As of `kinds`.
-    chosen : numpy.ndarray of bool or None
-        Points in colour; others are pale. None: all.
-    ranges : tuple of pairs of float
-        What the picture spans.
-    pixels : tuple of int
-        Width and height.
-    look : Look
-        Colours.
-    spread : bool, default True
-        Let lone pixels grow until they are seen.
-
-    Returns
-    -------
-    numpy.ndarray of uint8, shape (height, width, 4)
-        Red, green, blue, opacity; the first row is the lowest.
-    """
-    picture = np.zeros((pixels[1] * pixels[0], 4), np.uint8)
+) -> Pixels:
+    """Return points as a picture in the colours of their kinds, noise below; those that are not chosen are pale."""
+    picture = np.zeros((pixels[1], pixels[0], 4), np.uint8)
     if chosen is not None:
         cover(picture, count(xy, None, ranges, pixels)[..., None], (look.pale,), look)
         xy, kind = (xy[0][chosen], xy[1][chosen]), kind[chosen]
     counts = count(xy, kind, ranges, pixels)
-    cover(picture, counts, (*COLORS, look.noise), look, _NOISE)
-    cover(picture, counts, COLORS, look)
-    return finished(picture, pixels, spread=spread)
+    cover(picture, counts[..., _NOISE:], (look.noise,), look)
+    cover(picture, counts[..., :_NOISE], COLORS, look)
+    return grown(picture) if spread else picture
 
 
-def count(
-    xy: tuple[Array, Array], kind: npt.NDArray[np.int8] | None, ranges: Ranges, pixels: tuple[int, int]
-) -> npt.NDArray[np.uint32]:
+def count(xy: tuple[Array, Array], kind: npt.NDArray[np.int8] | None, ranges: Ranges, pixels: tuple[int, int]) -> Array:
     """Return how many points are in each pixel (height, width), or, by kind, (height, width, 10)."""
     import datashader
     import pandas as pd
 
+    frame = pd.DataFrame({"x": xy[0], "y": xy[1]})
     canvas = datashader.Canvas(*pixels, x_range=ranges[0], y_range=ranges[1])
-    columns: dict[str, Any] = {"x": xy[0], "y": xy[1]}
     if kind is None:
-        return np.asarray(canvas.points(pd.DataFrame(columns), "x", "y", datashader.count()).values)
-    columns["kind"] = pd.Categorical.from_codes(kind, list(range(_NOISE + 1)))
-    frame = pd.DataFrame(columns)
-    found = canvas.points(frame, "x", "y", datashader.by("kind", datashader.count()))
-    return np.asarray(found.transpose(..., "kind").values)
+        return np.asarray(canvas.points(frame, "x", "y", datashader.count()).values)
+    frame["kind"] = pd.Categorical.from_codes(kind, list(range(_NOISE + 1)))
+    by_kind = canvas.points(frame, "x", "y", datashader.by("kind", datashader.count()))
+    return np.asarray(by_kind.transpose(..., "kind").values)
 
 
-def cover(picture: npt.NDArray[np.uint8], counts: Array, colors: tuple[str, ...], look: Look, first: int = 0) -> None:
-    """Paint pixels (n, 4) with points in the mean colour of their kinds, stronger where there are more.
-
-    Parameters
-    ----------
-    picture : numpy.ndarray of uint8, shape (n, 4)
-        What is painted over.
-    counts : numpy.ndarray, shape (..., kinds)
-        Points of each kind, n times.
-    colors : tuple of str
-        Of the kinds.
-    look : Look
-        What they are painted on.
-    first : int, default 0
-        Kinds before this one, and those without a colour, are left out.
-    """
-    by_pixel = np.ascontiguousarray(counts).reshape(len(picture), -1)
-    HOST.run(mix, len(picture), by_pixel, first, len(colors), _rgb(colors), _rgb((look.paper,))[0], _FAINT, picture)
+def cover(picture: Pixels, counts: Array, colors: Sequence[str], look: Look) -> None:
+    """Paint pixels with points (height, width, kinds) in the mean colour of their kinds, stronger where more are."""
+    of_kind = np.array([[*parts(color), 1] for color in colors], np.float64)
+    sums = counts.reshape(-1, len(colors)).astype(np.float64) @ of_kind  # of red, green, blue, and points
+    there = np.flatnonzero(sums[:, 3])
+    total, paper = sums[there, 3:], np.array(parts(look.paper))
+    flat = picture.reshape(-1, 4)
+    flat[there, :3] = 0.5 + paper + (sums[there, :3] / total - paper) * (1.0 - (1.0 - _FAINT) / total)
+    flat[there, 3] = 255
 
 
-def finished(picture: npt.NDArray[np.uint8], pixels: tuple[int, int], *, spread: bool = True) -> npt.NDArray[np.uint8]:
-    """Return what was painted as bytes (height, width, 4), lone pixels grown until they are seen."""
-    whole = picture.reshape(pixels[1], pixels[0], 4)
-    return _spread(whole) if spread else whole
-
-
-def _rgb(colors: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    return np.array([parts(color) for color in colors], np.float64)
-
-
-def _spread(picture: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Let lone pixels grow until they are seen."""
+def grown(picture: Pixels) -> Pixels:
+    """Return a picture whose lone pixels have grown until they are seen."""
     import datashader.transfer_functions as tf
-    import xarray as xr
 
     packed = np.ascontiguousarray(picture).view(np.uint32)[..., 0]
-    grown = tf.dynspread(tf.Image(xr.DataArray(packed, dims=("y", "x")).data, dims=("y", "x")), threshold=0.7, max_px=2)
-    height, width = packed.shape
-    return np.ascontiguousarray(grown.values).view(np.uint8).reshape(height, width, 4)
+    spread = tf.dynspread(tf.Image(packed, dims=("y", "x")), threshold=0.7, max_px=2)
+    return np.ascontiguousarray(spread.values)[..., None].view(np.uint8)
 
 
 def as_columns(columns: Mapping[str, Array], axes: tuple[str, str]) -> tuple[Array, Array]:
     """Return the columns of two axes, as numbers that can be drawn."""
-    x, y = (columns[name] for name in axes)
-    return (x.astype(np.uint8) if x.dtype == np.bool_ else x), (y.astype(np.uint8) if y.dtype == np.bool_ else y)
+    x, y = (columns[name].astype(np.uint8) if columns[name].dtype == np.bool_ else columns[name] for name in axes)
+    return x, y

@@ -1,4 +1,8 @@
-"""Points chosen in a view: by a box, by a lasso, by their clusters, or by branches of a hierarchy."""
+"""Points chosen in a view: by a box, by a lasso, by their clusters, or by branches of a hierarchy.
+
+Each has `needs`, the columns that must be there; `mask`, which points are chosen, of columns by name; and `lines`, the
+Python lines that make the mask as ``inside``, of expressions for these columns.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core import hierarchy as tree
+from daskclust.core import hierarchy
 
 Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
+Expressions = Mapping[str, str]
 
 LINKAGE = "linkage"
 """Name of the column by which branches are chosen."""
@@ -25,34 +30,19 @@ class Range(NamedTuple):
     low: float
     high: float
 
+    def mask(self, columns: Columns) -> Mask:
+        """Return which points are in the range."""
+        return np.asarray((columns[self.name] >= self.low) & (columns[self.name] <= self.high))
 
-def _mask(within: Range | None, columns: Columns) -> Mask | np.bool_:
-    if within is None:
-        return np.bool_(True)
-    column = columns[within.name]
-    return np.asarray((column >= within.low) & (column <= within.high))
-
-
-def _lines(within: Range | None, columns: Mapping[str, str]) -> list[str]:
-    if within is None:
-        return []
-    column = columns[within.name]
-    return [f"inside &= ({column} >= {within.low!r}) & ({column} <= {within.high!r})"]
+    def words(self, columns: Expressions) -> str:
+        """Return the Python expression of the mask."""
+        column = columns[self.name]
+        return f"({column} >= {self.low!r}) & ({column} <= {self.high!r})"
 
 
 @dataclass(frozen=True)
 class Box:
-    """Points within a rectangle, edges included.
-
-    Parameters
-    ----------
-    axes : tuple of str
-        Columns across and up.
-    x, y : tuple of float
-        Smallest and largest value of each.
-    within : Range or None
-        Values that another column must have, too.
-    """
+    """Points within a rectangle, edges included, and within a range of another column, if any."""
 
     axes: tuple[str, str]
     x: tuple[float, float]
@@ -60,38 +50,33 @@ class Box:
     within: Range | None = None
 
     @property
+    def _ranges(self) -> list[Range]:
+        sides = [Range(self.axes[0], *self.x), Range(self.axes[1], *self.y)]
+        return sides if self.within is None else [*sides, self.within]
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """Columns that must be there."""
-        return self.axes if self.within is None else (*self.axes, self.within.name)
+        return tuple(each.name for each in self._ranges)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The left and the right."""
+        return self.x
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
-        parts = zip(self.axes, (self.x, self.y), strict=True)
-        inside = [(columns[name] >= low) & (columns[name] <= high) for name, (low, high) in parts]
-        return np.asarray(inside[0] & inside[1] & _mask(self.within, columns))
+        return np.asarray(np.logical_and.reduce([each.mask(columns) for each in self._ranges]))
 
-    def lines(self, columns: Mapping[str, str]) -> list[str]:
-        """Return the Python lines that make ``inside``; `columns` are expressions for the axes."""
-        limits = [
-            f"({columns[name]} >= {low!r}) & ({columns[name]} <= {high!r})"
-            for name, (low, high) in zip(self.axes, (self.x, self.y), strict=True)
-        ]
-        return [f"inside = {limits[0]} & {limits[1]}", *_lines(self.within, columns)]
+    def lines(self, columns: Expressions) -> list[str]:
+        """Return the Python lines that make ``inside``."""
+        x, y, *within = (each.words(columns) for each in self._ranges)
+        return [f"inside = {x} & {y}", *(f"inside &= {words}" for words in within)]
 
 
 @dataclass(frozen=True)
 class Lasso:
-    """Points within a closed line.
-
-    Parameters
-    ----------
-    axes : tuple of str
-        Columns across and up.
-    corners : tuple of pairs of float
-        Of the line.
-    within : Range or None
-        Values that another column must have, too.
-    """
+    """Points within a closed line through corners, and within a range of another column, if any."""
 
     axes: tuple[str, str]
     corners: tuple[tuple[float, float], ...]
@@ -102,50 +87,44 @@ class Lasso:
         """Columns that must be there."""
         return self.axes if self.within is None else (*self.axes, self.within.name)
 
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """The left and the right; None of no corners."""
+        xs = [x for x, _ in self.corners]
+        return (min(xs), max(xs)) if xs else None
+
     def mask(self, columns: Columns) -> Mask:
         """Return which points are inside."""
         from matplotlib.path import Path
 
         x, y = (columns[name] for name in self.axes)
-        if len(self.corners) < 3:
-            return np.zeros(len(x), np.bool_)
-        corners = np.asarray(self.corners)
-        (left, low), (right, high) = corners.min(axis=0), corners.max(axis=0)
-        near = np.flatnonzero(_mask(self.within, columns) & (x >= left) & (x <= right) & (y >= low) & (y <= high))
         inside = np.zeros(len(x), np.bool_)
-        inside[near] = Path(corners).contains_points(np.stack([x[near], y[near]], axis=1))
+        if len(self.corners) < 3:
+            return inside
+        lines = np.asarray(self.corners)
+        (left, low), (right, high) = lines.min(axis=0).tolist(), lines.max(axis=0).tolist()
+        near = np.flatnonzero(Box(self.axes, (left, right), (low, high), self.within).mask(columns))
+        inside[near] = Path(lines).contains_points(np.stack([x[near], y[near]], axis=1))
         return inside
 
-    def lines(self, columns: Mapping[str, str]) -> list[str]:
-        """Return the Python lines that make ``inside``; `columns` are expressions for the axes."""
+    def lines(self, columns: Expressions) -> list[str]:
+        """Return the Python lines that make ``inside``."""
         x, y = (columns[name] for name in self.axes)
         return [
             "from matplotlib.path import Path",
             f"corners = {[tuple(corner) for corner in self.corners]!r}",
             f"inside = Path(corners).contains_points(np.stack([{x}, {y}], axis=1))",
-            *_lines(self.within, columns),
+            *([] if self.within is None else [f"inside &= {self.within.words(columns)}"]),
         ]
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Points of some clusters.
-
-    Parameters
-    ----------
-    numbers : tuple of int
-        Of the clusters.
-    by : Range or None
-        The column of their table, and its values, by which they were chosen.
-    """
+    """Points of some clusters; `by` are the column of their table and its values, by which they were chosen."""
 
     numbers: tuple[int, ...]
     by: Range | None = None
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Columns that must be there."""
-        return ("label",)
+    needs = ("label",)
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are in one of the clusters."""
@@ -154,64 +133,49 @@ class Clusters:
         chosen[list(self.numbers)] = True
         return np.asarray(chosen[label])
 
-    def lines(self, columns: Mapping[str, str]) -> list[str]:
+    def lines(self, columns: Expressions) -> list[str]:
         """Return the Python lines that make ``inside``; those of `by` have the table as ``rows``."""
         if self.by is None:
             return [f"inside = np.isin({columns['label']}, {list(self.numbers)!r})"]
-        name, low, high = self.by
+        within = self.by.words({self.by.name: "column"})
         return [
-            f"column = rows[{name!r}].values",
-            f"inside = np.isin({columns['label']}, np.flatnonzero((column >= {low!r}) & (column <= {high!r})))",
+            f"column = rows[{self.by.name!r}].values",
+            f"inside = np.isin({columns['label']}, np.flatnonzero({within}))",
         ]
 
 
 @dataclass(frozen=True)
 class Branches:
-    """Points below some nodes of a hierarchy.
-
-    Parameters
-    ----------
-    nodes : tuple of int
-        Ids in the linkage.
-    """
+    """Points below some nodes of a hierarchy, by their ids in the linkage."""
 
     nodes: tuple[int, ...]
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Columns that must be there."""
-        return (LINKAGE,)
+    needs = (LINKAGE,)
 
     def mask(self, columns: Columns) -> Mask:
         """Return which points are below one of the nodes."""
         Z = columns[LINKAGE]
         inside = np.zeros(len(Z) + 1, np.bool_)
         for node in self.nodes:
-            inside[tree.members(Z, node)] = True
+            inside[hierarchy.members(Z, node)] = True
         return inside
 
-    def lines(self, columns: Mapping[str, str]) -> list[str]:
+    def lines(self, columns: Expressions) -> list[str]:
         """Return the Python lines that make ``inside``."""
         return [
-            "from daskclust.core import tree",
+            "from daskclust.core import hierarchy",
             f"Z = {columns[LINKAGE]}",
             "inside = np.zeros(len(Z) + 1, bool)",
             f"for node in {list(self.nodes)!r}:",
-            "    inside[tree.members(Z, node)] = True",
+            "    inside[hierarchy.members(Z, node)] = True",
         ]
 
 
 Selection = Box | Lasso | Clusters | Branches
 
 
-def sides(selection: Selection | None) -> tuple[float, float] | None:
+def span_of(selection: Selection | None) -> tuple[float, float] | None:
     """Return the left and the right of a box or of a lasso, None of all else."""
-    if isinstance(selection, Box):
-        return selection.x
-    if isinstance(selection, Lasso) and selection.corners:
-        xs = [x for x, _ in selection.corners]
-        return min(xs), max(xs)
-    return None
+    return selection.span if isinstance(selection, Box | Lasso) else None
 
 
 def corners(xs: Sequence[float], ys: Sequence[float], most: int = 400) -> tuple[tuple[float, float], ...]:

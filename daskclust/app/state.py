@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,23 +31,10 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The clusters of a request, and what follows from them, made when it is asked for.
-
-    Parameters
-    ----------
-    request : Request
-        What was asked for.
-    result : xarray.Dataset
-        Points with ``label``.
-    seconds : float
-        How long it took.
-    ground : Ground or None
-        What thresholds go through, if there is a view of it.
-    """
+    """The clusters of a request, what thresholds go through, and what follows from them, made when it is asked for."""
 
     request: Request
     result: xr.Dataset
-    seconds: float
     ground: Ground | None = None
 
     @cached_property
@@ -86,23 +72,10 @@ class Origin(NamedTuple):
 
 
 class State:
-    """Data, the system and its parameters, results, chosen points.
+    """Data in memory, the system and its parameters, results, chosen points.
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        Points. What is lazy or on a device is brought to memory.
-    system : {"clue", "events", "fof", "dbscan", "hca"}, optional
-        By default the first that suits the data.
-    source : sequence of str
-        Python lines that make ``ds``, for `code`.
-    **parameters
-        Of the system; defaults are derived from the data.
-
-    Raises
-    ------
-    ValueError
-        Where no system, or not this one, suits the data; for no points and unknown parameters.
+    By default the system is the first that suits the data, and parameters are derived from these; `source` are Python
+    lines that make ``ds``, for `code`.
     """
 
     def __init__(
@@ -155,10 +128,7 @@ class State:
 
     def compute(self, request: Request) -> Outcome:
         """Return the clusters of a request; nothing of the state is changed."""
-        began = time.perf_counter()
-        result = request.system.run(request.values)
-        ground = request.system.ground(request.values)
-        return Outcome(request, result, time.perf_counter() - began, ground)
+        return Outcome(request, request.system.run(request.values), request.system.ground(request.values))
 
     def accept(self, outcome: Outcome) -> None:
         """Make an outcome the present one."""

@@ -21,17 +21,7 @@ def labelled(kind: Any, words: str, **options: Any) -> Any:
 
 
 class Control:
-    """A slider with a number beside it, or a choice.
-
-    Parameters
-    ----------
-    parameter : Parameter
-        What it sets.
-    value : float, int or str
-        Where it is at first.
-    changed : callable
-        Called with the name and the new value.
-    """
+    """A slider with a number beside it, or a choice."""
 
     def __init__(self, parameter: Parameter, value: Any, changed: Any) -> None:
         self.parameter, self._changed = parameter, changed

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.kernels import equal_points as of_places
-from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.kernels import equal_points, formulas
 from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, search_tree, sorted_group
 from daskclust.clue.kernels.equal_points import Places, find_places
-from daskclust.core.data.checks import check_count, check_extent, raise_not_finite, raise_not_finite_value
+from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
 from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import start
-from daskclust.core.space.extent import survey
+from daskclust.core.run.plan import Plan
+from daskclust.core.space.extent import check_values, extent_of
 from daskclust.core.space.grid import PAD, WIDER, Cells, Grid, make_grid, periodic_distance2, search_neighbours
 from daskclust.core.space.groups import without_gaps
 from daskclust.core.space.partition import Chunk
@@ -31,7 +31,7 @@ from daskclust.core.space.sorting import sort_into_cells
 _NEAR = 8, 8, 4, 2
 
 
-class Measures(NamedTuple):
+class Densities(NamedTuple):
     """Densities and nearest highers of sorted points, and what is needed to go on from them."""
 
     chunk: Chunk
@@ -51,18 +51,15 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measuring:
-    """Parameters of CLUE, as its estimator has them.
-
-    ``chi(distance, per_scale)`` is the density kernel; rhoc is None where points have their own; a period of 0 is open.
-    """
+class ClueParameters(Plan):
+    """Parameters of CLUE, lengths in the unit of the coordinates."""
 
     dc: float
-    rhoc: float | None
+    rhoc: float | None  # None where the chunk's column ``rhoc`` holds one for each point
     delta_c: float
     delta_o: float
-    chi: Body
-    per_scale: float
+    chi: Body  # kernel ``chi(distance, per_scale)``
+    per_scale: float  # one over the kernel's length
     neighbor_weight: float
     period: tuple[float, ...]
 
@@ -71,12 +68,7 @@ class Measuring:
         """Largest distance at which a nearest higher is looked for."""
         return max(self.delta_c, self.delta_o)
 
-    @property
-    def halo(self) -> float:
-        """How far around a block its chunk must reach."""
-        return (self.dm + self.dc) * WIDER
-
-    def measure(self, chunk: Chunk) -> Measures:
+    def measure(self, chunk: Chunk) -> Densities:
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
         columns = {name: device.argument(values) for name, values in chunk.columns.items()}
@@ -84,8 +76,8 @@ class Measuring:
         order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
         rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
         if n == 0:
-            return Measures(chunk, order, rho, delta, nearest)
-        cells, field = self._sort(device, columns, chunk.ids, order)
+            return Densities(chunk, order, rho, delta, nearest)
+        cells, field = self._sort(device, chunk, columns, order)
         places = find_places(device, cells, n, field.group)
         if places is None:
             weight = device.scratch("weight", n + PAD, dtype)
@@ -98,7 +90,7 @@ class Measuring:
         else:
             device.run(start, n + PAD, order)
             self._measure_places(device, columns, field, places, rho, delta, nearest)
-        return Measures(chunk, order, rho, delta, nearest)
+        return Densities(chunk, order, rho, delta, nearest)
 
     def _measure_places(
         self,
@@ -119,33 +111,33 @@ class Measuring:
         weight = columns.get("weight", device.empty(0, dtype))
         total, sorted_weight, alone, rho_of = (device.empty(k + PAD, dtype) for _ in range(4))
         sorted_of, top, tie = (device.empty(k + PAD, np.int32) for _ in range(3))
-        device.run(of_places.add_up, k, places, weight, total)
-        device.run(of_places.describe, k, order, places, total, sorted_weight, alone, sorted_of)
+        device.run(equal_points.add_up, k, places, weight, total)
+        device.run(equal_points.describe, k, order, places, total, sorted_weight, alone, sorted_of)
         self._sum_density(device, k, cells, sorted_weight, alone, rho_of)
 
         at_zero = device.full(1 + PAD, 0, dtype)
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         device.run(
-            kernels.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
+            formulas.chi_at_zero.bind(**self._density_step()), 1, device.full(1 + PAD, 0, np.int32), *factors, at_zero
         )
         known = places, sorted_of, rho_of, alone, self._is_flat, at_zero, weight, total
-        device.run(of_places.density_of_row, n, *known, rho)
+        device.run(equal_points.density_of_row, n, *known, rho)
         rows, least = places.rows, device.empty(n, np.int32)
         if not self._is_flat:  # points of a place may differ in their density
             by_density = device.argument(device.order_of(device.take_at(rho, device.argument(rows))))
             rows = device.take_at(rows, by_density)
             rows = device.take_at(rows, device.argument(device.order_of(device.take_at(places.of_row, rows))))
-        device.run(of_places.find_least, k, places.begin, rows, least)
+        device.run(equal_points.find_least, k, places.begin, rows, least)
         members = Members(order, places.begin, rows, least, rho)
-        device.run(of_places.find_top, k, order, members, top, tie, rho_of)
+        device.run(equal_points.find_top, k, order, members, top, tie, rho_of)
 
         delta_of, nearest_of = device.empty(k, dtype), device.empty(k, np.int32)
         higher_of = self._find_higher(device, k, cells, field, (rho_of, top, tie), members, delta_of, nearest_of)
-        device.run(of_places.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
+        device.run(equal_points.follow, n, places, sorted_of, members, delta_of, higher_of, delta, nearest)
 
     def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
         dtype = rho.dtype.type
-        density = kernels.density.bind(**self._metric, **self._density_step())
+        density = formulas.density.bind(**self._metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         reach2 = square_below(self.dc, dtype)
         device.run(density, n, cells.row, cells, self.dc * WIDER, reach2, weight, alone, *factors, rho)
@@ -170,11 +162,11 @@ class Measuring:
         if len(cells.first) == 0 and self.dm >= 2 * self.dc:
             near = 0.0  # cells are found by bisection, and most of them are empty
         if near > 0:
-            step: dict[str, Body] = {"visit": kernels.take_nearer if members is None else kernels.take_nearer_place}
+            step: dict[str, Body] = {"visit": formulas.take_nearer if members is None else formulas.take_nearer_place}
             if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
-                step |= {"walk": search_neighbours, "radius2": kernels.largest_nearest2}
+                step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
             beyond2 = just_above(square_below(near, rho.dtype.type))
-            close_by = kernels.nearest_higher.bind(**self._metric, **step)
+            close_by = formulas.nearest_higher.bind(**self._metric, **step)
             device.run(close_by, n, cells.row, cells, near * WIDER, beyond2, rho, order, tie, delta, nearest)
         else:
             device.run(fill, n, nearest, np.int32(-1))
@@ -191,19 +183,17 @@ class Measuring:
         return higher
 
     # ------------------------------------------------------------------------------------------------------ its steps
-    def _sort(self, device: Host | Cuda, columns: dict[str, Any], ids: Any, order: Any) -> tuple[Cells, Field]:
+    def _sort(self, device: Host | Cuda, chunk: Chunk, columns: dict[str, Any], order: Any) -> tuple[Cells, Field]:
         """Check the points and sort them into cells a little wider than dc.
 
         Cells depend on dc alone, so densities, down to the rounding of their sums, do not depend on thresholds.
         """
         X = columns["X"]
         check_count(len(X))
-        low, high, bad = survey(device, X)
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if ids is None else int(ids[bad]))
+        low, high = extent_of(chunk)
         for column, name in (("weight", "sample_weight"), ("rhoc", "rhoc")):
             if column in columns:
-                self._check_finite(device, columns[column], name, ids)
+                check_values(chunk, column, name)
         tile = self.dc * WIDER
         check_extent(low, high, tile)
         group, first_group, groups = without_gaps(device, columns.get("layer", device.empty(0, np.int32)))
@@ -212,24 +202,18 @@ class Measuring:
         extent = np.where(is_periodic, [np.zeros(len(cycle)), cycle], [low, high])
         return sort_into_cells(device, X, group, groups, grid, order), Field(grid, group, groups, extent)
 
-    def _check_finite(self, device: Host | Cuda, values: Any, name: str, ids: Any) -> None:
-        *_, bad = survey(device, values.reshape(len(values), 1))
-        if bad < len(values):
-            value = device.to_host(values[bad : bad + 1])[0]
-            raise_not_finite_value(name, value, bad if ids is None else int(ids[bad]))
-
     @property
     def _metric(self) -> dict[str, Body]:
         return {"distance2": periodic_distance2} if any(self.period) else {}
 
     @property
     def _is_flat(self) -> bool:
-        return self.chi is kernels.flat and self.neighbor_weight == 1.0
+        return self.chi is formulas.flat and self.neighbor_weight == 1.0
 
     def _density_step(self) -> dict[str, Body]:
         if self._is_flat:
-            return {"visit": kernels.add_weight}
-        return {"visit": kernels.add_weighted, "chi": self.chi}
+            return {"visit": formulas.add_weight}
+        return {"visit": formulas.add_weighted, "chi": self.chi}
 
 
 def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:

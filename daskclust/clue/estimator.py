@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.clue.densities import Measures
+from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.data.checks import axis_periods, check_distance, check_points, check_positive
@@ -27,11 +27,8 @@ from daskclust.core.data.inputs import (
 from daskclust.core.data.nested import flat, nest
 from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import device_of, is_dask, library
-from daskclust.core.run.engine import Lazy, finish_in_memory, run_in_memory
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.space.partition import Chunk, Division, Partition
-
-_DTYPES = {"labels": np.int64, "is_seed": np.bool_}
+from daskclust.core.run.engine import lazily, run_in_memory
+from daskclust.core.space.partition import Chunk, Partition
 
 
 class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -194,12 +191,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             columns["weight"] = beside(coordinates, "sample_weight", sample_weight, reals, coordinates.dtype)
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points, weight)
-        self._lazy: Lazy | None = None
-        if is_dask(coordinates):
-            self._lazy = Lazy(columns, _division(partition, columns, plan))
-            self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(coordinates.dtype)))
-        else:
-            self._keep(run_in_memory(plan, columns))
+        self._lazy = lazily(plan, columns, partition)  # other thresholds may come
+        self._keep(self._lazy.run(plan) if self._lazy else run_in_memory(plan, columns))
         return self
 
     def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:
@@ -241,14 +234,14 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     "rhoc must be one number to rethreshold a dask array; fit again with one for each point"
                 )
-            other._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
+            other._keep(self._lazy.run(plan))
             return other
         density = plain("density", self.density_)
         columns = {"rhoc": self._rhoc_of} if plan.rhoc is None and rhoc is None else {}
         if plan.rhoc is None and rhoc is not None:
             columns = {"rhoc": beside(density, "rhoc", flat(rhoc, "rhoc", self._nesting), reals, density.dtype)}
         delta, nearest_higher = plain("delta", self.delta_), plain("nearest_higher", self.nearest_higher_)
-        other._keep(_from_measures(plan, columns, density, delta, nearest_higher))
+        other._keep(_from_densities(plan, columns, density, delta, nearest_higher))
         other._rhoc_of = columns.get("rhoc")
         return other
 
@@ -269,7 +262,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self._lazy is not None:
             plan = self._plan(self._axes, self.density_.dtype)
             self._lazy.persist(plan)
-            self._keep(self._lazy.run(plan, _DTYPES, _early_dtypes(self.density_.dtype)))
+            self._keep(self._lazy.run(plan))
         return self
 
     def _keep(self, results: dict[str, Any]) -> None:
@@ -318,10 +311,6 @@ def threshold_of(points: Points, rhoc: str, weight: str | None) -> Any:
     return threshold_in(rhoc, points.columns[rhoc], points.units.get(rhoc), wanted)
 
 
-def _early_dtypes(real: Any) -> dict[str, Any]:
-    return {"density": real, "delta": real, "nearest_higher": np.int64}
-
-
 def _named(points: Points, names: tuple[str, ...]) -> Any:
     return next((points.columns[name] for name in names if name in points.columns), None)
 
@@ -344,31 +333,7 @@ def _narrowed(values: Any) -> Any:
     return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
 
 
-def _division(asked: str | Partition, columns: dict[str, Any], plan: CluePlan) -> Division:
-    """Return how the points are divided for tasks."""
-    X = columns["X"]
-    rows = rows_per_task(X, plan.cost)
-    if isinstance(asked, Partition):
-        return Division(_checked(asked, columns, plan), rows)
-    if asked == "chunks":
-        return Division(None, rows)
-    if asked == "layers" or (asked == "auto" and "layer" in columns):
-        if "layer" not in columns:
-            raise ValueError('partition="layers" needs layer=; give it, or use partition="space"')
-        return Division(Partition(groups=task_count(X, rows)), rows)
-    if asked in ("auto", "space"):
-        return blocks_of_space(X, task_count(X, rows), plan.period, plan.halo, rows)
-    raise ValueError(f'partition must be "auto", "layers", "space", "chunks" or a Partition, got {asked!r}')
-
-
-def _checked(partition: Partition, columns: dict[str, Any], plan: CluePlan) -> Partition:
-    """Return the user's partition with the halo that distances in float32 need."""
-    if partition.groups > 1 and "layer" not in columns:
-        raise ValueError(f"a partition into {partition.groups} groups of layers needs layer=")
-    return partition.for_points(plan.period, plan.dm + plan.dc, "dc + max(delta_c, delta_o)", plan.halo)
-
-
-def _from_measures(
+def _from_densities(
     plan: CluePlan, columns: dict[str, Any], density: Any, delta: Any, nearest_higher: Any
 ) -> dict[str, Any]:
     """Return the results that follow from densities and nearest highers in input order."""
@@ -377,4 +342,4 @@ def _from_measures(
     nearest = device.argument(on_device_of(density, nearest_higher, np.int32))
     rho, separation = device.argument(density), device.argument(delta)
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
-    return finish_in_memory(plan, Measures(chunk, order, rho, separation, nearest))
+    return plan.one_chunk(Densities(chunk, order, rho, separation, nearest))

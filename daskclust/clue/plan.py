@@ -8,13 +8,13 @@ that chain leaves the block the merge goes on with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.clue.densities import Measures, Measuring, maker
-from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.densities import ClueParameters, Densities, maker
+from daskclust.clue.kernels import formulas
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Slice, merge_fragments
@@ -23,16 +23,16 @@ from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 
 
-class Trees(NamedTuple):
-    """Every sorted point's root."""
+class Chains(NamedTuple):
+    """Every sorted point's chain of nearest highers: what its last point is."""
 
-    measures: Measures
+    densities: Densities
     kind: Any
     root: Any
     is_seed: Any
 
 
-class Ends(NamedTuple):
+class ChainEnds(NamedTuple):
     """Where chains of a chunk's own points end, on their device; all chunks' wait in memory for the merge."""
 
     ids: OwnIds
@@ -41,94 +41,111 @@ class Ends(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CluePlan(Measuring):
+class CluePlan(ClueParameters):
     """CLUE's parameters, and all that is done with them."""
 
     name = "clue"
-    carry = None  # chunks do not follow each other
-    least = 1  # a seed
     cost = Cost(seconds=180e-9, size=75)
+    results: ClassVar = {"labels": np.int64, "is_seed": np.bool_}
+    results_before_merge: ClassVar = {"density": None, "delta": None, "nearest_higher": np.int64}
+    divisions = "layers", "space", "chunks"
+    reach_name = "dc + max(delta_c, delta_o)"
+    min_size = 1  # a seed
+
+    @property
+    def reach(self) -> float:
+        """Within `dm` of an own point every density must be exact."""
+        return self.dm + self.dc
 
     # ------------------------------------------------------------------------------------------------- on a worker
-    def early(self, measures: Measures) -> tuple[Any, dict[str, Any]]:
+    def before_merge(self, densities: Densities) -> tuple[Any, dict[str, Any]]:
         """Return densities, separations and nearest highers of the chunk's own points, in the order of the data set."""
-        chunk, order, rho, delta, nearest = measures
+        chunk, order, rho, delta, nearest = densities
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
         results = {name: device.empty(n, kind) for name, kind in types.items()}
         ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
-        device.run(kernels.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
+        device.run(formulas.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
         # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
         return _own(chunk, chunk.ids), {name: _own(chunk, device.give(values)) for name, values in results.items()}
 
-    def local(self, measures: Measures, before: None = None) -> tuple[Trees | Ends, Fragments | None]:
-        """Find seeds and outliers, the end of every point's chain, and the links that leave the chunk.
+    def one_chunk(self, densities: Densities) -> dict[str, Any]:
+        """Return all results where one chunk holds all points: its seeds are numbered as they come."""
+        device, n = device_of(densities.chunk.columns["X"]), len(densities.delta)
+        chains, labels = self._chains(device, densities), device.empty(n, np.int64)
+        seeds = self._label(device, chains, device.empty(0, np.int32), labels)
+        n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
+        found = {"labels": device.give(labels), "is_seed": device.give(chains.is_seed), "n_clusters": n_clusters}
+        return found | self.before_merge(densities)[1]
 
-        Of all of the data these are the trees.
-        """
-        chunk, order, rho, delta, nearest = measures
-        device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
-        new = maker(device, chunk)
+    def local(self, densities: Densities, before: None = None) -> tuple[ChainEnds, Fragments]:
+        """Find seeds and outliers, the end of every point's chain, and the links that leave the chunk."""
+        chunk = densities.chunk
+        device = device_of(chunk.columns["X"])
+        chains = self._chains(device, densities)
+        if chunk.owned is not None:
+            exits, frontier = self._links(device, chains)
+            return self._ends(device, chains, exits), frontier
+        seeds = device.to_host(chunk.ids[device.give(chains.is_seed)])
+        ones, groups = np.ones(len(seeds), np.int64), self._own_groups(device, chunk)
+        frontier = Fragments(seeds, ones, NOTHING, NOTHING, np.empty((0, 0)), groups)
+        return self._ends(device, chains, device.count_up(0)), frontier
+
+    def _chains(self, device: Host | Cuda, densities: Densities) -> Chains:
+        """Say what each point is, and follow its chain to the last point."""
+        chunk, order, rho, delta, nearest = densities
+        n, dtype, new = len(delta), rho.dtype.type, maker(device, chunk)
         kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
         rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
         owned = device.empty(0, np.bool_) if chunk.owned is None else device.argument(chunk.owned)
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
-        device.run(kernels.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
+        device.run(formulas.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
         unfinished = device.full(1, 1, np.int32)
         while device.to_host(unfinished)[0]:
             device.run(fill, 1, unfinished, np.int32(0))
-            device.run(kernels.find_root, n, parent, unfinished)
-        trees = Trees(measures, kind, parent, is_seed)
-        if chunk.ids is None:
-            return trees, None
-        if chunk.owned is None:
-            seeds = device.to_host(chunk.ids[device.give(is_seed)])
-            ones, groups = np.ones(len(seeds), np.int64), self._own_groups(device, chunk)
-            frontier = Fragments(seeds, ones, NOTHING, NOTHING, np.empty((0, 0)), groups)
-            return self._ends(device, trees, device.count_up(0)), frontier
-        exits, frontier = self._links(device, trees, owned)
-        return self._ends(device, trees, exits), frontier
+            device.run(formulas.find_root, n, parent, unfinished)
+        return Chains(densities, kind, parent, is_seed)
 
-    def _ends(self, device: Host | Cuda, trees: Trees, exits: Any) -> Ends:
+    def _ends(self, device: Host | Cuda, chains: Chains, exits: Any) -> ChainEnds:
         """Return where chains of own points end."""
-        chunk, n = trees.measures.chunk, len(trees.root)
-        is_seed, end_of = device.give(trees.is_seed), device.empty(n, np.int32)
+        chunk, n = chains.densities.chunk, len(chains.root)
+        is_seed, end_of = device.give(chains.is_seed), device.empty(n, np.int32)
         number_of_exit = device.give(device.empty(n if len(exits) else 0, np.int32))
         number_of_exit[exits] = np.count_nonzero(is_seed) + device.count_up(len(exits))
-        self._label(device, trees, device.argument(number_of_exit), end_of)
+        self._label(device, chains, device.argument(number_of_exit), end_of)
         ids = OwnIds.of(device, _own(chunk, chunk.ids))
-        return Ends(ids, _own(chunk, device.give(end_of)), np.flatnonzero(_own(chunk, is_seed)))
+        return ChainEnds(ids, _own(chunk, device.give(end_of)), np.flatnonzero(_own(chunk, is_seed)))
 
-    def _label(self, device: Host | Cuda, trees: Trees, number_of_exit: Any, labels: Any) -> Any:
+    def _label(self, device: Host | Cuda, chains: Chains, number_of_exit: Any, labels: Any) -> Any:
         """Write the number of the seed, or of the exit, where each point's chain ends; return seeds up to each."""
-        n = len(trees.root)
+        n = len(chains.root)
         seeds = device.scratch("seeds", n, np.int32)
-        device.running_sum(trees.is_seed, seeds)
-        given = trees.measures.order, trees.kind, trees.root, seeds, number_of_exit, labels
-        device.run(kernels.end_of_chain, n, *given)
+        device.running_sum(chains.is_seed, seeds)
+        given = chains.densities.order, chains.kind, chains.root, seeds, number_of_exit, labels
+        device.run(formulas.end_of_chain, n, *given)
         return seeds
 
-    def _links(self, device: Host | Cuda, trees: Trees, owned: Any) -> tuple[Any, Fragments]:
+    def _links(self, device: Host | Cuda, chains: Chains) -> tuple[Any, Fragments]:
         """Return a block's exits, and what goes up: its seeds, then its exits, each with the points that others see.
 
         Members of a set are the points near faces whose chain ends in its seed or exit; an exit's also the point that
         it follows, which is another block's.
         """
-        (chunk, order, *_, nearest), kind, root, is_seed = trees
-        X, n = device.argument(chunk.columns["X"]), len(nearest)
+        (chunk, order, *_, nearest), kind, root, is_seed = chains
+        X, owned, n = device.argument(chunk.columns["X"]), device.argument(chunk.owned), len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
-        device.run(kernels.mark_border, n, X, owned, low, high, self.period, reach, is_border)
+        device.run(formulas.mark_border, n, X, owned, low, high, self.period, reach, is_border)
 
         order, kind, root, nearest = device.give(order), *map(device.give, (kind, root, nearest))
-        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == kernels.EXIT)
+        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == formulas.EXIT)
         border = np.flatnonzero(device.give(is_border)[order[:n]])
-        border = border[(kind[root[border]] == kernels.SEED) | (kind[root[border]] == kernels.EXIT)]
+        border = border[(kind[root[border]] == formulas.SEED) | (kind[root[border]] == formulas.EXIT)]
         ends = root[border]
         set_of = np.where(
-            kind[ends] == kernels.SEED,
+            kind[ends] == formulas.SEED,
             np.searchsorted(seeds, order[ends]),
             len(seeds) + np.searchsorted(exits, ends),
         )
@@ -151,34 +168,21 @@ class CluePlan(Measuring):
 
     def merge(self, frontiers: list[Fragments]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""
-        return merge_fragments(frontiers, self.least)
+        return merge_fragments(frontiers, self.min_size)
 
-    def part(self, local: Ends, start: int, end: int) -> tuple[OwnIds, Ends]:
+    def rows_in(self, local: ChainEnds, start: int, end: int) -> tuple[OwnIds, ChainEnds]:
         """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
         ids, rows = local.ids.within(device_of(local.end_of), start, end)
         seeds = local.seeds[(local.seeds >= rows.start) & (local.seeds < rows.stop)] - rows.start
-        return ids, Ends(ids, local.end_of[rows], seeds)
+        return ids, ChainEnds(ids, local.end_of[rows], seeds)
 
-    def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
-        """Return labels and which points are seeds, in the order of the data set.
-
-        Without `merged` the chunk is all of the data and its seeds are numbered as they come.
-        """
-        if merged is None:
-            return self._in_memory(local)
+    def finish(self, local: ChainEnds, merged: Slice) -> dict[str, Any]:
+        """Return labels and which points are seeds, in the order of the data set."""
         device = device_of(local.end_of)
         numbers = device.give(device.from_host(np.append(merged.numbers, -1)))
         is_seed = device.give(device.full(local.ids.size, False, np.bool_))
         is_seed[local.seeds] = True
         return {"labels": numbers[local.end_of], "is_seed": is_seed}
-
-    def _in_memory(self, trees: Trees) -> dict[str, Any]:
-        """Return these results where one chunk holds all points."""
-        device, n = device_of(trees.measures.chunk.columns["X"]), len(trees.root)
-        labels = device.empty(n, np.int64)
-        seeds = self._label(device, trees, device.empty(0, np.int32), labels)
-        n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
-        return {"labels": device.give(labels), "is_seed": device.give(trees.is_seed), "n_clusters": n_clusters}
 
 
 def _own(chunk: Chunk, values: Any) -> Any:

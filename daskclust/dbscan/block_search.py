@@ -10,8 +10,7 @@ from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels import core_points
-from daskclust.dbscan.kernels import links as kernels
+from daskclust.dbscan.kernels import core_points, links
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import make_grid
 
@@ -19,12 +18,8 @@ from daskclust.dbscan.kernels.blocks import make_grid
 class BlockSearch:
     """Points ``X`` (n, d), n > 0 and d <= 3, sorted so that their neighbours within `eps` are at hand.
 
-    Attributes
-    ----------
-    order : array of int32
-        Where each sorted point stands in the input. Core points stand at the front of their cell.
-    start, stop : arrays of int32
-        Where the points of each cell begin, and where its core points end.
+    `order` is where each sorted point stands in the input; core points stand at the front of their cell, which begins
+    at `start` and whose core points end at `stop`.
     """
 
     def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
@@ -83,18 +78,18 @@ class BlockSearch:
         is_whole = device.empty(self._n_blocks, np.bool_)
         self._is_near = device.empty(self._n_blocks, np.bool_)
         args = blocks, self.stop, self.limits, self._held, is_whole, self._is_near, parent
-        device.run(kernels.link_within, self._n_blocks, *args, grain=1024)
-        self._by_pairs(kernels.link_row, kernels.link_block, *args)
+        device.run(links.link_within, self._n_blocks, *args, grain=1024)
+        self._by_pairs(links.link_row, links.link_block, *args)
         device.run(flatten, self.n_cells, parent)
         return parent
 
     def label_border(self, number: Any, above: Any, label: Any) -> None:
         """Write the smallest number of cells with a core point within eps to `label` for points that are not core.
 
-        Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `kernels.NONE`.
+        Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `links.NONE`.
         """
         args = self.blocks, self.stop, self.limits, self._held, self._is_near, number, above, label
-        self._device.run(kernels.label_border, self._n_blocks, *args, grain=512)
+        self._device.run(links.label_border, self._n_blocks, *args, grain=512)
 
     def _by_pairs(self, by_row: Any, by_block: Any, *args: Any) -> None:
         """Run a kernel over pairs of blocks: CPU threads walk along rows, on CUDA each block is a thread."""

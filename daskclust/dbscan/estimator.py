@@ -13,14 +13,11 @@ from daskclust.core.data.checks import check_distance, check_points, check_posit
 from daskclust.core.data.columns import plain, reals
 from daskclust.core.data.inputs import Points, beside, split_points
 from daskclust.core.data.nested import flat, nest
-from daskclust.core.device.arrays import is_dask
-from daskclust.core.run.engine import Lazy, run_in_memory
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.space.partition import Division, Partition
+from daskclust.core.run.engine import run, run_in_memory
+from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
 
 Boxsize = float | Sequence[float | None] | None
-_RESULTS = {"labels": np.int64, "is_core": np.bool_}
 
 
 class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,12 +28,10 @@ class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             sample_weight = flat(sample_weight, "sample_weight", nesting)
             columns["weight"] = beside(X, "sample_weight", sample_weight, reals, np.float64)
-        if is_dask(X):
-            results = Lazy(columns, _division(partition, X, plan)).run(plan, _RESULTS)
-        elif nesting is not None and nesting.counts is not None:
+        if nesting is not None and nesting.counts is not None:
             results = _each_event(plan, columns, nesting.counts)
         else:
-            results = run_in_memory(plan, columns)
+            results = run(plan, columns, partition)
         self._X = X
         self.labels_ = nest(results["labels"], nesting)
         self.is_core_ = nest(results["is_core"], nesting)
@@ -339,23 +334,3 @@ def _periods(boxsize: Boxsize, d: int, name: str, eps: float) -> tuple[float, ..
                 "boxsize=None"
             )
     return periods
-
-
-def _division(asked: str | Partition, X: Any, plan: DbscanPlan) -> Division:
-    """Return how X is divided for tasks."""
-    count, rows = X.numblocks[0], rows_per_task(X, plan.cost)
-    if isinstance(asked, Partition):
-        if asked.groups > 1:
-            raise ValueError(f"the partition has {asked.groups} groups of layers; X has one group")
-        why = f"{'one' if plan.links_alone else 'two'} times the distance of neighbours"
-        return Division(asked.for_points(plan.period, plan.reach, why, plan.halo), rows)
-    if asked == "chunks":
-        if count > 1:
-            raise ValueError(
-                f'partition="chunks" needs one chunk, X has {count}, which share neighbours; use "space", or '
-                "X.rechunk((-1, -1))"
-            )
-        return Division(None)
-    if asked in ("auto", "space"):
-        return blocks_of_space(X, task_count(X, rows), plan.period, plan.halo, rows)
-    raise ValueError(f'partition must be "auto", "space", "chunks" or a Partition, got {asked!r}')

@@ -8,23 +8,23 @@ core points that reach out of the block go up with the ids of the points that ot
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_count, raise_not_finite, raise_not_finite_value
+from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import Fragments, Slice, merge_fragments
 from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.run.plan import Plan
 from daskclust.core.space.equal_rows import equal_rows
-from daskclust.core.space.extent import survey
+from daskclust.core.space.extent import check_values, extent_of
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
-from daskclust.dbscan.kernels import links as kernels
+from daskclust.dbscan.kernels import links
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
@@ -43,32 +43,17 @@ class Sets(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DbscanPlan:
-    """Parameters of DBSCAN.
+class DbscanPlan(Plan):
+    """Parameters of DBSCAN."""
 
-    Parameters
-    ----------
-    eps : float
-        Largest distance of neighbours, in the unit of the coordinates.
-    min_samples : int
-        Neighbours that make a core point, itself included.
-    least : int
-        Core points that make a cluster.
-    period : tuple of float
-        Period of every axis, 0 where it is open.
-    weighted : bool
-        Whether the chunks have a column ``weight``, the sum of which counts instead of the number of neighbours.
-    """
-
-    eps: float
+    eps: float  # in the unit of the coordinates
     min_samples: int
-    least: int
+    min_size: int  # core points of a cluster
     period: tuple[float, ...]
-    weighted: bool = False
-    name: str = "dbscan"  # of its steps on dask's dashboard
+    weighted: bool = False  # whether the sum of the column ``weight`` counts instead of the number of neighbours
+    name: str = "dbscan"
 
-    carry = None  # chunks do not follow each other
-    early = None  # what a core point's cluster is hangs on all chunks
+    results: ClassVar = {"labels": np.int64, "is_core": np.bool_}
 
     @property
     def cost(self) -> Cost:
@@ -86,20 +71,25 @@ class DbscanPlan:
         return self.eps if self.links_alone else 2 * self.eps
 
     @property
-    def halo(self) -> float:
-        """How far around a block its chunk must reach."""
-        return self.reach * WIDER
+    def reach_name(self) -> str:
+        """What that is, for messages."""
+        return f"{'one' if self.links_alone else 'two'} times the distance of neighbours"
 
     # ------------------------------------------------------------------------------------------------- on a worker
-    def measure(self, chunk: Chunk) -> Chunk:
-        """Return the chunk: whatever it takes to find core points would only wait in memory for the next step."""
-        return chunk
+    # Nothing is measured: whatever it takes to find core points would only wait in memory for the next step.
 
-    def local(self, chunk: Chunk, before: None = None) -> tuple[Any, Fragments | None]:
-        """Find core points and sets of them that are linked.
+    def one_chunk(self, chunk: Chunk) -> dict[str, Any]:
+        """Return all results where one chunk holds all points."""
+        X = chunk.columns["X"]
+        device = device_of(X)
+        if len(X) == 0:
+            none = device.empty(0, np.int64)
+            return {"labels": device.give(none), "is_core": device.give(device.empty(0, np.bool_)), "n_clusters": 0}
+        search = self._search(device, chunk)
+        return self._results(device, X, search, self._linked(device, chunk, search))
 
-        Of all of the data these are the results; of a chunk, its sets.
-        """
+    def local(self, chunk: Chunk, before: None = None) -> tuple[Sets, Fragments]:
+        """Find core points and sets of them that are linked."""
         X = chunk.columns["X"]
         device = device_of(X)
         if len(X) == 0:
@@ -108,21 +98,22 @@ class DbscanPlan:
             none = Sets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
+        return self._sets(device, chunk, search, self._linked(device, chunk, search))
+
+    def _linked(self, device: Host | Cuda, chunk: Chunk, search: Search) -> Any:
+        """Find core points and link them; return the root of each cell's set."""
         if not self.links_alone:
             weight = None
             if self.weighted:
                 weight = device.argument(chunk.columns["weight"]), device.empty(0, np.float64)
             search.find_core(self.min_samples, weight, self._exact_zone(chunk))
-        parent = search.link()
-        if chunk.ids is None:
-            return self._results(device, X, search, parent), None
-        return self._sets(device, chunk, search, parent)
+        return search.link()
 
     def merge(self, fragments: list[Fragments]) -> list[Slice]:
         """Join sets that share points and number the clusters."""
-        return merge_fragments(fragments, self.least)
+        return merge_fragments(fragments, self.min_size)
 
-    def part(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
+    def rows_in(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
         """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
         ids, rows = local.ids.within(device_of(local.set_of), start, end)
         others = local.others[(local.others[:, 0] >= rows.start) & (local.others[:, 0] < rows.stop)]
@@ -130,41 +121,27 @@ class DbscanPlan:
         is_core = None if local.is_core is None else local.is_core[rows]
         return ids, Sets(ids, local.set_of[rows], is_core, others)
 
-    def finish(self, local: Any, merged: Slice | None) -> dict[str, Any]:
+    def finish(self, local: Sets, merged: Slice) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
 
         A border point takes the smallest label of the core points around it.
         """
-        if merged is None:
-            if isinstance(local, dict):
-                return local
-            return {**self._finish(local, np.empty(0, np.int64)), "n_clusters": 0}
-        return self._finish(local, merged.numbers)
-
-    def _finish(self, sets: Sets, numbers: NDArray[np.int64]) -> dict[str, Any]:
-        device = device_of(sets.set_of)
-        number = device.from_host(np.append(numbers, -1))
-        labels = device.give(number)[sets.set_of]
-        device.run(
-            kernels.lower_to_set, len(sets.others), device.argument(sets.others), number, device.argument(labels)
-        )
+        device = device_of(local.set_of)
+        number = device.from_host(np.append(merged.numbers, -1))
+        labels = device.give(number)[local.set_of]
+        given = device.argument(local.others), number, device.argument(labels)
+        device.run(links.lower_to_set, len(local.others), *given)
         in_cluster = labels >= 0
-        return {"labels": labels, "is_core": in_cluster if sets.is_core is None else in_cluster & sets.is_core}
+        return {"labels": labels, "is_core": in_cluster if local.is_core is None else in_cluster & local.is_core}
 
     # ------------------------------------------------------------------------------------------------------ its steps
     def _search(self, device: Host | Cuda, chunk: Chunk) -> Search:
         """Check the points and sort them for the search of neighbours."""
         X = device.argument(chunk.columns["X"])
         check_count(len(X))
-        low, high, bad = survey(device, X)
-        ids = range(len(X)) if chunk.ids is None else chunk.ids
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+        low, high = extent_of(chunk)
         if self.weighted:
-            weight = device.argument(chunk.columns["weight"])
-            *_, bad = survey(device, weight.reshape(len(X), 1))
-            if bad < len(X):
-                raise_not_finite_value("sample_weight", device.to_host(weight[bad : bad + 1])[0], int(ids[bad]))
+            check_values(chunk, "weight", "sample_weight")
         for axis, (a, b) in enumerate(zip(low, high, strict=True)):
             if b - a > FINEST * self.eps:
                 raise ValueError(
@@ -185,9 +162,9 @@ class DbscanPlan:
 
     def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
         """Return, for each set's root, the first of its points and how many the chunk owns."""
-        first, size = (device.full(search.n_cells, value, np.int32) for value in (kernels.NONE, 0))
+        first, size = (device.full(search.n_cells, value, np.int32) for value in (links.NONE, 0))
         args = search.start, search.order, search.stop, owned, parent, first, size
-        device.run(kernels.first_points, search.n_cells, *args)
+        device.run(links.first_points, search.n_cells, *args)
         return first, size
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
@@ -195,11 +172,11 @@ class DbscanPlan:
         n, cells = len(X), search.n_cells
         first, size = self._count(device, search, parent, device.empty(0, np.bool_))
         is_first = device.full(n, False, np.bool_)
-        least = np.int32(min(self.least, MOST_NEIGHBOURS))
-        device.run(kernels.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
+        least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
+        device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
         up_to, number = device.empty(n, np.int32), device.empty(cells, np.int32)
         device.running_sum(is_first, up_to)
-        device.run(kernels.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
+        device.run(links.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         del first, size, is_first, up_to
         label = device.empty(0 if self.links_alone else n, np.int32)
@@ -207,7 +184,7 @@ class DbscanPlan:
             search.label_border(number, device.empty(0, np.int32), label)
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
         args = search.start, search.order, search.stop, number, label, labels, is_core
-        device.run(kernels.write_labels, cells, *args, grain=2048)
+        device.run(links.write_labels, cells, *args, grain=2048)
         return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
@@ -227,7 +204,7 @@ class DbscanPlan:
         is_used[root[owned[order]]] = True
         is_used[others[:, 1]] = True
         goes_on[root[is_shared]] = True
-        used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.least)))
+        used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.min_size)))
         number = device.give(device.full(cells + 1, -1, np.int32))
         number[used] = device.count_up(len(used))
 
@@ -249,15 +226,15 @@ class DbscanPlan:
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
         within eps of several sets, and the roots of all but the first of these.
         """
-        label = device.full(len(is_own), kernels.NONE, np.int32)
-        device.run(kernels.label_core, search.n_cells, search.start, search.stop, parent, label)
+        label = device.full(len(is_own), links.NONE, np.int32)
+        device.run(links.label_core, search.n_cells, search.start, search.stop, parent, label)
         root = device.give(label)
-        is_core = root != kernels.NONE
+        is_core = root != links.NONE
         others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
             first, *further = self._near_roots(device, search, parent, len(root))
             root = np.where(is_core, root, first)
-            points = [np.flatnonzero((roots != kernels.NONE) & is_own & ~is_core) for roots in further]
+            points = [np.flatnonzero((roots != links.NONE) & is_own & ~is_core) for roots in further]
             pairs = [np.stack([at, roots[at]], axis=1) for at, roots in zip(points, further, strict=True)]
             others = np.concatenate([others, *pairs])
         return is_core, np.minimum(root, np.int32(search.n_cells)), others
@@ -266,8 +243,8 @@ class DbscanPlan:
         """Return the smallest root of a set within eps of each border point, the next larger one, and so on."""
         above = device.full(n, -1, np.int32)
         found: list[Any] = []
-        while not found or (found[-1] != kernels.NONE).any():
-            label = device.full(n, kernels.NONE, np.int32)
+        while not found or (found[-1] != links.NONE).any():
+            label = device.full(n, links.NONE, np.int32)
             search.label_border(parent, above, label)
             found.append(device.give(label))
             above = label  # NONE where there is none: no root is larger
@@ -279,7 +256,7 @@ class DbscanPlan:
         if chunk.region:
             low, high = _faces(chunk)
             args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
-            device.run(kernels.mark_shared, len(chunk.ids), *args)
+            device.run(links.mark_shared, len(chunk.ids), *args)
         return device.give(is_shared)
 
 

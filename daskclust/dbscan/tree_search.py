@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.grid import PAD, wrap_positions
-from daskclust.dbscan.kernels import links as kernels
+from daskclust.dbscan.kernels import links
 from daskclust.dbscan.kernels.core_points import forget_far
 from daskclust.dbscan.kernels.pairs import check_near, weigh
 
@@ -82,8 +82,8 @@ class TreeSearch:
         is_core = self.stop > self.start[:-1]
         border = ~is_core
         if len(above):
-            border &= above != kernels.NONE
-        label[~is_core] = kernels.NONE
+            border &= above != links.NONE
+        label[~is_core] = links.NONE
         for rows, begin, neighbours in self._neighbours(np.flatnonzero(border)):
             one = np.repeat(rows, np.diff(begin))
             counts = is_core[neighbours]

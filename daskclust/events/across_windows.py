@@ -11,7 +11,7 @@ from daskclust.core.merge.labels import NOISE
 from daskclust.core.merge.sets import Ids, components
 
 
-class Passage(NamedTuple):
+class WindowClusters(NamedTuple):
     """What one chunk of a sequence sends up: how many sets it has for itself, and those that others may have part of.
 
     Sets are in the order of their first elements, over all chunks.
@@ -37,7 +37,7 @@ class Passage(NamedTuple):
     edges: Ids
 
 
-class PassageSlice(NamedTuple):
+class WindowSlice(NamedTuple):
     """A chunk's part of the merged numbering.
 
     Attributes
@@ -58,24 +58,24 @@ class PassageSlice(NamedTuple):
     n_clusters: int
 
 
-def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
+def merge_windows(windows: list[WindowClusters], min_size: int) -> list[WindowSlice]:
     """Return each chunk's numbers of sets, which go by their first elements.
 
     Parameters
     ----------
-    passages : list of Passage
+    windows : list of WindowClusters
         Those of all chunks, in their order.
-    least : int
+    min_size : int
         Sets of fewer elements are noise.
 
     Returns
     -------
-    list of PassageSlice
+    list of WindowSlice
         One for each chunk.
     """
-    shared = np.concatenate([p.shared for p in passages])
-    edges = np.concatenate([p.edges for p in passages])
-    chunk = np.repeat(np.arange(len(passages)), [len(p.shared) for p in passages])
+    shared = np.concatenate([p.shared for p in windows])
+    edges = np.concatenate([p.edges for p in windows])
+    chunk = np.repeat(np.arange(len(windows)), [len(p.shared) for p in windows])
     place = np.argsort(shared)
     ends = place[np.searchsorted(shared, edges, sorter=place)] if len(edges) else np.empty((0, 2), np.int64)
     joined, component = components(ends)
@@ -84,17 +84,17 @@ def merge_passages(passages: list[Passage], least: int) -> list[PassageSlice]:
     np.minimum.at(smallest, component, joined)
     head[joined] = smallest[component]
     sizes = np.zeros(len(shared), np.int64)
-    np.add.at(sizes, head, np.concatenate([p.sizes for p in passages]))
-    is_counted = (head == np.arange(len(shared))) & (sizes >= least)
+    np.add.at(sizes, head, np.concatenate([p.sizes for p in windows]))
+    is_counted = (head == np.arange(len(shared))) & (sizes >= min_size)
     counted_before = np.cumsum(is_counted) - is_counted
-    private = np.array([p.n_private for p in passages])
+    private = np.array([p.n_private for p in windows])
     private_before = np.cumsum(private) - private
-    numbers = private_before[chunk] + np.concatenate([p.private_before for p in passages]) + counted_before
+    numbers = private_before[chunk] + np.concatenate([p.private_before for p in windows]) + counted_before
     numbers = np.where(is_counted[head], numbers[head], NOISE)
-    begin = np.searchsorted(chunk, np.arange(len(passages) + 1))
+    begin = np.searchsorted(chunk, np.arange(len(windows) + 1))
     total = int(private.sum() + is_counted.sum())
     firsts = private_before + np.concatenate([counted_before, [is_counted.sum()]])[begin[:-1]]
     return [
-        PassageSlice(int(first), numbers[a:b], is_counted[a:b], total)
+        WindowSlice(int(first), numbers[a:b], is_counted[a:b], total)
         for first, a, b in zip(firsts, begin[:-1], begin[1:], strict=True)
     ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.space.partition import Chunk
-from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels import rules
 from daskclust.events.kernels.pixels import Hits
 
 Ids = NDArray[np.int64]
@@ -75,10 +75,10 @@ def first_hits(device: Host | Cuda, labels: Any, count: int) -> Any:
     """Return the first hit of each cluster; clusters are numbered by it."""
     if device is HOST:
         firsts = np.empty(count + 1, np.int64)
-        device.run(kernels.list_firsts, 1, labels, firsts)
+        device.run(rules.list_firsts, 1, labels, firsts)
         return firsts[:count]
     firsts = device.full(count, len(labels), np.int64)
-    device.run(kernels.find_first, len(labels), labels, firsts)
+    device.run(rules.find_first, len(labels), labels, firsts)
     return device.give(firsts)
 
 

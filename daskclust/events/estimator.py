@@ -12,9 +12,8 @@ from daskclust.core.data.columns import column, groups, integers, times
 from daskclust.core.data.inputs import beside, columns_of
 from daskclust.core.data.nested import flat, flatten, is_awkward, nest, without_lists
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask
-from daskclust.core.run.engine import Lazy, run_in_memory
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task, task_count
-from daskclust.core.space.partition import Division, Partition
+from daskclust.core.run.engine import run
+from daskclust.core.space.partition import Partition
 from daskclust.events.plan import RULES, EventPlan
 
 
@@ -120,10 +119,7 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         X, nesting = flatten(X) if is_awkward(X) else (X, None)
         without_lists(nesting, "EventBuilder")
         columns = checked_columns(X, flat(chip))
-        if is_dask(columns["toa"]):
-            results = Lazy(columns, _division(partition, columns, plan), "toa").run(plan, {"labels": np.int64})
-        else:
-            results = run_in_memory(plan, columns)
+        results = run(plan, columns, partition)
         self.labels_, self.n_clusters_ = nest(results["labels"], nesting), results["n_clusters"]
         return self
 
@@ -167,17 +163,3 @@ def checked_columns(X: Any, chip: Any) -> dict[str, Any]:
 
 def _as(values: Any, dtype: Any) -> Any:
     return values.astype(dtype) if is_dask(values) else device_of(values).cast(values, dtype)
-
-
-def _division(asked: str | Partition, columns: dict[str, Any], plan: EventPlan) -> Division:
-    toa = columns["toa"]
-    rows = rows_per_task(toa, plan.cost)
-    if isinstance(asked, Partition):
-        if asked.groups != 1 or len(asked.cuts) != 1 or any(asked.period):
-            raise ValueError(f"hits are divided by cuts across one axis, toa, without a period; got {asked}")
-        return Division(asked, rows)
-    if asked in ("auto", "chunks"):
-        return Division(None, rows)
-    if asked == "windows":
-        return blocks_of_space(toa[:, None], task_count(toa, rows), (0.0,), 0.0, rows)
-    raise ValueError(f'partition must be "auto", "chunks", "windows" or a Partition, got {asked!r}')

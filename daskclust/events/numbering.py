@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.threads import thread_count
-from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels import rules
 
 PIECE = 1 << 16  # hits that are worth a thread of their own
 
@@ -28,10 +28,10 @@ def number_on_host(begin: Any, roots: Any, parent: Any, labels: Any) -> int:
     pieces = len(begin) - 1
     ends, crossing = np.empty(pieces, np.int64), begin[:-1].copy()
     if roots[0] < 0:
-        kernels.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
+        rules.count_roots.run(pieces, begin, parent, roots, crossing, grain=1)
     base = np.cumsum(roots) - roots
-    kernels.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
-    kernels.resolve.run(pieces, begin, crossing, labels, grain=1)
+    rules.number.run(pieces, begin, base, crossing, parent, labels, ends, grain=1)
+    rules.resolve.run(pieces, begin, crossing, labels, grain=1)
     return int(ends[-1])
 
 
@@ -39,9 +39,9 @@ def number_on_cuda(device: Host | Cuda, parent: Any, labels: Any) -> int:
     """Write the labels of hits from a flat forest; return the number of clusters."""
     n = len(labels)
     roots = device.scratch("roots", n, np.int32)
-    device.run(kernels.mark_root, n, parent, roots)
+    device.run(rules.mark_root, n, parent, roots)
     device.running_sum(roots, roots)
-    device.run(kernels.number_hit, n, parent, roots, labels)
+    device.run(rules.number_hit, n, parent, roots, labels)
     return int(device.to_host(roots[n - 1 : n])[0])
 
 
@@ -50,5 +50,5 @@ def in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
     if order is None:
         return labels
     given = device.empty(len(labels), np.int64)
-    device.run(kernels.put_back, len(labels), order, labels, given)
+    device.run(rules.put_back, len(labels), order, labels, given)
     return given

@@ -8,7 +8,7 @@ together with the open hits: whole clusters there, as a hit's fate hangs on its 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,10 @@ from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.run.plan import Plan
 from daskclust.core.space.partition import Chunk
 from daskclust.events import numbering
-from daskclust.events.across_windows import Passage, PassageSlice, merge_passages
+from daskclust.events.across_windows import WindowClusters, WindowSlice, merge_windows
 from daskclust.events.borders import (
     NO_IDS,
     NOTHING,
@@ -38,14 +39,14 @@ from daskclust.events.borders import (
     place_of,
     time_of,
 )
-from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels import rules
 from daskclust.events.kernels.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
 from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
 
 RULES: dict[str, Body] = {
-    "local": kernels.near_hit,
-    "global": kernels.near_latest,
-    "static": kernels.near_earliest,
+    "local": rules.near_hit,
+    "global": rules.near_latest,
+    "static": rules.near_earliest,
 }
 
 
@@ -59,34 +60,20 @@ class Clusters(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EventPlan:
-    """Parameters of event building.
+class EventPlan(Plan):
+    """Parameters of event building."""
 
-    Parameters
-    ----------
-    dt_max : float
-        Largest difference of times, in ns.
-    variant : {"local", "global", "static"}
-        The rule.
-    connectivity : {8, 4}
-        Which pixels touch.
-    min_hits : int
-        Hits that a cluster has at least.
-    """
-
-    dt_max: float
-    variant: str
-    connectivity: int
+    dt_max: float  # ns
+    variant: str  # one of `RULES`
+    connectivity: int  # 8 or 4
     min_hits: int
 
     name = "events"
-    early = None  # hits have labels alone
-    least = None  # what goes up is a `Passage`
-
-    @property
-    def cost(self) -> Cost:
-        """What a hit costs a task."""
-        return Cost(seconds=50e-9, size=105)
+    cost = Cost(seconds=50e-9, size=105)
+    results: ClassVar = {"labels": np.int64}
+    divisions = "chunks", "windows"
+    positions = "toa"
+    period = (0.0,)
 
     # ----------------------------------------------------------------------------------------------------- on a worker
     def measure(self, chunk: Chunk) -> Sorted:
@@ -97,16 +84,22 @@ class EventPlan:
         check_count(len(hits.toa))
         facts = self._survey(device, chunk, hits)
         order = None
-        if facts[kernels.DESCENTS]:
+        if facts[rules.DESCENTS]:
             order = device.argument(device.order_of(chunk.columns["toa"]))
             hits = Hits(*[device.argument(device.take_at(v, order)) if len(v) else v for v in hits])
         if self.variant != "local" and chunk.ids is not None:
             return Sorted(chunk, order, hits, None, 0)
         labels = device.empty(len(hits.toa), np.int64)
         count = self._cluster(device, hits, facts, labels)
-        if chunk.ids is None:
-            return Sorted(chunk, order, hits, labels, self._drop_small(device, labels, count))
-        return Sorted(chunk, order, hits, labels, count, first_hits(device, labels, count))
+        firsts = None if chunk.ids is None else first_hits(device, labels, count)
+        return Sorted(chunk, order, hits, labels, count, firsts)
+
+    def one_chunk(self, measures: Sorted) -> dict[str, Any]:
+        """Return all results where one chunk holds all hits."""
+        device, labels = device_of(measures.chunk.columns["toa"]), measures.labels
+        count = self._drop_small(device, labels, measures.n_clusters)
+        labels = numbering.in_given_order(device, labels, measures.order)
+        return {"labels": device.give(labels), "n_clusters": count}
 
     def carry(self, measures: Sorted, before: Open | None) -> Open:
         """Return the open hits after a chunk, from those before it."""
@@ -126,15 +119,13 @@ class EventPlan:
         both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
         return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
 
-    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Any, Passage | None]:
+    def local(self, measures: Sorted, before: Open | None = None) -> tuple[Clusters, WindowClusters]:
         """Return the chunk's clusters and its frontier: edges to clusters of chunks before it, and the open ones."""
-        if measures.chunk.ids is None:
-            return measures, None
         before = before or NOTHING
         device = device_of(measures.chunk.columns["toa"])
         if len(measures.hits.toa) == 0:
             none = device.count_up(0)
-            return Clusters(OwnIds.of(device, none), none, none > 0, none), NO_PASSAGE
+            return Clusters(OwnIds.of(device, none), none, none > 0, none), NO_CLUSTERS
         self._check_sequence(measures, before)
         if self.variant == "local":
             labels, firsts = device.give(measures.labels), measures.firsts
@@ -148,7 +139,7 @@ class EventPlan:
 
     def _clusters(
         self, device: Host | Cuda, measures: Sorted, labels: Any, firsts: Any, open_now: Any, edges: Ids
-    ) -> tuple[Clusters, Passage]:
+    ) -> tuple[Clusters, WindowClusters]:
         """Return the chunk's clusters, and of those that are shared what goes up."""
         first_ids = ids_in_time(measures)[firsts]
         sizes = 1 + 0 * firsts  # all that matters where every size is large enough
@@ -161,26 +152,22 @@ class EventPlan:
         shared = np.flatnonzero(is_shared)
         is_kept = (sizes >= self.min_hits) & ~is_shared
         ids, before, their_sizes = map(device.to_host, (first_ids[shared], np.cumsum(is_kept)[shared], sizes[shared]))
-        passage = Passage(int(is_kept.sum()), ids, before, their_sizes, edges)
+        window = WindowClusters(int(is_kept.sum()), ids, before, their_sizes, edges)
         given = device.give(numbering.in_given_order(device, device.argument(labels), measures.order))
         ids = OwnIds.of(device, measures.chunk.ids)
-        return Clusters(ids, device.cast(given, np.int32), is_kept, shared), passage
+        return Clusters(ids, device.cast(given, np.int32), is_kept, shared), window
 
-    def merge(self, frontiers: list[Passage]) -> list[PassageSlice]:
+    def merge(self, frontiers: list[WindowClusters]) -> list[WindowSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
-        return merge_passages(frontiers, self.min_hits)
+        return merge_windows(frontiers, self.min_hits)
 
-    def part(self, local: Clusters, start: int, end: int) -> tuple[OwnIds, Clusters]:
+    def rows_in(self, local: Clusters, start: int, end: int) -> tuple[OwnIds, Clusters]:
         """Return what is known of the hits with ids from `start` to `end - 1`."""
         ids, rows = local.ids.within(device_of(local.labels), start, end)
         return ids, local._replace(ids=ids, labels=local.labels[rows])
 
-    def finish(self, local: Any, merged: PassageSlice | None) -> dict[str, Any]:
+    def finish(self, local: Clusters, merged: WindowSlice) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
-        if merged is None:
-            device = device_of(local.chunk.columns["toa"])
-            labels = numbering.in_given_order(device, local.labels, local.order)
-            return {"labels": device.give(labels), "n_clusters": local.n_clusters}
         device, contributes = device_of(local.labels), local.is_kept.copy()
         numbers, is_counted = (device.give(device.from_host(values)) for values in (merged.numbers, merged.is_counted))
         contributes[local.shared] = is_counted
@@ -199,17 +186,16 @@ class EventPlan:
         if device is HOST:
             begin = numbering.pieces_of(n)
             facts = np.zeros((len(begin) - 1, len(nothing)), np.int64)
-            device.run(kernels.survey_piece, len(facts), begin, hits, facts, grain=1)
+            device.run(rules.survey_piece, len(facts), begin, hits, facts, grain=1)
             facts = np.concatenate([facts[:, :3].min(axis=0), facts[:, 3:6].max(axis=0), facts[:, 6:].sum(axis=0)])
         else:
             on_device = device.from_host(nothing)
-            device.run(kernels.survey_hit, n, hits, on_device)
+            device.run(rules.survey_hit, n, hits, on_device)
             facts = device.to_host(on_device)
-        if facts[kernels.BAD]:
+        if facts[rules.BAD]:
             toa = device.to_host(hits.toa)
             row = int(np.flatnonzero(~np.isfinite(toa))[0])
-            number = row if chunk.ids is None else int(chunk.ids[row])
-            raise ValueError(f"toa must be finite, got toa[{number}] = {toa[row]}; remove such hits first")
+            raise ValueError(f"toa must be finite, got toa[{chunk.id_of(row)}] = {toa[row]}; remove such hits first")
         check_extent(device, hits, facts)
         return facts
 
@@ -251,16 +237,16 @@ class EventPlan:
             self._join_in_order(begin, hits, matrix, cells, parent)
             return roots
         last = HOST.scratch("last hit", pieces * cells, np.int32)
-        rows = HOST.scratch("rows", pieces * kernels.ROWS, np.int32)
-        masks = HOST.scratch("masks", pieces * kernels.MASKS, np.int32)
+        rows = HOST.scratch("rows", pieces * rules.ROWS, np.int32)
+        masks = HOST.scratch("masks", pieces * rules.MASKS, np.int32)
         work = (begin, hits, self.dt_max, matrix, cells, last)
-        kernels.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
-        kernels.join_borders.run(1, *work, parent, roots)
+        rules.join_recent.run(pieces, *work, rows, masks, parent, roots, grain=1)
+        rules.join_borders.run(1, *work, parent, roots)
         return roots
 
     def _join_in_order(self, begin: Any, hits: Hits, matrix: Matrix, cells: int, parent: Any) -> None:
         """Join hits by the plain rule."""
-        rule, places = kernels.join_in_order.bind(may_join=RULES[self.variant]), cells * (len(begin) - 1)
+        rule, places = rules.join_in_order.bind(may_join=RULES[self.variant]), cells * (len(begin) - 1)
         if cells == 0:
             rule, places = rule.bind(**HASHED), PLACES * len(parent)
         last = HOST.scratch("last hit", places, np.int32)
@@ -271,10 +257,10 @@ class EventPlan:
         n = len(parent)
         if self.variant == "local":
             device.run(start, n, parent)
-            device.run(kernels.join_window, n, hits, self.dt_max, self._touching, parent)
+            device.run(rules.join_window, n, hits, self.dt_max, self._touching, parent)
         else:
             latest = device.scratch("latest", n, np.int32)
-            rule = kernels.join_quiet_window.bind(may_join=RULES[self.variant])
+            rule = rules.join_quiet_window.bind(may_join=RULES[self.variant])
             device.run(rule, n, hits, self.dt_max, self._touching, latest, parent)
         device.run(flatten, n, parent)
 
@@ -283,12 +269,12 @@ class EventPlan:
         if self.min_hits == 1 or count == 0:
             return count
         sizes = device.full(count, 0, np.int32)
-        device.run(kernels.count_hits, len(labels), labels, sizes)
+        device.run(rules.count_hits, len(labels), labels, sizes)
         large, table = device.empty(count, np.int32), device.empty(count, np.int64)
-        device.run(kernels.mark_large, count, sizes, self.min_hits, large)
+        device.run(rules.mark_large, count, sizes, self.min_hits, large)
         device.running_sum(large, large)
-        device.run(kernels.renumber_large, count, sizes, self.min_hits, large, table)
-        device.run(kernels.look_up, len(labels), table, labels)
+        device.run(rules.renumber_large, count, sizes, self.min_hits, large, table)
+        device.run(rules.look_up, len(labels), table, labels)
         return int(device.to_host(large[count - 1 : count])[0])
 
     # ----------------------------------------------------------------------------------------------- borders of chunks
@@ -346,7 +332,7 @@ class EventPlan:
         return labels, firsts, open_now, np.concatenate([edges, distinct_pairs(known[:carried], roots[:carried])])
 
 
-NO_PASSAGE = Passage(0, NO_IDS, NO_IDS, NO_IDS, NO_IDS.reshape(0, 2))
+NO_CLUSTERS = WindowClusters(0, NO_IDS, NO_IDS, NO_IDS, NO_IDS.reshape(0, 2))
 
 
 # ---------------------------------------------------------------------------------------------------- a chunk's columns

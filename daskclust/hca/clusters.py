@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
 
 
-class Items(NamedTuple):
+class LevelClusters(NamedTuple):
     """Clusters and their members, in the order of their ids."""
 
     ref: NDArray[np.int64]  # (m,): number of the point, or -1 - k for the union of merge k of the levels below
@@ -24,12 +24,12 @@ class Items(NamedTuple):
     points: Any  # (points, d), on the host or a device
 
 
-def items_of_points(ref: NDArray[np.int64], points: Any, device: Host | Cuda = HOST) -> Items:
+def clusters_of_points(ref: NDArray[np.int64], points: Any, device: Host | Cuda = HOST) -> LevelClusters:
     """Return points as clusters of one."""
     n, d = points.shape
     place, ones = np.arange(n), np.ones(n, np.int64)
     follower = device.full(n, 0, np.int64)
-    return Items(ref, ones, points, np.empty((0, d * (d + 1) // 2)), place, place, follower, points)
+    return LevelClusters(ref, ones, points, np.empty((0, d * (d + 1) // 2)), place, place, follower, points)
 
 
 def on_device(device: Host | Cuda, array: Any) -> Any:
@@ -38,31 +38,31 @@ def on_device(device: Host | Cuda, array: Any) -> Any:
 
 
 def are_rows(ref: NDArray[np.int64], scatter: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which items are equal rows: points, and unions without scatter."""
+    """Return which clusters are equal rows: points, and unions without scatter."""
     found = ref >= 0
     found[~found] = ~scatter.any(axis=1)
     return found
 
 
-def centers(items: Items, is_row: NDArray[np.bool_]) -> NDArray[np.float64]:
+def centers(clusters: LevelClusters, is_row: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the centroids on the host; that of equal rows is the row, whatever rounding makes of their mean."""
-    holder, owner = device_of(items.points), device_of(items.total)
-    found: NDArray[np.float64] = holder.to_host(holder.take(items.points, items.first))
+    holder, owner = device_of(clusters.points), device_of(clusters.total)
+    found: NDArray[np.float64] = holder.to_host(holder.take(clusters.points, clusters.first))
     others = np.flatnonzero(~is_row)
-    found[others] = owner.to_host(owner.take(items.total, others)) / items.size[others, None]
+    found[others] = owner.to_host(owner.take(clusters.total, others)) / clusters.size[others, None]
     return found
 
 
-def take(items: Items, rows: NDArray[np.int64]) -> Items:
-    """Return some items; members stay as they are."""
-    ref, size, first, last = (array[rows] for array in (items.ref, items.size, items.first, items.last))
-    total = device_of(items.total).take(items.total, rows)
-    scatter = items.scatter[(np.cumsum(items.ref < 0) - 1)[rows][ref < 0]]
-    return items._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
+def take(clusters: LevelClusters, rows: NDArray[np.int64]) -> LevelClusters:
+    """Return some clusters; members stay as they are."""
+    ref, size, first, last = (array[rows] for array in (clusters.ref, clusters.size, clusters.first, clusters.last))
+    total = device_of(clusters.total).take(clusters.total, rows)
+    scatter = clusters.scatter[(np.cumsum(clusters.ref < 0) - 1)[rows][ref < 0]]
+    return clusters._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
 
 
-def joined(parts: Sequence[Items]) -> Items:
-    """Return items of several parts with members among the same points; their sums come to the host."""
+def joined(parts: Sequence[LevelClusters]) -> LevelClusters:
+    """Return clusters of several parts with members among the same points; their sums come to the host."""
     total = np.concatenate([device_of(part.total).to_host(part.total) for part in parts])
     ref, size, scatter, first, last = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("ref", "size", "scatter", "first", "last")
@@ -70,8 +70,8 @@ def joined(parts: Sequence[Items]) -> Items:
     return parts[0]._replace(ref=ref, size=size, total=total, scatter=scatter, first=first, last=last)
 
 
-def together(parts: Sequence[Items]) -> Items:
-    """Return the items of several chunks, all on the host."""
+def together(parts: Sequence[LevelClusters]) -> LevelClusters:
+    """Return the clusters of several chunks, all on the host."""
     begin = np.cumsum([0, *[len(part.points) for part in parts]])
     shifted = [
         part._replace(first=part.first + shift, last=part.last + shift)
@@ -84,18 +84,18 @@ def together(parts: Sequence[Items]) -> Items:
     return joined(shifted)._replace(follower=np.concatenate(follower), points=np.concatenate(points))
 
 
-def moved(items: Items, device: Host | Cuda) -> Items:
-    """Return items whose sums and members are on a device."""
+def moved(clusters: LevelClusters, device: Host | Cuda) -> LevelClusters:
+    """Return clusters whose sums and members are on a device."""
     arrays = [
         array if is_cuda(array) or device is HOST else device.give(device.from_host(array))
-        for array in (items.total, items.follower, items.points)
+        for array in (clusters.total, clusters.follower, clusters.points)
     ]
-    return items._replace(total=arrays[0], follower=arrays[1], points=arrays[2])
+    return clusters._replace(total=arrays[0], follower=arrays[1], points=arrays[2])
 
 
-def without_members(items: Items) -> Items:
-    """Return items with one point in place of all members: distances of centroids need no more."""
-    place = np.arange(len(items.ref))
-    total = device_of(items.total).to_host(items.total)
-    points = centers(items, are_rows(items.ref, items.scatter))
-    return items._replace(total=total, first=place, last=place, follower=np.zeros_like(place), points=points)
+def without_members(clusters: LevelClusters) -> LevelClusters:
+    """Return clusters with one point in place of all members: distances of centroids need no more."""
+    place = np.arange(len(clusters.ref))
+    total = device_of(clusters.total).to_host(clusters.total)
+    points = centers(clusters, are_rows(clusters.ref, clusters.scatter))
+    return clusters._replace(total=total, first=place, last=place, follower=np.zeros_like(place), points=points)

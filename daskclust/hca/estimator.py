@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from daskclust.core import hierarchy as tree
+from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_points, check_whole
 from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import device_of, is_dask, library
-from daskclust.core.run.engine import Lazy, gather_in_memory
-from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, rows_per_task, task_count, whole
+from daskclust.core.run.division import rows_per_task, task_count
+from daskclust.core.run.engine import gather
+from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.space.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
@@ -180,13 +180,9 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             columns["apriori"] = self._levels(X, labels)
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
-        if is_dask(X):
-            result = _lazy(columns, partition).gather(plan)
-            self.linkage_ = whole(result, operator.attrgetter("Z"), (n - 1, 4), np.float64)
-            self.n_apriori_merges_ = whole(result, operator.attrgetter("n_apriori"), (), np.int64)
-        else:
-            result = gather_in_memory(plan, columns)
-            self.linkage_, self.n_apriori_merges_ = result.Z, int(result.n_apriori)
+        columns, division = _packed(columns, partition)
+        results = gather(plan, columns, division, "pack", {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
+        self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
 
     def labels(self, *, n_clusters: int | None = None, height: float | None = None, min_size: int | float = 1) -> Any:
@@ -214,7 +210,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             For both or neither of `n_clusters` and `height`, and where the hierarchy has fewer such clusters.
         """
         check_is_fitted(self, "linkage_")
-        return self._of_points(tree.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
+        return self._of_points(hierarchy.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
 
     @property
     def labels_(self) -> Any:
@@ -226,15 +222,15 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def point_heights_(self) -> Any:
         """Sum of the heights of the merges above each point."""
         check_is_fitted(self, "linkage_")
-        return self._of_points(tree.point_heights, np.float64)
+        return self._of_points(hierarchy.point_heights, np.float64)
 
     @property
     def is_monotone_(self) -> Any:
         """Whether no merge is lower than one below it."""
         check_is_fitted(self, "linkage_")
         if is_dask(self.linkage_):
-            return whole(self.linkage_, tree.is_monotone, (), np.bool_)
-        return tree.is_monotone(self.linkage_)
+            return whole(self.linkage_, hierarchy.is_monotone, (), np.bool_)
+        return hierarchy.is_monotone(self.linkage_)
 
     def _of_points(self, function: Any, dtype: Any, **options: Any) -> Any:
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
@@ -329,13 +325,13 @@ def _as_levels(labels: Any, noise: int) -> Any:
     return np.where(levels == noise, LAST, levels)
 
 
-def _lazy(columns: dict[str, Any], partition: str) -> Lazy:
-    """Return the data set divided so that apriori clusters are whole."""
+def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Division]:
+    """Return how dask arrays are divided so that apriori clusters are whole, and with them the number of each pack."""
     if partition not in ("auto", "chunks"):
         raise ValueError(f'partition must be "auto" or "chunks", got {partition!r}')
     X = columns["X"]
-    if partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
-        return Lazy(columns, None)
+    if not is_dask(X) or partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
+        return columns, Division(None)
     coarsest = columns["apriori"][:, -1]
     labels, sizes = count_values(coarsest)
     known = labels != LAST
@@ -343,7 +339,7 @@ def _lazy(columns: dict[str, Any], partition: str) -> Lazy:
     packs = task_count(X, rows)
     pack = pack_groups(labels[known], sizes[known], packs)
     columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return Lazy(columns, Division(Partition(groups=packs), rows), group="pack")
+    return columns, Division(Partition(groups=packs), rows)
 
 
 def _pack_of(label: Any, labels: Any, pack: Any) -> Any:

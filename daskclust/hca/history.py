@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.hca.clusters import Items
+from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.kernels.order import rank_merges
 from daskclust.hca.levels import Level
 
@@ -31,17 +31,17 @@ NOTHING = History(np.empty((0, 2), np.int64), np.empty(0), _EMPTY, _EMPTY, _EMPT
 def history_of(
     found: Level, begin: NDArray[np.int64], ref: NDArray[np.int64], before: int, level: int, label: NDArray[np.int64]
 ) -> History:
-    """Return the merges of some sets; their items are `ref`, merges up to `before` are known."""
+    """Return the merges of some sets; their clusters are `ref`, merges up to `before` are known."""
     sets = np.arange(len(begin) - 1)
     of_merge = np.repeat(sets, np.diff(begin) - 1)
     size = np.diff(begin)[of_merge][:, None]
-    is_item = found.pairs < size
-    item = ref[begin[of_merge][:, None] + np.where(is_item, found.pairs, 0)]
+    is_known = found.pairs < size
+    cluster = ref[begin[of_merge][:, None] + np.where(is_known, found.pairs, 0)]
     union = -1 - (before + (begin[:-1] - sets)[of_merge][:, None] + found.pairs - size)
     rank, turn = np.empty(len(of_merge)), np.empty(len(of_merge), np.int64)
     rank_merges.run(len(sets), begin, found.heights, rank, turn, grain=64)
     levels = np.full(len(of_merge), level)
-    return History(np.where(is_item, item, union), found.heights, levels, label[of_merge], turn, rank)
+    return History(np.where(is_known, cluster, union), found.heights, levels, label[of_merge], turn, rank)
 
 
 def joined_histories(parts: Sequence[History]) -> History:
@@ -62,11 +62,11 @@ def idents(refs: NDArray[np.int64], ident: NDArray[np.int64]) -> NDArray[np.int6
     return np.where(refs < 0, ident[np.where(refs < 0, -1 - refs, 0)], refs)
 
 
-def by_age(items: Items, history: History, by_groups: bool) -> NDArray[np.int64]:
-    """Return the order of items by id: points, then unions as their merges are ordered."""
-    is_union = items.ref < 0
-    level, label, rank = np.full(len(is_union), -1), items.ref.copy(), np.zeros(len(is_union))
-    merge = -1 - items.ref[is_union]
+def by_age(clusters: LevelClusters, history: History, by_groups: bool) -> NDArray[np.int64]:
+    """Return the order of clusters by id: points, then unions as their merges are ordered."""
+    is_union = clusters.ref < 0
+    level, label, rank = np.full(len(is_union), -1), clusters.ref.copy(), np.zeros(len(is_union))
+    merge = -1 - clusters.ref[is_union]
     level[is_union], label[is_union] = history.level[merge], history.label[merge]
     if not by_groups:
         rank[is_union] = history.rank[merge]

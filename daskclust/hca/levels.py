@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.device.kernels import SIMULATED
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
-from daskclust.hca.clusters import Items, are_rows, on_device
-from daskclust.hca.equal_clusters import merge_equal_items, with_equal
+from daskclust.hca.clusters import LevelClusters, are_rows, on_device
+from daskclust.hca.equal_clusters import merge_equal_clusters, with_equal
 from daskclust.hca.kernels.blocks import SIDE
 from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.kernels.layout import arrange, principal_axes
@@ -55,27 +55,27 @@ class Tables(NamedTuple):
     clusters: Clusters
     shapes: Shapes
     merges: Merges
-    has_shapes: bool  # whether there are items of more than a point
+    has_shapes: bool  # whether there are clusters of more than a point
 
 
-def link_level(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
-    """Merge sets of items, set i being items begin[i] to begin[i + 1], each down to one cluster."""
-    merged = merge_equal_items(items, begin, rule, device)
+def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    """Merge sets of clusters, set i being clusters begin[i] to begin[i + 1], each down to one cluster."""
+    merged = merge_equal_clusters(start, begin, rule, device)
     if merged is None:
-        return _link_all(items, begin, rule, device)
-    found = _link_all(merged.items, merged.begin, rule, device)
+        return _link_all(start, begin, rule, device)
+    found = _link_all(merged.clusters, merged.begin, rule, device)
     pairs, heights = with_equal(merged, begin, found.pairs, found.heights)
     return found._replace(pairs=pairs, heights=heights)
 
 
-def _link_all(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
-    """Merge sets of items, part by part."""
+def _link_all(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    """Merge sets of clusters, part by part."""
     parts = _parts(np.diff(begin), device)
     levels: list[Any] = [None] * len(parts)
 
     def link(k: int) -> None:
         chosen = begin[parts[k] : parts[k + 1] + 1] if k + 1 < len(parts) else begin[parts[k] :]
-        levels[k] = _link_part(items, chosen, rule, device)
+        levels[k] = _link_part(start, chosen, rule, device)
 
     threads = min(thread_count(), len(parts)) if device is HOST else 1
     if threads > 1:
@@ -104,8 +104,8 @@ def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
     return parts
 
 
-def _link_part(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
-    tables = _tables(items, begin, rule, device)
+def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
+    tables = _tables(start, begin, rule, device)
     sets = len(begin) - 1
     if tables.has_shapes:
         device.run(shape_roots, sets, rule, *tables[:4], grain=1)
@@ -117,7 +117,7 @@ def _link_part(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host 
         nobody = np.empty(0, np.int64)
         desk = Desk(np.empty(0), nobody, nobody, np.empty((sets, 1), np.int32), 1, 1)
         link_sets.run(sets, rule, *tables[:4], desk, grain=1)
-    total = device.empty((sets, items.total.shape[1]), np.float64)
+    total = device.empty((sets, start.total.shape[1]), np.float64)
     scatter = device.empty((sets, tables.shapes.scatter.shape[1]), np.float64)
     ends = device.empty((sets, 2), np.int64)
     device.run(close_set, sets, *tables[:4], total, scatter, ends, grain=1)
@@ -148,21 +148,21 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
     return tables._replace(sets=sets, clusters=clusters)
 
 
-def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Tables:
+def _tables(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Tables:
     """Return the arrays to start from."""
     own = slice(begin[0], begin[-1])
-    size, begin = items.size[own], begin - begin[0]
-    m, sets, d = len(size), len(begin) - 1, items.points.shape[1]
+    size, begin = start.size[own], begin - begin[0]
+    m, sets, d = len(size), len(begin) - 1, start.points.shape[1]
     base = np.repeat(begin[:-1], np.diff(begin))
-    is_union = items.ref[own] < 0
+    is_union = start.ref[own] < 0
     row, rows, free, unused = _matrix_rows(is_union, size, begin, rule)
     scatter = np.empty((rows[-1], d * (d + 1) // 2))
-    before = np.count_nonzero(items.ref[: own.start] < 0)
-    known = items.scatter[before : before + np.count_nonzero(is_union)]
+    before = np.count_nonzero(start.ref[: own.start] < 0)
+    known = start.scatter[before : before + np.count_nonzero(is_union)]
     scatter[row[is_union]] = known
-    clusters = _room_for_clusters(m, items, device)
-    is_row = are_rows(items.ref[own], known)
-    given = (base, np.arange(m) - base, size, items.total[own], items.first[own], items.last[own], row, is_row)
+    clusters = _room_for_clusters(m, start, device)
+    is_row = are_rows(start.ref[own], known)
+    given = (base, np.arange(m) - base, size, start.total[own], start.first[own], start.last[own], row, is_row)
     device.run(place, m, *(on_device(device, array) for array in given), clusters)
     shapes = Shapes(
         scatter=device.from_host(scatter),
@@ -181,8 +181,8 @@ def _tables(items: Items, begin: NDArray[np.int64], rule: Rule, device: Host | C
     return Tables(slots, clusters, shapes, merges, bool(is_union.any()))
 
 
-def _room_for_clusters(m: int, items: Items, device: Host | Cuda) -> Clusters:
-    d = items.points.shape[1]
+def _room_for_clusters(m: int, start: LevelClusters, device: Host | Cuda) -> Clusters:
+    d = start.points.shape[1]
     return Clusters(
         ident=device.empty(m, np.int64),
         size=device.empty(m, np.int64),
@@ -194,15 +194,15 @@ def _room_for_clusters(m: int, items: Items, device: Host | Cuda) -> Clusters:
         is_shaped=device.empty(m, np.bool_),
         stretch=device.empty(m, np.float64),
         slot_of=device.full(2 * m, -1, np.int64),
-        follower=on_device(device, items.follower),
-        points=on_device(device, items.points),
+        follower=on_device(device, start.follower),
+        points=on_device(device, start.points),
     )
 
 
 def _matrix_rows(
     has_row: NDArray[np.bool_], size: NDArray[np.int64], begin: NDArray[np.int64], rule: Rule
 ) -> tuple[NDArray[np.int64], ...]:
-    """Return the row of each item, -1 for none, where the rows of each set begin, the free ones and their number."""
+    """Return the row of each cluster, -1 for none, where the rows of each set begin, the free ones and their number."""
     of_set = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
     given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
     # a cluster that gets its row later takes as many points as that needs

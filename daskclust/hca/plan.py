@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import raise_not_finite
 from daskclust.core.device.arrays import Cuda, Host, device_of
 from daskclust.core.run.chunk_sizes import Cost
-from daskclust.core.space.extent import survey
+from daskclust.core.run.plan import WholePlan
+from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
-from daskclust.hca.clusters import Items, items_of_points, joined, moved, take, together, without_members
+from daskclust.hca.clusters import LevelClusters, clusters_of_points, joined, moved, take, together, without_members
 from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
 from daskclust.hca.kernels.order import count_members
 from daskclust.hca.kernels.shapes import Rule
@@ -45,7 +45,7 @@ def rule_of(name: str, threshold: float, distance: str, normalize: bool) -> Rule
 class Frontier(NamedTuple):
     """What a worker sends up: what is left of its points, and how that came about."""
 
-    items: Items
+    clusters: LevelClusters
     history: History
     groups: tuple[NDArray[np.int64], ...] = ()  # of each level, the labels of apriori clusters
 
@@ -58,48 +58,35 @@ class Linkage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class HcaPlan:
-    """The plan of Mahalanobis hierarchical clustering.
-
-    Parameters
-    ----------
-    rule : Rule
-        How distances are measured.
-    by_groups : bool
-        Whether the merges of apriori clusters come one cluster after the other, instead of by height.
-    """
+class HcaPlan(WholePlan):
+    """The plan of Mahalanobis hierarchical clustering; nothing is known of a chunk before its apriori clusters are."""
 
     rule: Rule
-    by_groups: bool = False
+    by_groups: bool = False  # whether merges of apriori clusters come one cluster after the other, not by height
     name: str = "hca"
-    carry: None = None
-
-    def measure(self, chunk: Chunk) -> Chunk:
-        """Return the chunk: nothing is known of it before its apriori clusters are."""
-        return chunk
 
     def local(self, measures: Chunk, before: None = None) -> tuple[None, Frontier]:
         """Merge the points of each apriori cluster, level by level."""
         X, apriori = measures.columns["X"], measures.columns.get("apriori")
         device = device_of(X)
-        ids = np.arange(len(X)) if measures.ids is None else device.to_host(measures.ids)
-        _check_coordinates(device, device.argument(X), ids)
+        ids = measures.ids_on_host()
+        _check_coordinates(measures)
         points = device.cast(X, np.float64)
-        items, history = items_of_points(ids, device.argument(points), device), NOTHING
+        clusters, history = clusters_of_points(ids, device.argument(points), device), NOTHING
         if apriori is None:
-            return None, Frontier(items, history)
+            return None, Frontier(clusters, history)
         labels = device_of(apriori).to_host(apriori)
         _check_nested(labels)
-        groups = () if measures.ids is None else tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
+        groups = tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
         for level in range(labels.shape[1]):
-            items, history, labels = self._merge_groups(items, history, labels, level, device)
-        items = items if self.rule.full else without_members(items)
-        return None, Frontier(moved(items, device), history, groups)
+            clusters, history, labels = self._merge_groups(clusters, history, labels, level, device)
+        clusters = clusters if self.rule.full else without_members(clusters)
+        return None, Frontier(moved(clusters, device), history, groups)
 
     def _merge_groups(
-        self, items: Items, history: History, labels: NDArray[np.int64], level: int, device: Host | Cuda
-    ) -> tuple[Items, History, NDArray[np.int64]]:
-        """Merge the items of each apriori cluster of a level; return the items left, and the labels of each."""
+        self, clusters: LevelClusters, history: History, labels: NDArray[np.int64], level: int, device: Host | Cuda
+    ) -> tuple[LevelClusters, History, NDArray[np.int64]]:
+        """Merge the clusters of each apriori cluster of a level; return the clusters left, and the labels of each."""
         label = labels[:, level]
         order = np.argsort(label, kind="stable")
         is_first = np.ones(len(label), np.bool_)
@@ -110,36 +97,36 @@ class HcaPlan:
         is_taken = np.repeat(taken, sizes)
         chosen, left = order[is_taken], np.sort(order[~is_taken])
         if not len(chosen):
-            return items, history, labels
+            return clusters, history, labels
         begin = np.concatenate([[0], np.cumsum(sizes[taken])])
-        members = take(items, chosen)
+        members = take(clusters, chosen)
         found = link_level(members, begin, self.rule, device)
         mine = history_of(found, begin, members.ref, len(history.heights), level, label[chosen][begin[:-1]])
-        # items stay in the order of their ids, by which ties break: first those that were there, then the new roots
+        # clusters stay in the order of their ids, by which ties break: first those that were there, then the new roots
         last = begin[1:] - np.arange(1, len(begin)) - 1
         roots = np.lexsort((mine.label[last], 0 * last if self.by_groups else mine.rank[last]))
-        new = Items(
+        new = LevelClusters(
             -1 - len(history.heights) - last, np.add.reduceat(members.size, begin[:-1]), found.total, found.scatter,
-            found.first, found.last, items.follower, items.points,
+            found.first, found.last, clusters.follower, clusters.points,
         )  # fmt: skip
-        items = joined([take(items, left), take(new, roots)])
+        clusters = joined([take(clusters, left), take(new, roots)])
         labels = np.concatenate([labels[left], labels[chosen][begin[:-1]][roots]])
-        return items, joined_histories([history, mine]), labels
+        return clusters, joined_histories([history, mine]), labels
 
     def merge(self, frontiers: list[Frontier]) -> Linkage:
         """Merge what is left of all chunks, and put all merges in order."""
         _check_whole_groups([frontier.groups for frontier in frontiers])
-        items, history = _together(frontiers)
-        device = device_of(items.total)
-        n, m = int(items.size.sum()), len(items.ref)
-        items = take(items, by_age(items, history, self.by_groups))
+        clusters, history = _together(frontiers)
+        device = device_of(clusters.total)
+        n, m = int(clusters.size.sum()), len(clusters.ref)
+        clusters = take(clusters, by_age(clusters, history, self.by_groups))
         below, order = len(history.heights), in_order(history, self.by_groups)
         ident = np.empty(below, np.int64)
         ident[order] = n + np.arange(below)
         pairs, heights = [idents(history.refs[order], ident)], [history.heights[order]]
         if m > 1:
-            last = link_level(items, np.array([0, m]), self.rule, device)
-            own = np.concatenate([idents(items.ref, ident), n + below + np.arange(m - 1)])
+            last = link_level(clusters, np.array([0, m]), self.rule, device)
+            own = np.concatenate([idents(clusters.ref, ident), n + below + np.arange(m - 1)])
             pairs.append(own[last.pairs])
             heights.append(last.heights)
         Z = np.empty((n - 1, 4))
@@ -169,12 +156,8 @@ def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int)
     return pack
 
 
-def _check_coordinates(device: Host | Cuda, X: Any, ids: NDArray[np.int64]) -> None:
-    if not len(ids):
-        return
-    low, high, bad = survey(device, X)
-    if bad < len(ids):
-        raise_not_finite(device.to_host(X[bad : bad + 1])[0], int(ids[bad]))
+def _check_coordinates(chunk: Chunk) -> None:
+    low, high = extent_of(chunk)
     farthest = max(abs(low).max(initial=0.0), abs(high).max(initial=0.0))
     if farthest > LARGEST:
         raise ValueError(f"X reaches {farthest:g}, whose square no float64 holds; divide X by a power of ten")
@@ -211,15 +194,15 @@ def _check_whole_groups(groups: list[tuple[NDArray[np.int64], ...]]) -> None:
             )
 
 
-def _together(frontiers: list[Frontier]) -> tuple[Items, History]:
+def _together(frontiers: list[Frontier]) -> tuple[LevelClusters, History]:
     """Put the frontiers of all chunks together."""
     if len(frontiers) == 1:
-        return frontiers[0].items, frontiers[0].history
-    device = device_of(frontiers[0].items.total)
-    items, histories, shift = [], [], 0
+        return frontiers[0].clusters, frontiers[0].history
+    device = device_of(frontiers[0].clusters.total)
+    clusters, histories, shift = [], [], 0
     for own, history, _ in frontiers:
         ref, refs = (np.where(array < 0, array - shift, array) for array in (own.ref, history.refs))
-        items.append(own._replace(ref=ref))
+        clusters.append(own._replace(ref=ref))
         histories.append(history._replace(refs=refs))
         shift += len(history.heights)
-    return moved(together(items), device), joined_histories(histories)
+    return moved(together(clusters), device), joined_histories(histories)

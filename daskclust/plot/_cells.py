@@ -12,12 +12,10 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._channels import Channel, Ids, columns_of, labels_of, length, matrix, names_of, place_of
-from daskclust.plot._data import unit_of
+from daskclust.plot._data import Cells, Channel, Ids, cells_of
 from daskclust.plot._elements import by_cluster, overlay, pixels_for, point_size
-from daskclust.plot._look import hv, panel, side_by_side, with_options
+from daskclust.plot._look import hv, panel, side_by_side, styled
 
-Array = npt.NDArray[Any]
 Float = npt.NDArray[np.float64]
 
 SIGMA = "\N{GREEK SMALL LETTER SIGMA}"
@@ -57,14 +55,9 @@ def ellipses(
         below a dark one, and `holoviews.Labels` with the clusters' numbers at their centroids. Of more than 100 000
         cells, members are rasterized (`holoviews.RGB`), and noise if it is more than 10 000 (`holoviews.Image`).
 
-    Raises
-    ------
-    ValueError
-        For channels that are not there, `labels` of another length, and `sigma` that is not positive.
-
     Notes
     -----
-    The covariance is that of the two channels, divided by the number of cells. O(n) time.
+    The covariance is that of the two channels, divided by the number of cells.
 
     Examples
     --------
@@ -72,9 +65,8 @@ def ellipses(
     >>> {element.label: len(element) for element in ellipses(X, [0, 0, 0, 0, -1], 0, 1).values()}
     {'noise': 1, 'member': 4, 'edge': 1, 'ellipse': 1, 'ground': 1, 'number': 1}
     """
-    sigma, most = check_positive("sigma", sigma), check_whole("most", most, 0)
-    there = labels_of(labels, length(data))
-    return _draw(data, there, (x, y), sigma, most)
+    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
+    return _draw(cells, cells.labels(labels), (x, y), sigma, most)
 
 
 def ellipse_grid(
@@ -103,39 +95,32 @@ def ellipse_grid(
     holoviews.Layout
         Of what `ellipses` returns.
 
-    Raises
-    ------
-    ValueError
-        As of `ellipses`, and for fewer than two channels.
-
     Examples
     --------
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> len(ellipse_grid(X, np.zeros(100, int), [0, 1, 2]))
     3
     """
-    sigma, most = check_positive("sigma", sigma), check_whole("most", most, 0)
+    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
     columns = check_whole("columns", columns, 1)
-    pairs = _pairs(channels, len(names_of(data)))
-    there = labels_of(labels, length(data))
-    panels = [panel(_draw(data, there, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]
+    pairs = _pairs(channels, len(cells.names))
+    there = cells.labels(labels)
+    panels = [panel(_draw(cells, there, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]
     return side_by_side(hv.Layout(panels), columns)
 
 
 def _draw(
-    data: Any, labels: Ids, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
+    cells: Cells, labels: Ids, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
 ) -> Any:
     """Draw one pair of channels."""
-    places = [place_of(data, channel) for channel in pair]
-    names = names_of(data)
-    if names[places[0]] == names[places[1]]:
+    places = [cells.place(channel) for channel in pair]
+    if cells.names[places[0]] == cells.names[places[1]]:
         raise ValueError(f"x and y must be two channels, got {pair[0]!r} twice")
-    kdims = [hv.Dimension(f"channel_{k}", label=names[k], unit=unit_of(matrix(data)) or None) for k in places]
-    columns = columns_of(data, places)
+    kdims = [hv.Dimension(f"channel_{k}", label=cells.names[k], unit=cells.unit or None) for k in places]
+    columns = cells.columns(places)
     xs, ys = columns.T
     dims, pixels = [*kdims, hv.Dimension("label")], pixels_for(len(labels))
     noise, member = by_cluster((xs, ys), {"label": labels}, dims, size or point_size(len(labels)), pixels)
-    elements = [*noise, member]
     numbers, sizes, centroids, covariances = _moments(columns, labels)
     chosen = np.sort(np.argsort(-sizes, kind="stable")[:most])
     paths = [
@@ -143,13 +128,11 @@ def _draw(
         | {"cluster": int(numbers[k]), "cells": int(sizes[k])}
         for k in chosen
     ]
-    for label, color, width in (("edge", "#FFFFFF", 3.2), ("ellipse", "#222222", 1.4)):
+    elements = [*noise, member]
+    for label, color, width, tools in (("edge", "#FFFFFF", 3.2, []), ("ellipse", "#222222", 1.4, ["hover"])):
         lines = hv.Contours(paths, kdims=kdims, vdims=["cluster", "cells"], label=label)
-        each: dict[str, dict[str, Any]] = {
-            "bokeh": {"color": color, "line_width": width, "tools": ["hover"] if label == "ellipse" else []},
-            "matplotlib": {"color": color, "linewidth": 0.8 * width},
-        }
-        elements.append(with_options(lines, each, {"show_legend": False}))
+        bokeh, matplotlib = {"line_width": width, "tools": tools}, {"linewidth": 0.8 * width}
+        elements.append(styled(lines, bokeh, matplotlib, color=color, show_legend=False))
     elements += _badges(centroids[chosen], numbers[chosen], kdims)
     count = np.count_nonzero(labels == NOISE)
     title = f"{len(numbers):,} clusters, {count:,} of {len(labels):,} cells noise; ellipses at {sigma:g} {SIGMA}"
@@ -158,18 +141,13 @@ def _draw(
 
 def _badges(centroids: Float, numbers: Ids, kdims: list[Any]) -> list[Any]:
     """Return the numbers of clusters on white ground."""
+    bokeh: dict[str, Any] = {"size": 16, "line_color": None}
+    matplotlib: dict[str, Any] = {"s": 130, "edgecolors": "none"}
     ground = hv.Points(centroids, kdims, label="ground")
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": {"size": 16, "line_color": None},
-        "matplotlib": {"s": 130, "edgecolors": "none"},
-    }
-    ground = with_options(ground, each, {"color": "#FFFFFF", "alpha": 0.75, "show_legend": False})
+    ground = styled(ground, bokeh, matplotlib, color="#FFFFFF", alpha=0.75, show_legend=False)
     text = hv.Labels((*centroids.T, numbers.astype(str)), kdims, ["number"], label="number")
-    each = {
-        "bokeh": {"text_font_size": "9pt", "text_font_style": "bold", "text_color": "#222222"},
-        "matplotlib": {"size": 9, "weight": "bold", "color": "#222222"},
-    }
-    return [ground, with_options(text, each, {})]
+    bokeh = {"text_font_size": "9pt", "text_font_style": "bold", "text_color": "#222222"}
+    return [ground, styled(text, bokeh, {"size": 9, "weight": "bold", "color": "#222222"})]
 
 
 def _ellipse(centroid: Float, covariance: Float, sigma: float) -> tuple[list[float], list[float]]:
@@ -181,7 +159,7 @@ def _ellipse(centroid: Float, covariance: Float, sigma: float) -> tuple[list[flo
     return x.tolist(), y.tolist()
 
 
-def _moments(columns: Array, labels: Ids) -> tuple[Ids, Ids, Float, Float]:
+def _moments(columns: npt.NDArray[Any], labels: Ids) -> tuple[Ids, Ids, Float, Float]:
     """Return number, size, centroid and covariance (by 1 / size) of each cluster that is not noise."""
     inside = labels != NOISE
     numbers, row = np.unique(labels[inside], return_inverse=True)

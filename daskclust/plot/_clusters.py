@@ -52,11 +52,6 @@ def clusters(
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
 
-    Raises
-    ------
-    ValueError
-        For missing variables.
-
     Notes
     -----
     There are nine colours: clusters whose labels are equal modulo nine have the same.
@@ -68,10 +63,8 @@ def clusters(
     >>> {element.label: len(element) for element in clusters(result).values()}
     {'noise': 10, 'member': 90, 'seed': 8}
     """
-    result = dataset_of(result)
-    seeds = "is_seed" in result.variables if seeds is None else seeds
-    drawn = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
-    return _draw(drawn, x, y, layer, links=links, seeds=seeds)
+    result, seeds = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
+    return _draw(result, x, y, layer, links=links, seeds=seeds)
 
 
 def layers(
@@ -108,7 +101,7 @@ def layers(
     Raises
     ------
     ValueError
-        For missing variables, and where there are no layers.
+        Where there are no layers.
 
     Examples
     --------
@@ -117,9 +110,7 @@ def layers(
     >>> layers(result, [0, 2]).keys()
     [0, 2]
     """
-    result = dataset_of(result)
-    seeds = "is_seed" in result.variables if seeds is None else seeds
-    result = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
+    result, seeds = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:
         there = np.unique(result["layer"].values)
         evenly = np.linspace(0, len(there) - 1, min(12, len(there))).round().astype(int)
@@ -135,11 +126,13 @@ def layers(
     return side_by_side(hv.NdLayout(panels, kdims=["layer"]), columns)
 
 
-def _loaded(result: xr.Dataset, x: str, y: str, *, layer: bool, links: bool, seeds: bool) -> xr.Dataset:
-    """Return what `_draw` needs in memory."""
+def _loaded(data: Any, x: str, y: str, *, layer: bool, links: bool, seeds: bool | None) -> tuple[xr.Dataset, bool]:
+    """Return what `_draw` needs in memory, and whether there are seeds to draw."""
+    result = dataset_of(data)
+    seeds = "is_seed" in result.variables if seeds is None else seeds
     needed = [x, y, "label"]
     needed += ["is_seed"] * (seeds or links) + ["nearest_higher", "delta"] * links + ["layer"] * layer
-    return in_memory(result, needed, ("energy", "density"))
+    return in_memory(result, needed, ("energy", "density")), seeds
 
 
 def _draw(

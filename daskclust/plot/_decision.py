@@ -13,8 +13,8 @@ import xarray as xr
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
-from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, hv, line, overlay
-from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, log_ticks
+from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, line, overlay
+from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, hv, log_ticks
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +64,7 @@ def decision(
     Raises
     ------
     ValueError
-        For missing variables, and thresholds of distance beyond the reach of the clustering.
+        For thresholds of distance beyond the reach of the clustering.
 
     References
     ----------

@@ -8,39 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._look import (
-    ACCENT,
-    COLORS,
-    INK,
-    NOISE_ALPHA,
-    NOISE_COLOR,
-    finished,
-    hv,
-    load_backends,
-    log_ticks,
-    shades,
-    with_options,
-)
-
-__all__ = [
-    "COLORS",
-    "FEW",
-    "MOST_GLYPHS",
-    "NOISE_COLOR",
-    "by_cluster",
-    "cloud",
-    "histogram",
-    "hv",
-    "is_few",
-    "labelled",
-    "line",
-    "load_backends",
-    "overlay",
-    "pixels_for",
-    "point_size",
-    "segments",
-    "shaded",
-]
+from daskclust.plot._look import ACCENT, COLORS, INK, NOISE_ALPHA, NOISE_COLOR, finished, hv, log_ticks, shades, styled
 
 Array = npt.NDArray[Any]
 Limits = tuple[tuple[float, float], tuple[float, float]]
@@ -48,12 +16,11 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 MOST_GLYPHS = 100_000
 """A picture of more points than this is rasterized."""
 
-_PIXELS = 360  # of a side of what is rasterized
-_SHARPER = 1.5  # times as many where colours are mixed
-
 FEW = 10_000
 """In a rasterized picture, kinds of no more points than this are still drawn as markers."""
 
+_PIXELS = 360  # of a side of what is rasterized
+_SHARPER = 1.5  # times as many where colours are mixed
 _POINT = 0.75  # of a pixel, in which bokeh measures, and matplotlib in points
 _MPL_MARKER = {"circle": "o", "square": "s", "star": "*"}
 _EDGE = "#222222"  # of stars among points of the same colour
@@ -78,28 +45,22 @@ def cloud(
         elements.append(_counts(xy, kdims, label, color, limits or _limits(xy), pixels, log))
         xy = (np.full(1, np.nan), np.full(1, np.nan))
     points = hv.Points(xy, kdims, label=label)
-    both = {"color": color, "alpha": NOISE_ALPHA if color == NOISE_COLOR else 1.0}
-    elements.append(with_options(points, _marker(marker, size, color), both))
-    return elements
+    alpha = NOISE_ALPHA if color == NOISE_COLOR else 1.0
+    return [*elements, styled(points, *_marker(marker, size, color), color=color, alpha=alpha)]
 
 
 def labelled(
-    xy: tuple[Array, Array],
-    columns: dict[str, Array],
-    dims: list[Any],
-    label: str,
-    marker: str,
-    size: float,
+    xy: tuple[Array, Array], columns: dict[str, Array], dims: list[Any], label: str, marker: str, size: float
 ) -> Any:
     """Return points in the colours of their clusters; bokeh shows `columns` under the mouse."""
     points = hv.Points((*xy, *columns.values()), dims[:2], dims[2:], label=label)
     is_seed = marker == "star"
-    each = _marker(marker, size, _EDGE if is_seed else None)
+    bokeh, matplotlib = _marker(marker, size, _EDGE if is_seed else None)
     by_label = hv.dim("label") % len(COLORS)
-    each["bokeh"] |= {"fill_color": by_label, "tools": ["hover"]}
-    each["matplotlib"] |= {"color": by_label}
-    both = {"cmap": list(COLORS), "clim": (-0.5, len(COLORS) - 0.5), "show_legend": is_seed}
-    return with_options(points, each, both)
+    bokeh |= {"fill_color": by_label, "tools": ["hover"]}
+    matplotlib |= {"color": by_label}
+    limits = (-0.5, len(COLORS) - 0.5)
+    return styled(points, bokeh, matplotlib, cmap=list(COLORS), clim=limits, show_legend=is_seed)
 
 
 def point_size(n: int) -> float:
@@ -135,13 +96,12 @@ def by_cluster(
     return noise, labelled(coloured, columns, dims, "member", "circle", size)
 
 
-def _marker(marker: str, size: float, edge: str | None) -> dict[str, dict[str, Any]]:
+def _marker(marker: str, size: float, edge: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of markers for bokeh and for matplotlib."""
     width = 0.0 if edge is None else 0.6
+    bokeh = {"marker": marker, "size": size, "line_color": edge, "line_width": width}
     area = (_POINT * size) ** 2
-    return {
-        "bokeh": {"marker": marker, "size": size, "line_color": edge, "line_width": width},
-        "matplotlib": {"marker": _MPL_MARKER[marker], "s": area, "edgecolors": edge or "none", "linewidth": width},
-    }
+    return bokeh, {"marker": _MPL_MARKER[marker], "s": area, "edgecolors": edge or "none", "linewidth": width}
 
 
 def _limits(xy: tuple[Array, Array]) -> Limits:
@@ -171,21 +131,19 @@ def _counts(
         (float(np.log10(low)), float(np.log10(high))) if is_log else (low, high)
         for (low, high), is_log in zip(limits, log, strict=True)
     ]
-    width, height = pixels
-    image = rasterize(
-        hv.Points(columns, kdims), dynamic=False, width=width, height=height, x_range=spans[0], y_range=spans[1]
-    )
+    frame = {"width": pixels[0], "height": pixels[1], "x_range": spans[0], "y_range": spans[1]}
+    image = rasterize(hv.Points(columns, kdims), dynamic=False, **frame)
     number = image.dimension_values(2, flat=False).astype(np.float32)
     number[number == 0] = np.nan
     vdim = hv.Dimension("points", label=f"points ({label})")
-    both = {"cmap": shades(color), "cnorm": "log"}
-    if not any(log):
+    if any(log):
+        edges = [np.linspace(low, high, cells + 1) for (low, high), cells in zip(spans, pixels, strict=True)]
+        edges = [10**column if is_log else column for column, is_log in zip(edges, log, strict=True)]
+        picture = hv.QuadMesh((*edges, number), kdims, [vdim], label=label)
+    else:
         bounds = (spans[0][0], spans[1][0], spans[0][1], spans[1][1])
         picture = hv.Image(number[::-1], bounds=bounds, kdims=kdims, vdims=[vdim], label=label)
-        return with_options(picture, {}, both)
-    edges = [np.linspace(low, high, cells + 1) for (low, high), cells in zip(spans, pixels, strict=True)]
-    edges = [10**column if is_log else column for column, is_log in zip(edges, log, strict=True)]
-    return with_options(hv.QuadMesh((*edges, number), kdims, [vdim], label=label), {}, both)
+    return styled(picture, cmap=shades(color), cnorm="log")
 
 
 def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str, pixels: int) -> Any:
@@ -194,7 +152,7 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str,
     import pandas as pd
     from holoviews.operation.datashader import datashade, dynspread
 
-    limits = _limits(xy)
+    limits, side = _limits(xy), round(_SHARPER * pixels)
     names = [str(k) for k in range(len(COLORS))]
     colour = pd.Categorical.from_codes(labels % len(COLORS), names)
     frame = pd.DataFrame({kdims[0].name: xy[0], kdims[1].name: xy[1], "colour": colour})
@@ -204,13 +162,12 @@ def shaded(xy: tuple[Array, Array], labels: Array, kdims: list[Any], label: str,
         color_key=dict(zip(names, COLORS, strict=True)),
         min_alpha=160,
         dynamic=False,
-        width=round(_SHARPER * pixels),
-        height=round(_SHARPER * pixels),
+        width=side,
+        height=side,
         x_range=limits[0],
         y_range=limits[1],
     )
-    picture = dynspread(picture, max_px=2, threshold=0.6, dynamic=False).relabel(label)
-    return with_options(picture, {}, {"show_legend": False})
+    return styled(dynspread(picture, max_px=2, threshold=0.6, dynamic=False).relabel(label), show_legend=False)
 
 
 def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: list[Any], label: str, pixels: int) -> Any:
@@ -222,17 +179,16 @@ def segments(starts: tuple[Array, Array], stops: tuple[Array, Array], kdims: lis
         from holoviews.operation.datashader import rasterize
 
         image = rasterize(lines, dynamic=False, width=pixels, height=pixels).relabel(label)
-        return with_options(image, {}, {"cmap": shades(INK), "cnorm": "log"})
-    each = {"bokeh": {"line_width": 0.8}, "matplotlib": {"linewidth": 0.6}}
-    return with_options(lines, each, both={"color": INK, "alpha": 0.8})
+        return styled(image, cmap=shades(INK), cnorm="log")
+    return styled(lines, {"line_width": 0.8}, {"linewidth": 0.6}, color=INK, alpha=0.8)
 
 
 def line(start: tuple[float, float], stop: tuple[float, float], kdims: list[Any], label: str, style: str) -> Any:
     """Return a straight line for the legend; `style` is a colour and a dash, as in "#000000 dotted"."""
     color, dash = style.split()
     curve = hv.Curve([start, stop], kdims[0], kdims[1], label=label)
-    each = {"bokeh": {"line_dash": dash, "line_width": 1.5}, "matplotlib": {"linestyle": dash, "linewidth": 1.3}}
-    return with_options(curve, each, both={"color": color})
+    bokeh, matplotlib = {"line_dash": dash, "line_width": 1.5}, {"linestyle": dash, "linewidth": 1.3}
+    return styled(curve, bokeh, matplotlib, color=color)
 
 
 def histogram(
@@ -255,18 +211,16 @@ def histogram(
     if per is not None:
         vdim, height = hv.Dimension(what, label=f"{what} per {per[1]}"), number * per[0] / np.diff(edges)
     bars = hv.Histogram((edges, height), kdims=[kdim], vdims=[vdim])
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": {"fill_color": ACCENT, "line_color": ACCENT},
-        "matplotlib": {"facecolor": ACCENT, "edgecolor": ACCENT},
-    }
+    bokeh = {"fill_color": ACCENT, "line_color": ACCENT}
+    matplotlib = {"facecolor": ACCENT, "edgecolor": ACCENT}
     both: dict[str, Any] = {"logx": log, "xticks": log_ticks(float(edges[0]), float(edges[-1])) if log else None}
     if logy and number.any():  # bars of one are seen, and those of none, whose height has no logarithm, are not
         seen = height[height > 0]
         both |= {"logy": True, "ylim": (0.5 * float(seen.min()), 2.0 * float(seen.max()))}
-    return finished(bars, f"{int(number.sum()):,} {what}{note}", height=300, each=each, **both)
+    title = f"{int(number.sum()):,} {what}{note}"
+    return finished(bars, title, height=300, bokeh=bokeh, matplotlib=matplotlib, **both)
 
 
 def overlay(elements: list[Any], kdims: list[Any], title: str, **how: Any) -> Any:
     """Return an overlay with labels of its axes; `how` is as of `finished`."""
-    words = {"xlabel": kdims[0].pprint_label, "ylabel": kdims[1].pprint_label}
-    return finished(hv.Overlay(elements), title, **words, **how)
+    return finished(hv.Overlay(elements), title, xlabel=kdims[0].pprint_label, ylabel=kdims[1].pprint_label, **how)

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column
 from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, on_host, shown, unit_of
+from daskclust.plot._data import counted, dimension, finite, in_memory, on_host, shown, unit_of
 from daskclust.plot._elements import overlay
-from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, with_options
+from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
 
 Float = npt.NDArray[np.float64]
@@ -35,7 +37,8 @@ def projected_density(
     Parameters
     ----------
     ds : xarray.Dataset
-        Particles, numpy, cupy or dask. With ``attrs["boxsize"]`` the picture is the box, else what holds all particles.
+        Particles, numpy, cupy or dask; datashader adds up dask arrays chunk by chunk. With ``attrs["boxsize"]`` the
+        picture is the box, else what holds all particles.
     axes : tuple of str, default ("x", "y")
         Variables across and up.
     weight : str, optional
@@ -49,15 +52,6 @@ def projected_density(
         Number or sum by area, with colours by its logarithm; pixels without particles are blank. Make an overlay with
         circles as ``projected_density(ds) * halo_circles(table)``.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and no pixels.
-
-    Notes
-    -----
-    Datashader adds up dask arrays chunk by chunk.
-
     Examples
     --------
     >>> ds = xr.Dataset({"x": ("particle", [1.0, 1.1, 9.0]), "y": ("particle", [2.0, 2.1, 7.0])}, {}, {"boxsize": 10.0})
@@ -67,13 +61,12 @@ def projected_density(
     """
     import datashader
 
-    ds = dataset_of(ds)
-    if isinstance(pixels, bool) or not isinstance(pixels, int | np.integer) or pixels < 1:
-        raise ValueError(f"pixels must be a whole number of at least 1, got {pixels!r}")
-    needed = [name for name in (*axes, weight) if name is not None and name in ds.variables]
-    ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, shown)) for name in needed})
-    frame = _frame(ds, (*axes, *((weight,) if weight is not None else ())))
-    sides = _sides(ds.attrs.get("boxsize"), axes)
+    ds, pixels = dataset_of(ds), check_whole("pixels", pixels, 1)
+    names = [*axes] if weight is None else [*axes, weight]
+    if set(names) <= set(ds.variables):  # else `_frame` raises
+        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, shown)) for name in names})
+    frame = _frame(ds, names)
+    sides = _sides(ds, axes)
     for name, side in zip(axes, sides, strict=True):
         if side:
             frame[name] = frame[name] % side
@@ -93,7 +86,7 @@ def projected_density(
     bounds = (limits[0][0], limits[1][0], limits[0][1], limits[1][1])
     image = hv.Image(density[::-1], bounds=bounds, kdims=[dimension(ds[name], name) for name in axes], vdims=[vdim])
     title = f"{ds[axes[0]].size:,} {counted(ds[axes[0]])}"
-    return finished(image, title, aspect=spans[1] / spans[0], each={"bokeh": {"tools": ["hover"]}}, **options)
+    return finished(image, title, aspect=spans[1] / spans[0], bokeh={"tools": ["hover"]}, **options)
 
 
 def halo_circles(
@@ -125,11 +118,6 @@ def halo_circles(
         A line for each, with its number, size and mass under the mouse. In a periodic box a circle that crosses a face
         is there on the other side, too. Rows without a centre or a radius are left out.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and for `most` below 0.
-
     Examples
     --------
     >>> columns = {"x": [2.0, 9.5], "y": [3.0, 5.0], "r_max": [1.0, 1.0], "mass": [9.0, 5.0]}
@@ -137,9 +125,7 @@ def halo_circles(
     >>> len(halo_circles(table).split())  # the second one, on both sides
     3
     """
-    table = dataset_of(table)
-    if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
-        raise ValueError(f"most must be a whole number, not negative, got {most!r}")
+    table, most = dataset_of(table), check_whole("most", most, 0)
     loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))
     columns = {str(name): loaded[name].values for name in loaded.variables}
     columns.setdefault("cluster", np.arange(len(columns[axes[0]])))
@@ -150,20 +136,17 @@ def halo_circles(
     angle = 2 * np.pi * np.arange(_CORNERS + 1) / _CORNERS
     circle = np.stack([np.cos(angle), np.sin(angle)])
     told = [name for name in ("cluster", "size", "mass", radius) if name in columns]
-    sides = _sides(table.attrs.get("boxsize"), axes)
+    sides = _sides(table, axes)
     paths = [
         dict(zip(axes, (centre[:, None] + columns[radius][row] * circle).tolist(), strict=True))
         | {name: columns[name][row].item() for name in told}
         for centre, row in _images(columns, axes, radius, sides)
     ]
-    kdims = [dimension(table[name], name) for name in axes]
-    lines = hv.Contours(paths, kdims=kdims, vdims=told, label="halos")
-    each = {
-        "bokeh": {"color": color, "line_width": 1.4, "tools": ["hover"]},
-        "matplotlib": {"color": color, "linewidth": 1.0},
-    }
-    box: dict[str, Any] = {f"{side}lim": (0.0, length) for side, length in zip("xy", sides, strict=True) if length}
-    return finished(lines, f"{len(chosen):,} halos", aspect=1.0, each=each, show_legend=False, **box)
+    lines = hv.Contours(paths, kdims=[dimension(table[name], name) for name in axes], vdims=told, label="halos")
+    options: dict[str, Any] = {"bokeh": {"color": color, "line_width": 1.4, "tools": ["hover"]}}
+    options |= {"matplotlib": {"color": color, "linewidth": 1.0}, "show_legend": False}
+    options |= {f"{side}lim": (0.0, length) for side, length in zip("xy", sides, strict=True) if length}
+    return finished(lines, f"{len(chosen):,} halos", aspect=1.0, **options)
 
 
 def mass_function(
@@ -197,7 +180,7 @@ def mass_function(
     Raises
     ------
     ValueError
-        For missing variables, no bins, and box sizes that are not positive.
+        For box sizes that are negative, or not one for each axis.
 
     References
     ----------
@@ -210,13 +193,13 @@ def mass_function(
     >>> mass_function(table, bins=2).get(1).dimension_values("number").tolist()  # of 1 dex each
     [3.0, 1.0]
     """
-    table = dataset_of(table)
-    check_bins(bins)
+    table, bins = dataset_of(table), check_whole("bins", bins, 1)
     values, note = finite(in_memory(table, (mass,))[mass], mass)
     positive = values[values > 0]
     note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
     axes = [name for name in _AXES if name in table]
-    sides = _sides(table.attrs.get("boxsize") if boxsize is ... else boxsize, axes)
+    unit = table[axes[0]].attrs.get("units") if axes else None
+    sides = _lengths(boxsize if boxsize is not ... else box_in(table, unit) if axes else None, axes)
     by_volume = bool(axes) and all(sides)
     edges = log_edges(positive, bins) if positive.size else np.array([1.0, 10.0])
     number = np.histogram(np.clip(positive, edges[0], edges[-1]), edges)[0]
@@ -227,32 +210,22 @@ def mass_function(
     words = "halos per dex" + (f" per {_power(unit_of(table[axes[0]]), len(axes))}" if by_volume else "")
     kdims = [dimension(table[mass], mass), hv.Dimension("number", label=words)]
     bars = hv.ErrorBars((middle, height, height - low, high - height), kdims[0], [kdims[1], "below", "above"])
-    dots = hv.Scatter((middle, height), *kdims)
-    each = {"bokeh": {"size": 6}, "matplotlib": {"s": 30}}
-    ink: dict[str, dict[str, Any]] = {
-        "bokeh": {"line_color": INK, "lower_head": None, "upper_head": None},
-        "matplotlib": {"edgecolor": INK},
-    }
-    elements = [with_options(bars, ink, {}), with_options(dots, each, both={"color": ACCENT})]
+    bars = styled(bars, {"line_color": INK, "lower_head": None, "upper_head": None}, {"edgecolor": INK})
+    dots = styled(hv.Scatter((middle, height), *kdims), {"size": 6}, {"s": 30}, color=ACCENT)
     both: dict[str, Any] = {}
     if number.size:
         both = {"logx": True, "logy": True, "ylim": (0.5 * float(low.min()), 2.0 * float(high.max()))}
         both |= {"xlim": (float(edges[0]), float(edges[-1])), "xticks": log_ticks(float(edges[0]), float(edges[-1]))}
-    return overlay(elements, kdims, f"{positive.size:,} halos{note}", **both)
+    return overlay([bars, dots], kdims, f"{positive.size:,} halos{note}", **both)
 
 
-def _frame(ds: xr.Dataset, names: tuple[str, ...]) -> Any:
+def _frame(ds: xr.Dataset, names: list[str]) -> Any:
     """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
-    missing = [name for name in names if name not in ds.variables]
-    if missing or not any(is_dask(ds[name].data) for name in names):
-        loaded = in_memory(ds, names)
-        return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
-    lazy = (
-        ds[list(dict.fromkeys(names))]
-        .reset_coords()
-        .map(lambda each: each.copy(data=column(each.name, each.data, shown)))
-    )
-    return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
+    if set(names) <= set(ds.variables) and any(is_dask(ds[name].data) for name in names):
+        lazy = ds[list(dict.fromkeys(names))].reset_coords()
+        return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
+    loaded = in_memory(ds, names)
+    return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
 
 
 def _limits(ds: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -269,13 +242,21 @@ def _limits(ds: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[float, floa
     return limits
 
 
-def _sides(boxsize: Any, axes: Sequence[str]) -> list[float]:
-    """Return the length of the box along axes, 0 where it is open."""
-    if boxsize is None:
-        return [0.0] * len(axes)
-    lengths = [float(length or 0.0) for length in np.atleast_1d(boxsize)]
-    if not all(0 <= length < np.inf for length in lengths):
-        raise ValueError(f"boxsize must be finite and not negative, got {boxsize!r}")
+def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:
+    """Return the length of the Dataset's box along each axis in the unit of the axis, 0 where there is none."""
+    home = ds["x"].attrs.get("units") if "x" in ds.variables else None
+    told = ds.attrs.get(BOX, home)
+    sides = []
+    for place, name in enumerate(axes):
+        unit = ds[name].attrs.get("units")
+        is_length = unit == told or (None not in (unit, told) and ratio(str(unit), str(told)) is not None)
+        sides.append(_lengths(box_in(ds, unit), axes)[place] if name in _AXES or is_length else 0.0)
+    return sides
+
+
+def _lengths(boxsize: Any, axes: Sequence[str]) -> list[float]:
+    """Return the length of a box along axes, 0 where it is open."""
+    lengths = [check_positive("boxsize", length or 0.0, zero=True) for length in np.ravel(boxsize).tolist()]
     if len(lengths) == 1:
         return lengths * len(axes)
     if not len(axes) <= len(lengths) <= len(_AXES):

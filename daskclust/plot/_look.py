@@ -14,34 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 try:
-    import holoviews as hv
+    import holoviews
 except ImportError as error:
     raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
 
-__all__ = [
-    "ACCENT",
-    "BLANK",
-    "COLORS",
-    "FOLLOWER_COLOR",
-    "INK",
-    "MARK",
-    "NOISE_ALPHA",
-    "NOISE_COLOR",
-    "OUTLIER_COLOR",
-    "SEED_COLOR",
-    "WIDTH",
-    "amounts",
-    "finished",
-    "hv",
-    "load_backends",
-    "log_ticks",
-    "panel",
-    "shades",
-    "side_by_side",
-    "with_options",
-]
+hv = holoviews
 
 Array = npt.NDArray[Any]
+Options = dict[str, Any]
 
 # ------------------------------------------------------------------------------------------------------------- colours
 COLORS = (
@@ -69,21 +49,17 @@ INK = "#7B7B7B"
 FOLLOWER_COLOR, OUTLIER_COLOR, SEED_COLOR = COLORS[8], NOISE_COLOR, COLORS[5]
 """Of what points are in decision plots."""
 
-BLANK: dict[str, Any] = {"cmap": ["#FFFFFF00", "#FFFFFF00"], "clim": (0.0, 1.0)}
+BLANK: Options = {"cmap": ["#FFFFFF00", "#FFFFFF00"], "clim": (0.0, 1.0)}
 """Options of an image of nothing."""
 
 
-def amounts(values: Array, log: bool) -> dict[str, Any]:
+def amounts(values: Array, log: bool) -> Options:
     """Return the options for colours by amount, those of viridis."""
     there = values[values > 0]
     low = float(there.min(initial=np.inf)) if there.size else 1.0
     high = max(float(there.max(initial=low)), 2.0 * low)  # one colour for all has no scale
-    return {
-        "cmap": "viridis",
-        "cnorm": "log" if log else "linear",
-        "colorbar": True,
-        "clim": (low if log else 0.0, high),
-    }
+    limits = (low if log else 0.0, high)
+    return {"cmap": "viridis", "cnorm": "log" if log else "linear", "colorbar": True, "clim": limits}
 
 
 def shades(color: str) -> list[str]:
@@ -108,56 +84,37 @@ def finished(
     *,
     height: int = _HEIGHT,
     aspect: float | None = None,
-    each: dict[str, dict[str, Any]] | None = None,
+    bokeh: Options | None = None,
+    matplotlib: Options | None = None,
     **both: Any,
 ) -> Any:
-    """Return a picture with title, size and the look.
+    """Return a picture with title, size, look and options, beside a frame 520 pixels wide.
 
-    Parameters
-    ----------
-    element : HoloViews element or overlay
-        What is drawn.
-    title : str
-        What there is to be seen, in numbers.
-    height : int
-        Of the frame in pixels, beside a width of 520.
-    aspect : float, optional
-        Height by width of what is drawn: a unit is as long on both axes, and the longer one has a fixed size.
-    each : dict, optional
-        Options by backend.
-    **both
-        Options for both.
+    With `aspect`, height by width of what is drawn, a unit is as long on both axes, the longer one has a fixed size.
     """
-    bokeh: dict[str, Any] = {"frame_width": WIDTH, "frame_height": height}
-    matplotlib: dict[str, Any] = {"fig_inches": (_INCHES, _INCHES * height / WIDTH), "aspect": "auto"}
+    screen: Options = {"frame_width": WIDTH, "frame_height": height}
+    paper: Options = {"fig_inches": (_INCHES, _INCHES * height / WIDTH), "aspect": "auto"}
     if aspect is not None:
-        bokeh = {"frame_width": round(WIDTH / max(1.0, aspect)), "data_aspect": 1}
-        matplotlib = {"fig_inches": _INCHES, "aspect": "equal"}
+        screen = {"frame_width": round(WIDTH / max(1.0, aspect)), "data_aspect": 1}
+        paper = {"fig_inches": _INCHES, "aspect": "equal"}
     if isinstance(element, hv.Overlay):
         both = {"legend_position": "right"} | both
-    each = each or {}
-    box = height / WIDTH if aspect is None else None
-    dressed = {
-        "bokeh": _bokeh(0) | bokeh | each.get("bokeh", {}),
-        "matplotlib": _matplotlib(0, box) | matplotlib | each.get("matplotlib", {}),
-    }
-    return with_options(element, dressed, {"title": title} | both)
+    screen = _bokeh(0) | screen | (bokeh or {})
+    paper = _matplotlib(0, height / WIDTH if aspect is None else None) | paper | (matplotlib or {})
+    return styled(element, screen, paper, title=title, **both)
 
 
 def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
     """Return a finished picture as one of several side by side; `aspect` "square" is for axes of two kinds."""
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL},
-        "matplotlib": _matplotlib(_SMALL, None) | {"fig_inches": _PANEL_INCHES, "aspect": aspect},
-    }
+    screen = _bokeh(_SMALL) | {"frame_width": _PANEL, "frame_height": _PANEL}
+    paper = _matplotlib(_SMALL, None) | {"fig_inches": _PANEL_INCHES, "aspect": aspect}
     both = {"show_legend": False} if isinstance(element, hv.Overlay) else {}
-    return with_options(element, each, {"title": title} | both)
+    return styled(element, screen, paper, title=title, **both)
 
 
 def side_by_side(layout: Any, columns: int) -> Any:
     """Return panels in rows of so many, without the letters that matplotlib gives them."""
-    each = {"matplotlib": {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""}}
-    return with_options(layout.cols(columns), each, {})
+    return styled(layout.cols(columns), None, {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""})
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]] | None:
@@ -180,11 +137,11 @@ def _words(value: float) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------ backends
-def with_options(element: Any, each: dict[str, dict[str, Any]], both: dict[str, Any]) -> Any:
-    """Return an element with options for both backends."""
+def styled(element: Any, bokeh: Options | None = None, matplotlib: Options | None = None, **both: Any) -> Any:
+    """Return an element with options for each backend, and for both."""
     load_backends()
-    for backend in ("bokeh", "matplotlib"):
-        element = element.opts(backend=backend, **both, **each.get(backend, {}))
+    for backend, options in (("bokeh", bokeh), ("matplotlib", matplotlib)):
+        element = element.opts(backend=backend, **both, **(options or {}))
     return element
 
 
@@ -198,12 +155,12 @@ def load_backends() -> None:
         raise ImportError('plots need bokeh and matplotlib: pip install "daskclust[app]"') from error
 
 
-def _bokeh(smaller: int) -> dict[str, Any]:
+def _bokeh(smaller: int) -> Options:
     letters = {name: f"{size - smaller}pt" for name, size in _LETTERS.items()}
     return {"fontsize": letters, "active_tools": ["box_zoom"], "hooks": [_dress]}
 
 
-def _matplotlib(smaller: int, box: float | None) -> dict[str, Any]:
+def _matplotlib(smaller: int, box: float | None) -> Options:
     letters = {name: size - smaller - 1 for name, size in _LETTERS.items()}
     return {"fontsize": letters, "show_frame": True, "hooks": [functools.partial(_dress_paper, box)]}
 

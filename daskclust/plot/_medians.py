@@ -11,8 +11,7 @@ import xarray as xr
 
 from daskclust.core.hierarchy import leaf_order
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._channels import Array, Ids, columns_of, labels_of, length, matrix, names_of
-from daskclust.plot._data import on_host, unit_of
+from daskclust.plot._data import Array, Ids, cells_of, on_host
 from daskclust.plot._look import WIDTH, finished, hv
 
 _ROW = 18  # pixels of a row of the heat map
@@ -46,11 +45,7 @@ def channel_medians(
     Raises
     ------
     ValueError
-        For `labels` or `Z` of another length, no cells, and for channels of the same name.
-
-    Notes
-    -----
-    O(n d) time, beside sorting the labels.
+        For no cells, and for channels of the same name.
 
     Examples
     --------
@@ -58,14 +53,15 @@ def channel_medians(
     >>> picture.dimension_values("median").tolist()
     [2.0, 5.0, 7.0, 6.0]
     """
-    names = names_of(data)
+    cells = cells_of(data)
+    names = cells.names
     if len(set(names)) < len(names):
         raise ValueError(f"channels must have different names, got {names}")
-    there = labels_of(labels, length(data))
+    there = cells.labels(labels)
     order, starts, numbers = _groups(there)
     if not len(numbers):
         raise ValueError("there are no cells to draw")
-    X = columns_of(data, list(range(len(names))))
+    X = cells.columns(range(len(names)))
     sizes = np.diff(starts)
     medians = np.stack([np.median(X[order[a:b]], axis=0) for a, b in itertools.pairwise(starts)])
     if scaled:
@@ -73,7 +69,7 @@ def channel_medians(
         medians = (medians - low) / np.where(high > low, high - low, 1.0)
     rows = _row_order(numbers, there, Z)
     words = [f"{'noise' if numbers[row] == NOISE else numbers[row]}: {sizes[row]:,}" for row in rows]
-    unit = None if scaled else unit_of(matrix(data)) or None
+    unit = None if scaled else cells.unit or None
     vdim = hv.Dimension("median", label="scaled median" if scaled else "median", unit=unit)
     title = f"{len(there):,} cells, {int((numbers >= 0).sum()):,} clusters"
     return _heat_map(medians[rows], names, words, vdim, title)
@@ -91,21 +87,11 @@ def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimen
     # HoloViews sorts rows for matplotlib, from the last to the first if they are not in the order of their names, and
     # would write the names beside them unsorted
     drawn = picture.gridded.dimension_values("cluster", expanded=False).tolist()
-    each: dict[str, dict[str, Any]] = {
-        "bokeh": {
-            "frame_width": 2 * _ROW * width,
-            "frame_height": _ROW * height,
-            "tools": ["hover"],
-            "invert_yaxis": True,
-        },
-        "matplotlib": {
-            "yticks": list(enumerate(drawn)),
-            "invert_yaxis": drawn == words,
-            "fig_inches": (2 * _INCHES * width + 1.5, _INCHES * height + 1.5),
-            "show_values": False,
-        },
-    }
-    return finished(picture, title, height=round(WIDTH * height / (2 * width)), each=each, **both)
+    bokeh = {"frame_width": 2 * _ROW * width, "frame_height": _ROW * height, "tools": ["hover"], "invert_yaxis": True}
+    matplotlib = {"yticks": list(enumerate(drawn)), "invert_yaxis": drawn == words, "show_values": False}
+    matplotlib["fig_inches"] = (2 * _INCHES * width + 1.5, _INCHES * height + 1.5)
+    both |= {"bokeh": bokeh, "matplotlib": matplotlib, "height": round(WIDTH * height / (2 * width))}
+    return finished(picture, title, **both)
 
 
 def _groups(labels: Ids) -> tuple[Ids, Ids, Ids]:

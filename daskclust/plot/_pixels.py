@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,8 +11,8 @@ import xarray as xr
 
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import dimension, in_memory, in_time_units, on_host
-from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, with_options
+from daskclust.plot._data import dimension, hits_in_memory, in_memory, in_time_units, on_host
+from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, styled
 
 Array = npt.NDArray[Any]
 
@@ -44,7 +44,8 @@ def event_display(
     Parameters
     ----------
     ds : xarray.Dataset
-        Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used.
+        Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used; times in ns, or in the unit
+        that they name.
     labels : str or array_like of int, shape (n_hits,), optional
         Cluster numbers: a variable of `ds`, or an array; noise is -1. Default: ``label`` if `ds` has it.
     window : tuple of float, optional
@@ -67,8 +68,7 @@ def event_display(
     Raises
     ------
     ValueError
-        For missing variables, labels of another length, a window that ends before it begins, and pictures of more than
-        16 million pixels.
+        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
 
     Notes
     -----
@@ -88,11 +88,7 @@ def event_display(
     chosen = _chosen(columns, window, clusters, chip)
     columns = {name: values[chosen] for name, values in columns.items()}
     frame = _frame(columns["x"], columns["y"], tight=clusters is not None)
-    pictures = {
-        number: _matrix({name: values[mine] for name, values in columns.items()}, frame, color, units)
-        for number, mine in _by_chip(columns, ds, chip)
-    }
-    return _by_number(pictures)
+    return _by_chip(columns, ds, chip, lambda mine: _matrix(mine, frame, color, units))
 
 
 def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
@@ -112,11 +108,6 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     holoviews.Image or holoviews.NdLayout
         As of `event_display`; pixels without hits are blank.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and pictures of more than 16 million pixels.
-
     Examples
     --------
     >>> from daskclust.datasets import timepix
@@ -128,14 +119,15 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     loaded = in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
     columns = {str(name): loaded[name].values for name in loaded}
     frame = _frame(columns["x"], columns["y"], tight=False)
-    pictures = {}
-    for number, mine in _by_chip(columns, ds, chip):
-        pixel = _pixel(columns["x"][mine], columns["y"][mine], frame)
-        number_of = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
-        title = f"{pixel.size:,} hits on {np.count_nonzero(number_of):,} pixels"
-        number_of[number_of == 0] = np.nan
-        pictures[number] = _image({"hits": number_of}, frame, [hv.Dimension("hits")], amounts(number_of, log), title)
-    return _by_number(pictures)
+
+    def draw(mine: dict[str, Array]) -> hv.Image:
+        pixel = _pixel(mine["x"], mine["y"], frame)
+        number = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
+        title = f"{pixel.size:,} hits on {np.count_nonzero(number):,} pixels"
+        number[number == 0] = np.nan
+        return _image({"hits": number}, frame, [hv.Dimension("hits")], amounts(number, log), title)
+
+    return _by_chip(columns, ds, chip, draw)
 
 
 def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[dict[str, Array], xr.Dataset]:
@@ -147,7 +139,7 @@ def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -
     needed = ["x", "y", "toa"]
     needed += ["tot"] * (color == "tot" or labels is None) + ["chip"] * (chip is not None)
     needed += [labels] * isinstance(labels, str)
-    loaded = in_memory(ds, needed, ("tot", "chip"))
+    loaded = hits_in_memory(ds, needed, ("tot", "chip"))
     columns = {str(name): loaded[name].values for name in loaded}
     if isinstance(labels, str):
         columns["label"] = columns[labels]
@@ -200,28 +192,20 @@ def _frame(x: Array, y: Array, *, tight: bool) -> _Frame:
 
 
 def _by_chip(
-    columns: dict[str, Array], ds: xr.Dataset, chip: int | None
-) -> list[tuple[int, npt.NDArray[np.bool_] | slice]]:
-    """Return which hits are in which picture, by number of the chip; all in one where chips have common coordinates."""
-    if "chip" not in columns:
-        return [(0, slice(None))]
-    numbers = columns["chip"]
-    if chip is not None:
-        return [(chip, numbers == chip)]
-    there = [int(number) for number in np.unique(numbers)]
-    if ds.attrs.get("layout", "chips") != "chips" or len(there) < 2:
-        return [(there[0] if there else 0, slice(None))]
-    return [(number, numbers == number) for number in there]
-
-
-def _by_number(pictures: dict[int, Any]) -> Any:
-    """Return pictures by number of the chip, with the same colours for the same amounts; one by itself."""
-    if len(pictures) == 1:
-        return next(iter(pictures.values()))
+    columns: dict[str, Array], ds: xr.Dataset, chip: int | None, draw: Callable[[dict[str, Array]], Any]
+) -> Any:
+    """Return a picture of all hits, or by number of the chip where chips are detectors of their own."""
+    numbers = columns.get("chip", np.empty(0, int))
+    there = [chip] if chip is not None else np.unique(numbers).tolist()
+    if len(there) < 2 or ds.attrs.get("layout", "chips") != "chips":
+        only = slice(None) if chip is None else numbers == chip
+        return draw({name: values[only] for name, values in columns.items()})
+    pictures = {each: draw({name: values[numbers == each] for name, values in columns.items()}) for each in there}
+    # the same colours for the same amounts
     limits = [hv.Store.lookup_options("bokeh", picture, "plot").kwargs["clim"] for picture in pictures.values()]
     low, high = zip(*limits, strict=True)
-    same = {"clim": (min(low), max(high))}
-    panels = {number: with_options(panel(each, f"chip {number}"), {}, same) for number, each in pictures.items()}
+    same = (min(low), max(high))
+    panels = {number: styled(panel(each, f"chip {number}"), clim=same) for number, each in pictures.items()}
     return side_by_side(hv.NdLayout(panels, kdims=["chip"]), 2)
 
 
@@ -232,23 +216,20 @@ def _pixel(x: Array, y: Array, frame: _Frame) -> npt.NDArray[np.int64]:
 
 
 def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:
-    """Return the picture of one chip or detector."""
-    cells = frame.width * frame.height
+    """Return the picture of one chip or detector; the first layer gives the colour."""
+    cells, toa = frame.width * frame.height, columns["toa"]
     pixel = _pixel(columns["x"], columns["y"], frame)
     hits = np.bincount(pixel, minlength=cells)
     layers: dict[str, Array] = {}
-    if "label" in columns:
-        layers["label"] = _last(columns["label"], pixel, columns["toa"], cells)
-    if "tot" in columns:
-        layers["tot"] = np.bincount(pixel, weights=columns["tot"].astype(np.float64), minlength=cells)
-    layers["toa"] = _last(columns["toa"], pixel, columns["toa"], cells)
-    layers["hits"] = hits
-    layers = {name: np.where(hits > 0, layer, np.nan) for name, layer in layers.items()}
     vdims = {"label": hv.Dimension("label"), "hits": hv.Dimension("hits")}
     vdims |= {name: dimension(units[name], words) for name, words in (("tot", "ToT"), ("toa", "ToA")) if name in units}
-    title = _title(columns)
-    if color == "label":
-        # The first dimension gives the colour: nine of them in turn, and one more for noise.
+    if "label" in columns:
+        layers["label"] = _last(columns["label"], pixel, toa, cells)
+    if "tot" in columns:
+        layers["tot"] = np.bincount(pixel, weights=columns["tot"].astype(np.float64), minlength=cells)
+    layers |= {"toa": _last(toa, pixel, toa, cells), "hits": hits}
+    layers = {name: np.where(hits > 0, layer, np.nan) for name, layer in layers.items()}
+    if color == "label":  # nine colours in turn, and one more for noise
         number = layers["label"]
         layers = {"color": np.where(number == NOISE, len(COLORS), number % len(COLORS)), **layers}
         vdims["color"] = hv.Dimension("color", label="colour")
@@ -256,7 +237,7 @@ def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Data
     else:
         layers = {"tot": layers.pop("tot"), **layers}
         options = amounts(layers["tot"], log=True)
-    return _image(layers, frame, [vdims[name] for name in layers], options, title)
+    return _image(layers, frame, [vdims[name] for name in layers], options, _title(columns))
 
 
 def _last(values: Array, pixel: npt.NDArray[np.int64], toa: Array, cells: int) -> npt.NDArray[np.float64]:
@@ -291,4 +272,4 @@ def _image(
     stack = [layer.reshape(height, width)[::-1] for layer in layers.values()]
     kdims = [hv.Dimension("x", unit="pixel"), hv.Dimension("y", unit="pixel")]
     image = hv.Image(np.dstack(stack) if len(stack) > 1 else stack[0], bounds=bounds, kdims=kdims, vdims=vdims)
-    return finished(image, title, aspect=height / width, each={"bokeh": {"tools": ["hover"]}}, **options)
+    return finished(image, title, aspect=height / width, bokeh={"tools": ["hover"]}, **options)

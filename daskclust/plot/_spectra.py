@@ -1,21 +1,25 @@
-"""How many clusters, or hits, have which energy, size, time over threshold or time of flight."""
+"""How many clusters, or hits, have which energy, size, time over threshold or time of flight, and at which rate."""
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.inputs import dataset_of
-from daskclust.plot._data import check_bins, counted, dimension, finite, in_memory, in_time_units, without
-from daskclust.plot._elements import histogram
-from daskclust.plot._look import hv
+from daskclust.plot._data import counted, dimension, finite, hits_in_memory, in_memory, in_time_units, without
+from daskclust.plot._elements import histogram, overlay
+from daskclust.plot._look import COLORS, hv, styled
 
 Float = npt.NDArray[np.float64]
 
 _TOT_TICK = 25.0  # ns
+_PER = ((1e6, "µs"), (1e3, "ms"))  # how many of them are a second
+_CURVES = (COLORS[0], COLORS[1], COLORS[5])
 
 
 def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40, log: bool = True) -> hv.Histogram:
@@ -38,11 +42,6 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
         Counts of clusters. Those whose energy is not finite, as of pixels without calibration, are left out, and
         counted in the title.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and no bins.
-
     Examples
     --------
     >>> table = xr.Dataset({"energy": ("cluster", [1.0, 2.0, 2.5, 9.0])})
@@ -50,7 +49,7 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     4
     """
     table = dataset_of(table)
-    check_bins(bins)
+    bins = check_whole("bins", bins, 1)
     values, note = finite(in_memory(table, (weight,))[weight], weight)
     positive = values[values > 0]
     if log and positive.size:
@@ -80,11 +79,6 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     holoviews.Histogram
         Counts of clusters. Numbers without points are left out, and counted in the title.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and no bins.
-
     See Also
     --------
     size_spectrum : On logarithmic axes.
@@ -95,7 +89,6 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     >>> int(cluster_sizes(table).dimension_values("clusters").sum())
     4
     """
-    table = dataset_of(table)
     return _sizes(table, bins, log=log)
 
 
@@ -104,25 +97,13 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
 
     Parameters
     ----------
-    table : xarray.Dataset
-        As of `daskclust.properties.cluster_table`.
-    bins : int, default 40
-        Most bins; each holds whole numbers of points.
+    table, bins
+        As for `cluster_sizes`.
 
     Returns
     -------
     holoviews.Histogram
-        Counts of clusters, divided by how many sizes are in a bin: a power law is a straight line. Numbers without
-        points are left out, and counted in the title.
-
-    Raises
-    ------
-    ValueError
-        For missing variables, and no bins.
-
-    See Also
-    --------
-    cluster_sizes : Counts, on a linear axis.
+        As of `cluster_sizes`, but divided by how many sizes are in a bin: a power law is a straight line.
 
     Examples
     --------
@@ -130,7 +111,6 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
     >>> size_spectrum(table).dimension_values("clusters")[:2].tolist()
     [1.0, 2.0]
     """
-    table = dataset_of(table)
     return _sizes(table, bins, log=True, logy=True, per=(1.0, "number of points"))
 
 
@@ -140,7 +120,7 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     Parameters
     ----------
     ds : xarray.Dataset
-        Hits, or the table of their clusters, with ``tot`` in ns.
+        Hits, or the table of their clusters, with ``tot`` in ns, or in the unit that it names.
     bins : int, default 60
         Most bins. Each holds whole multiples of 25 ns, as a Timepix counts it.
     log : bool, default True
@@ -153,25 +133,19 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     holoviews.Histogram
         Counts for each 25 ns. Values that are not finite are left out, and counted in the title.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and no bins.
-
     Examples
     --------
     >>> from daskclust.datasets import timepix
     >>> tot_spectrum(timepix(1000, rng=0)).kdims[0].pprint_label
     'ToT of a hit (ns)'
     """
-    ds = dataset_of(ds)
-    check_bins(bins)
-    values, note = finite(in_memory(ds, ("tot",))["tot"], "tot")
+    bins = check_whole("bins", bins, 1)
+    tot = hits_in_memory(dataset_of(ds), ("tot",))["tot"]
+    values, note = finite(tot, "tot")
     edges = _TOT_TICK * _whole_edges(values / _TOT_TICK, bins, log=log)
     values = np.clip(values, edges[0], edges[-1])
-    what = counted(ds["tot"])
-    kdim = dimension(ds["tot"], f"ToT of a {what[:-1]}")
-    per = (_TOT_TICK, f"{_TOT_TICK:g} ns")
+    what = counted(tot)
+    kdim, per = dimension(tot, f"ToT of a {what[:-1]}"), (_TOT_TICK, f"{_TOT_TICK:g} ns")
     return histogram(values, edges, kdim, log=log, logy=logy, what=what, note=note, per=per)
 
 
@@ -181,7 +155,7 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     Parameters
     ----------
     ds : xarray.Dataset
-        Hits, or the table of their clusters, with the time of flight ``tof`` in ns.
+        Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
     bins : int, default 200
         Number of bins.
     logy : bool, default False
@@ -193,33 +167,92 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
         Counts; the axis is in ns, µs, ms or s. Hits before the first trigger, whose time of flight is NaN, are left
         out, and counted in the title.
 
-    Raises
-    ------
-    ValueError
-        For missing variables, and no bins.
-
     Examples
     --------
     >>> ds = xr.Dataset({"tof": ("hit", [1e6, 2e6, float("nan")], {"units": "ns"})})
     >>> tof_spectrum(ds, bins=2).kdims[0].pprint_label
     'time of flight (ms)'
     """
-    ds = dataset_of(ds)
-    check_bins(bins)
-    values, note = finite(in_memory(ds, ("tof",))["tof"], "tof")
+    bins = check_whole("bins", bins, 1)
+    tof = hits_in_memory(dataset_of(ds), ("tof",))["tof"]
+    values, note = finite(tof, "tof")
     values, unit = in_time_units(values)
     kdim = hv.Dimension("tof", label="time of flight", unit=unit)
     edges = np.histogram_bin_edges(values, bins)
-    return histogram(values, edges, kdim, log=False, logy=logy, what=counted(ds["tof"]), note=note)
+    return histogram(values, edges, kdim, log=False, logy=logy, what=counted(tof), note=note)
 
 
-def _sizes(table: xr.Dataset, bins: int, *, log: bool, **how: Any) -> hv.Histogram:
-    check_bins(bins)
-    sizes = in_memory(table, ("size",))["size"].values
+def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
+    """Draw at which rate hits, clusters, or both come, over time.
+
+    Parameters
+    ----------
+    *data : xarray.Dataset
+        Hits, the table of their clusters, or both: what has ``toa`` in ns, or in the unit that it names.
+    bins : int, default 100
+        Number of intervals of equal length, from the first time to the last.
+    logy : bool, default False
+        Rates on a logarithmic axis. Intervals without any are left out.
+
+    Returns
+    -------
+    holoviews.Overlay
+        A `holoviews.Curve` of steps for each, labelled by what it counts: the rate in the middle of intervals, and
+        at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
+        in the title.
+
+    Raises
+    ------
+    ValueError
+        For no Dataset.
+
+    Examples
+    --------
+    >>> ds = xr.Dataset({"toa": ("hit", [0.0, 10.0, 30.0, 90.0, 100.0], {"units": "ns"})})
+    >>> rate(ds, bins=2).get(0).dimension_values("rate").tolist()  # three and two in 50 ns
+    [60.0, 60.0, 40.0, 40.0]
+    """
+    if not data:
+        raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
+    bins = check_whole("bins", bins, 1)
+    columns = [hits_in_memory(dataset_of(ds), ("toa",))["toa"] for ds in data]
+    times, notes = zip(*(finite(column, "toa") for column in columns), strict=True)
+    low = min((float(each.min()) for each in times if each.size), default=0.0)
+    high = max((float(each.max()) for each in times if each.size), default=low)
+    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+    shown, unit = in_time_units(edges)
+    rates = [np.histogram(each, edges)[0] / np.diff(edges) * 1e9 for each in times]  # edges are in ns
+    highest = max(float(each.max()) for each in rates)
+    size, per = next(((size, per) for size, per in _PER if highest >= 2 * size), (1.0, "s"))
+    kdims = [hv.Dimension("time", unit=unit), hv.Dimension("rate", unit=f"1/{per}")]
+    logy = logy and any(each.size for each in times)
+    words = [counted(column) for column in columns]
+    curves = [
+        _steps(shown, each / size, kdims, what, color, logy=logy)
+        for each, what, color in zip(rates, words, itertools.cycle(_CURVES), strict=False)
+    ]
+    title = ", ".join(f"{each.size:,} {what}{note}" for each, what, note in zip(times, words, notes, strict=True))
+    limits: dict[str, Any] = {"xlim": (float(shown[0]), float(shown[-1]))}
+    limits |= {} if logy else {"ylim": (0.0, 1.1 * (highest / size or 1.0))}
+    return overlay(curves, kdims, title, logy=logy, **limits)
+
+
+def _steps(edges: Float, number: Float, kdims: list[hv.Dimension], label: str, color: str, *, logy: bool) -> hv.Curve:
+    """Return a line that is level in each interval."""
+    number = np.where(number > 0, number, np.nan) if logy else number
+    # the first and the last interval are drawn from end to end, too
+    middle = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+    number = np.concatenate([number[:1], number, number[-1:]])
+    curve = hv.Curve((middle, number), kdims[0], kdims[1], label=label)
+    return styled(curve, {"line_width": 1.8}, {"linewidth": 1.5}, color=color, interpolation="steps-mid")
+
+
+def _sizes(table: xr.Dataset, bins: int, **how: Any) -> hv.Histogram:
+    bins = check_whole("bins", bins, 1)
+    sizes = in_memory(dataset_of(table), ("size",))["size"].values
     values = sizes[sizes > 0]
-    kdim = hv.Dimension("size", label="points of a cluster")
-    note = without(sizes.size - values.size, "points")
-    return histogram(values, _whole_edges(values, bins, log=log), kdim, log=log, note=note, **how)
+    kdim, note = hv.Dimension("size", label="points of a cluster"), without(sizes.size - values.size, "points")
+    return histogram(values, _whole_edges(values, bins, log=how["log"]), kdim, note=note, **how)
 
 
 def _whole_edges(values: npt.NDArray[Any], bins: int, *, log: bool) -> Float:

@@ -13,7 +13,7 @@ from daskclust.core.merge.labels import NOISE
 from daskclust.metrics import point_height_correlation, point_heights
 from daskclust.plot._data import on_host
 from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
-from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, hv, with_options
+from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, hv, styled
 
 Float = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
@@ -53,11 +53,11 @@ def dendrogram(
     Raises
     ------
     ValueError
-        For what is no linkage, `p` below 1, labels that do not fit, and `min_size` over the number of points.
+        For what is no linkage, labels that do not fit, and `min_size` over the number of points.
 
     Notes
     -----
-    O(n). Leaves are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
+    Leaves are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def dendrogram(
     left_out = sizes_of(Z)[top.noise]
     if len(left_out) or not elements:  # an overlay of nothing cannot be drawn
         dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
-        each: dict[str, dict[str, Any]] = {"bokeh": {"size": 3.5, "tools": ["hover"]}, "matplotlib": {"s": 8}}
-        elements.append(with_options(dots, each, both={"color": NOISE_COLOR, "show_legend": False}))
+        bokeh = {"size": 3.5, "tools": ["hover"]}
+        elements.append(styled(dots, bokeh, {"s": 8}, color=NOISE_COLOR, show_legend=False))
     return _framed(elements, kdims, top, n, left_out)
 
 
@@ -180,7 +180,6 @@ def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list
     for label in sorted(lines, key=lambda label: (label >= 0, label)):  # noise above trunks, clusters above both
         merged.setdefault(label if named or label < 0 else label % len(COLORS), []).extend(lines[label])
     ends = [hv.Dimension(f"{kdim.name}_end") for kdim in kdims]
-    each = {"bokeh": {"line_width": 1.8}, "matplotlib": {"linewidth": 1.5}}
     elements = []
     for label, some in merged.items():
         color = COLORS[label % len(COLORS)]
@@ -191,7 +190,7 @@ def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list
         else:
             words = f"clusters {label}, {label + len(COLORS)}, ..."
         segments = hv.Segments(some, [*kdims, *ends], label=words)
-        elements.append(with_options(segments, each, both={"color": color, "show_legend": named}))
+        elements.append(styled(segments, {"line_width": 1.8}, {"linewidth": 1.5}, color=color, show_legend=named))
     return elements
 
 

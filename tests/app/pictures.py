@@ -1,6 +1,6 @@
-"""Pictures of the explorer's page: ``python tests/app/pictures.py FOLDER`` makes those of the documentation.
+"""Pictures of the explorer's page: ``PYTHONPATH=tests python tests/app/pictures.py FOLDER``.
 
-With a second argument, ``all``, it makes those of all systems, light and dark.
+It makes those of the documentation, or with a second argument, ``all``, those of all systems, light and dark.
 """
 
 from __future__ import annotations
@@ -11,31 +11,27 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+import xarray as xr
 from app.page import Page, chromium, opened, serving
+from cases.explorer import written
 from PIL import Image
 
-from daskclust import datasets, io
+from daskclust import datasets
 
 _COLORS = 192  # of a picture that is kept: it has few
 _ROUNDS = 4  # of looking for these
 _HEIGHT = 905
 
 
-def _write_points(path: Path) -> None:
-    ds = datasets.seed_spreader(50_000, 2, n_clusters=12.0, rng=1)
-    ds.to_dataframe()[["x", "y"]].to_csv(path, index=False)
-
-
-FILES: dict[str, tuple[str, Callable[[Path], Any]]] = {
-    "clue": ("hits.parquet", lambda path: io.write_hits(datasets.calorimeter(1, 6_000, size=250.0, rng=0), path)),
-    "events": ("pixels.parquet", lambda path: io.write_hits(datasets.timepix(40_000, rng=0), path)),
-    "fof": ("box.hdf5", lambda path: io.write_particles(datasets.cosmology_box(100_000, rng=0), path)),
-    "dbscan": ("points.csv", _write_points),
-    "hca": ("cells.fcs", lambda path: io.write_cells(datasets.cytometry(3_000, rng=0)[["X"]], path)),
+DATA: dict[str, Callable[[], xr.Dataset]] = {
+    "clue": lambda: datasets.calorimeter(1, 6_000, size=250.0, rng=0),
+    "events": lambda: datasets.timepix(40_000, rng=0),
+    "fof": lambda: datasets.cosmology_box(100_000, rng=0),
+    "dbscan": lambda: datasets.seed_spreader(50_000, 2, n_clusters=12.0, rng=1),
+    "hca": lambda: datasets.cytometry(3_000, rng=0),
 }
-"""A file of each system, and what writes it."""
+"""What is seen of each system."""
 
 KEPT = (("clue", "light"), ("fof", "dark"), ("hca", "light"))
 """Those of the documentation."""
@@ -44,10 +40,7 @@ KEPT = (("clue", "light"), ("fof", "dark"), ("hca", "light"))
 @contextmanager
 def served(name: str, folder: Path) -> Iterator[str]:
     """Yield where the explorer of a system's file is."""
-    file, write = FILES[name]
-    path = folder / file
-    write(path)
-    with serving(path, "--system", name) as address:
+    with serving(written(name, DATA[name](), folder), "--system", name) as address:
         yield address
 
 
@@ -70,5 +63,5 @@ def main(target: Path, wanted: tuple[tuple[str, str], ...]) -> None:
 
 
 if __name__ == "__main__":
-    every = tuple((name, scheme) for name in FILES for scheme in ("light", "dark"))
+    every = tuple((name, scheme) for name in DATA for scheme in ("light", "dark"))
     main(Path(sys.argv[1]), every if "all" in sys.argv[2:] else KEPT)

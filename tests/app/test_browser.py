@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from app.page import Page, opened, serving
+from cases.explorer import written
 
 from daskclust import datasets, io
 from daskclust.app.systems import SYSTEMS
@@ -20,17 +21,8 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def hits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a file of 3000 hits of a calorimeter."""
-    path = tmp_path_factory.mktemp("explorer") / "hits.parquet"
-    io.write_hits(datasets.calorimeter(3, 1000, size=120.0, rng=0).drop_vars("truth"), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file of 600 cells."""
-    path = tmp_path_factory.mktemp("explorer") / "cells.fcs"
-    io.write_cells(datasets.cytometry(600, rng=0)[["X"]], path)
-    return path
+    ds = datasets.calorimeter(3, 1000, size=120.0, rng=0).drop_vars("truth")
+    return written("clue", ds, tmp_path_factory.mktemp("explorer"))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +135,8 @@ def test_a_box_on_a_histogram(page: Page, hits: Path) -> None:
     assert int(page.run_lines()["inside"].sum()) == inside
 
 
-def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, cells: Path) -> None:
+def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, tmp_path: Path) -> None:
+    cells = written("hca", datasets.cytometry(600, rng=0), tmp_path)
     with serving(cells) as address, opened(browser, address) as page:
         before = page.counts()
         assert before[0] == page.value("n_clusters")
@@ -171,9 +164,7 @@ def test_the_cut_of_a_dendrogram_is_dragged(browser: Any, cells: Path) -> None:
 
 
 def test_another_system_and_other_axes(browser: Any, tmp_path: Path) -> None:
-    path = tmp_path / "points.csv"
-    ds = datasets.seed_spreader(2_000, 2, rng=0)
-    ds.to_dataframe()[["x", "y"]].to_csv(path, index=False)
+    path = written("dbscan", datasets.seed_spreader(2_000, 2, rng=0), tmp_path)
     with serving(path, "--system", "clue") as address, opened(browser, address) as page:
         for name in ("hca", "dbscan", "fof", "clue"):
             page.page.locator("select").nth(0).select_option(label=SYSTEMS[name].title)

@@ -7,39 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cases.explorer import hits, points, told, view
 
 import daskclust.app
-from daskclust import datasets
-from daskclust.app.layout import Explorer
 from daskclust.app.selection import Box
 from daskclust.app.systems import SYSTEMS
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.table import Table
 
 
-def points(n: int, **more: Any) -> xr.Dataset:
-    """Return points far from each other, on a grid."""
-    side = int(np.ceil(np.sqrt(n)))
-    x, y = np.divmod(np.arange(n), side)
-    return xr.Dataset({"x": ("hit", 10.0 * x), "y": ("hit", 10.0 * y), **more})
-
-
-def hits(n: int) -> xr.Dataset:
-    return datasets.timepix(max(n, 1), rng=0).isel(hit=slice(0, n))
-
-
-def view(explorer: Explorer, kind: type) -> Any:
-    return next(each for each in explorer._views if isinstance(each, kind))
-
-
-def told(explorer: Explorer) -> str:
-    return explorer._note.object if explorer._note.visible else ""
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize(("count", "apart"), [(1, 10.0), (2, 10.0), (3, 10.0), (2, 0.0), (5, 0.0)])
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_very_few_points_are_shown(name: str, count: int, caplog: pytest.LogCaptureFixture) -> None:
-    ds = hits(count) if name == "events" else points(count)
+def test_very_few_points_are_shown(name: str, count: int, apart: float, caplog: pytest.LogCaptureFixture) -> None:
+    ds = hits(count) if name == "events" else points(count, apart)
     explorer = daskclust.app.explore(ds, name)
     assert not told(explorer)
     explorer._on_choice(Box(explorer.state.system.axes, (-1e9, 1e9), (-1e9, 1e9)))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cases.explorer import glyphs, made, view
 
 import daskclust.app
 from daskclust import datasets
-from daskclust.app.code import code
 from daskclust.app.layout import Explorer
 from daskclust.app.look import DARK, LIGHT, parts
 from daskclust.app.selection import Box, Branches, Lasso
@@ -28,21 +28,13 @@ def explorer() -> Explorer:
     return daskclust.app.explore(datasets.cytometry(400, rng=0))
 
 
-def view(explorer: Explorer, kind: type) -> Any:
-    return next(each for each in explorer._views if isinstance(each, kind))
-
-
-def source(explorer: Explorer, kind: type = Dendrogram, number: int = 0) -> dict[str, Any]:
-    return dict(view(explorer, kind)._canvas._sources[number].data)
-
-
 def linkage(explorer: Explorer) -> Any:
     assert isinstance(explorer.state.present.ground, Hierarchy)
     return explorer.state.present.ground.linkage
 
 
 def test_branches_have_the_colours_of_their_clusters(explorer: Explorer) -> None:
-    data, outcome = source(explorer), explorer.state.present
+    data, outcome = glyphs(explorer, Dendrogram)[0], explorer.state.present
     clusters = outcome.n_clusters
     assert set(data["color"]) <= {*range(min(clusters, len(COLORS))), len(COLORS), len(COLORS) + 1}
     assert set(range(clusters)) <= set(data["color"])
@@ -97,22 +89,20 @@ def test_a_box_and_a_lasso_choose_branches(explorer: Explorer) -> None:
         members = np.concatenate([tree.members(linkage(explorer), node) for node in leaves[:3]])
         np.testing.assert_array_equal(np.flatnonzero(state.mask), np.sort(members))
     # other views show them, and the dendrogram the branches to them
-    marks = source(explorer, Picture, 1)
+    marks = glyphs(explorer, Picture)[1]
     assert np.count_nonzero(marks["alpha"] == 1.0) == len(members)
-    data = source(explorer)
+    data = glyphs(explorer, Dendrogram)[0]
     legs = (data["x0"] == data["x1"]) & (data["y0"] == 0)
     assert set(data["x0"][legs & (data["alpha"] == 1.0)]) == {0.0, 1.0, 2.0}
-    made: dict[str, Any] = {"ds": state.ds}
-    exec(code(state), made)
-    np.testing.assert_array_equal(made["inside"], state.mask)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
     # another hierarchy: the branches are those of the one in which they were chosen
     before = state.mask
     state.set(distance="full")
     state.update()
-    assert "drawn = ds.clust.hca(" in code(state)
-    exec(code(state), made)
-    np.testing.assert_array_equal(made["inside"], before)
-    np.testing.assert_array_equal(made["result"]["label"], state.present.label)
+    again = made(state)
+    assert "drawn" in again
+    np.testing.assert_array_equal(again["inside"], before)
+    np.testing.assert_array_equal(again["result"]["label"], state.present.label)
 
 
 @pytest.mark.parametrize("form", ["named", "plain", "apriori", "flat", "transposed"])
@@ -131,11 +121,10 @@ def test_every_form_of_cells(form: str) -> None:
     assert outcome.n_clusters == 3
     x, y = state.system.axes
     state.select(Box((x, y), (-1.0, 2.0), (-1.0, 2.0)))
-    made: dict[str, Any] = {"ds": state.ds}
-    exec(code(state), made)
-    np.testing.assert_array_equal(made["result"]["label"], outcome.label)
-    np.testing.assert_array_equal(made["inside"], state.mask)
-    xr.testing.assert_equal(made["table"], outcome.table)
+    names = made(state)
+    np.testing.assert_array_equal(names["result"]["label"], outcome.label)
+    np.testing.assert_array_equal(names["inside"], state.mask)
+    xr.testing.assert_equal(names["table"], outcome.table)
 
 
 def test_a_cell_far_away_that_is_left_out_is_within_the_axes() -> None:
@@ -147,7 +136,7 @@ def test_a_cell_far_away_that_is_left_out_is_within_the_axes() -> None:
     highest, top = linkage(explorer)[-1, 2], dendrogram._canvas.figure.y_range.end
     assert top > highest
     assert top > dendrogram._lines.place("height")  # the cut can be dragged
-    assert source(explorer)["y1"].max() == highest
+    assert glyphs(explorer, Dendrogram)[0]["y1"].max() == highest
 
 
 def test_channels_of_one_name() -> None:

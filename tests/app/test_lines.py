@@ -4,40 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from cases.explorer import DATA, STEPS, written
 
-from daskclust import datasets, io
 from daskclust.app.code import code
 from daskclust.app.opening import open_file
 from daskclust.app.selection import Box
 from daskclust.app.state import State
 
 
-def write_points(path: Path) -> None:
-    ds = datasets.seed_spreader(900, 2, rng=0)
-    ds.to_dataframe()[["x", "y"]].to_csv(path, index=False)
-
-
-FILES: dict[str, tuple[str, Callable[[Path], Any], dict[str, Any]]] = {
-    "clue": ("hits.parquet", lambda path: io.write_hits(datasets.calorimeter(2, 300, rng=0), path), {"rhoc": 7.0}),
-    "events": ("pixels.parquet", lambda path: io.write_hits(datasets.timepix(500, rng=0), path), {"min_hits": 2}),
-    "fof": ("box.hdf5", lambda path: io.write_particles(datasets.cosmology_box(3000, rng=0), path), {"min_members": 5}),
-    "dbscan": ("points.csv", write_points, {"min_samples": 5}),
-    "hca": ("cells.fcs", lambda path: io.write_cells(datasets.cytometry(300, rng=0)[["X"]], path), {"cut": "height"}),
-}
-
-
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", STEPS)
 def test_lines_run_alone(name: str, tmp_path: Path) -> None:
-    file, write, step = FILES[name]
-    path = tmp_path / file
-    write(path)
-    ds, line = open_file(path, name)
+    ds, line = open_file(written(name, DATA[name](), tmp_path), name)
+    step = STEPS[name][0]
     state = State(ds, name, source=(line,))
     state.set(**step)
     x, y = state.system.axes

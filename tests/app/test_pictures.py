@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from app.page import Page, opened
-from app.pictures import FILES, picture, served
+from app.pictures import DATA, picture, served
 
 from daskclust.app.look import DARK, LIGHT, LOOKS, parts
 
@@ -30,7 +30,7 @@ def share(image: Any, color: str) -> float:
     return float((np.asarray(image) == parts(color)).all(axis=2).mean())
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", DATA)
 def test_light_and_dark(name: str, browser: Any, tmp_path: Path) -> None:
     with served(name, tmp_path) as address:
         for scheme in LOOKS:

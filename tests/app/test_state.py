@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from cases.explorer import DATA, STEPS, made
 
 from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
@@ -15,55 +16,14 @@ from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
 
 
-def flat() -> xr.Dataset:
-    return datasets.calorimeter(3, 300, size=80.0, rng=0)
-
-
-def particles() -> xr.Dataset:
-    return datasets.cosmology_box(4000, smallest=20, rng=0)
-
-
-def points() -> xr.Dataset:
-    ds = datasets.seed_spreader(1500, 2, n_clusters=4.0, rng=0)
-    return ds[["x", "y"]]
-
-
-def hits() -> xr.Dataset:
-    return datasets.timepix(3000, rng=0)
-
-
-def cells() -> xr.Dataset:
-    return datasets.cytometry(400, rng=0)
-
-
-DATA = {"clue": flat, "fof": particles, "dbscan": particles, "events": hits, "hca": cells}
-STEPS: dict[str, list[dict[str, Any]]] = {
-    "clue": [{"rhoc": 8.0}, {"delta_o": 30.0}, {"delta_c": 3.0, "delta_o": 4.0}, {"dc": 9.0}, {"kernel": "gaussian"}],
-    "fof": [{"min_members": 5}, {"b": 0.3}, {"min_members": 100}],
-    "dbscan": [{"min_samples": 20}, {"eps": 0.3}],
-    "events": [{"min_hits": 3}, {"dt_max": 50.0}, {"variant": "static"}, {"connectivity": 4}],
-    "hca": [
-        {"n_clusters": 3},
-        {"min_size": 5},
-        {"cut": "height", "height": 2.5},
-        {"distance": "full"},
-        {"apriori": "kmeans", "cut": "number"},
-        {"threshold": 0.2},
-    ],
-}
-
-
-def run(state: State) -> dict[str, Any]:
-    """Return what the Python lines of a state make."""
-    names: dict[str, Any] = {"ds": state.ds}
-    exec(code(state), names)
-    return names
+def spread() -> xr.Dataset:
+    return datasets.seed_spreader(1500, 2, n_clusters=4.0, rng=0)[["x", "y"]]
 
 
 def test_there_is_data_for_each_system() -> None:
     assert set(DATA) == set(SYSTEMS) == set(STEPS)
     assert [names_for(DATA[name]())[0] for name in ("clue", "fof", "events", "hca")] == ["clue", "fof", "events", "hca"]
-    assert names_for(points()) == ["clue", "fof", "dbscan", "hca"]
+    assert names_for(spread()) == ["clue", "fof", "dbscan", "hca"]
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -72,15 +32,15 @@ def test_lines_give_the_same_after_each_step(name: str) -> None:
     for step in [{}, *STEPS[name]]:
         state.set(**step)
         outcome = state.update()
-        made = run(state)
-        np.testing.assert_array_equal(made["result"]["label"].values, outcome.label)
-        xr.testing.assert_equal(made["table"], outcome.table)
+        names = made(state)
+        np.testing.assert_array_equal(names["result"]["label"].values, outcome.label)
+        xr.testing.assert_equal(names["table"], outcome.table)
         assert outcome.n_clusters == outcome.table.sizes["cluster"]
         assert outcome.n_clusters > 0
 
 
 def test_thresholds_need_no_new_densities(monkeypatch: pytest.MonkeyPatch) -> None:
-    state = State(flat())
+    state = State(DATA["clue"]())
     state.update()
     fits: list[float] = []
     fit = CLUE.fit
@@ -117,16 +77,16 @@ def test_chosen_points_and_their_lines(name: str) -> None:
     for selection in (Box((x, y), (left, right), (low, high)), Lasso((x, y), corners), Clusters((0, 1))):
         state.select(selection)
         assert state.mask is not None
-        made = run(state)
-        np.testing.assert_array_equal(made["inside"], state.mask)
-        assert 0 < made["chosen"].sizes[made["result"]["label"].dims[0]] == state.mask.sum() < len(state.mask)
+        names = made(state)
+        np.testing.assert_array_equal(names["inside"], state.mask)
+        assert 0 < names["chosen"].sizes[names["result"]["label"].dims[0]] == state.mask.sum() < len(state.mask)
         table = state.chosen_table()
         assert int(table["selected"].sum()) == int((state.mask & (state.present.label >= 0)).sum())
         # what was chosen stays when clusters become others
         before = state.mask
         state.set(**STEPS[name][0])
         state.update()
-        np.testing.assert_array_equal(run(state)["inside"], before)
+        np.testing.assert_array_equal(made(state)["inside"], before)
         state.set(**{key: state.system.parameters[k].default for k, key in enumerate(state.values)})
         state.update()
     state.select(None)
@@ -136,7 +96,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
 
 
 def test_chosen_in_the_decision_plot() -> None:
-    state = State(flat())
+    state = State(DATA["clue"]())
     decision = state.update().ground
     assert decision is not None
     top = float(np.log10(decision.level))
@@ -145,7 +105,7 @@ def test_chosen_in_the_decision_plot() -> None:
     np.testing.assert_array_equal(state.mask, np.isinf(decision.delta))
     state.set(rhoc=20.0)
     state.update()
-    np.testing.assert_array_equal(run(state)["inside"], state.mask)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
 
 
 def test_a_lasso_has_the_points_inside() -> None:
@@ -156,7 +116,7 @@ def test_a_lasso_has_the_points_inside() -> None:
 
 
 def test_systems_keep_their_parameters() -> None:
-    state = State(points(), "dbscan", eps=50.0)
+    state = State(spread(), "dbscan", eps=50.0)
     state.choose("clue")
     state.set(dc=77.0)
     state.choose("dbscan")
@@ -167,7 +127,7 @@ def test_systems_keep_their_parameters() -> None:
 
 
 def test_data_is_brought_to_memory_unchanged() -> None:
-    ds = flat()
+    ds = DATA["clue"]()
     state = State(ds.chunk(hit=200))
     xr.testing.assert_identical(state.ds, ds)
     np.testing.assert_array_equal(state.update().label, State(ds).update().label)
@@ -187,7 +147,7 @@ def test_data_is_brought_to_memory_unchanged() -> None:
 )
 def test_errors_tell_what_to_do(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        State(flat(), **change)
+        State(DATA["clue"](), **change)
 
 
 def test_data_that_nothing_suits() -> None:
@@ -195,14 +155,3 @@ def test_data_that_nothing_suits() -> None:
         State(xr.Dataset({"a": ("hit", [1.0])}))
     with pytest.raises(ValueError, match="no points"):
         State(xr.Dataset({"x": ("hit", np.empty(0)), "y": ("hit", np.empty(0))}))
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("name", ["clue", "dbscan", "fof", "hca"])
-def test_very_few_points(name: str, count: int) -> None:
-    ds = xr.Dataset({"x": ("hit", np.zeros(count)), "y": ("hit", np.ones(count))})
-    if name == "hca" and count == 1:
-        return
-    outcome = State(ds, name).update()
-    assert len(outcome.label) == count
-    assert outcome.table.sizes["cluster"] == outcome.n_clusters

@@ -1,9 +1,13 @@
-"""FCS files as the standard describes them, byte by byte, for tests of the reader."""
+"""Files of cells for tests of readers: FCS as the standard describes it, byte by byte; and cells to write."""
 
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import xarray as xr
 
 BIG, LITTLE = "4,3,2,1", "1,2,3,4"
 
@@ -57,3 +61,20 @@ def fcs_bytes(
     body = delimiter + "".join(key + delimiter + value + delimiter for key, value in pairs)
     head = f"FCS{version}    {58:8d}{58 + length - 1:8d}{first:8d}{last:8d}{0:8d}{0:8d}"
     return head.encode() + body.encode() + data
+
+
+def write(tmp_path: Path, content: bytes | str, name: str = "cells.fcs") -> Path:
+    """Write a file."""
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def cells(n: int = 20, d: int = 3, dtype: Any = np.float32, **attrs: Any) -> xr.Dataset:
+    """Return cells with everything that they may have."""
+    rng = np.random.default_rng(0)
+    return xr.Dataset(
+        {"X": (("cell", "channel"), rng.normal(size=(n, d)).astype(dtype)), "apriori": ("cell", np.arange(n) % 4)},
+        coords={"channel": [f"CD{k}" for k in range(d)]},
+        attrs={"transform": "none", **attrs},
+    )

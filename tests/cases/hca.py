@@ -14,7 +14,7 @@ from cases.hca_reference import clusters_of
 from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
-from daskclust.hca import levels as level
+from daskclust.hca import levels
 
 DISTANCES = ("centroid", "full")
 RTOL = 1e-9  # of heights: those of brute force come from the members, ours from sums of sums
@@ -100,12 +100,12 @@ def assert_same_tree(got: Any, wanted: Any) -> None:
 @contextmanager
 def form(name: str, few: int = 256):
     """Look at all pairs ("plain") or leave most out ("pruned", down to `few` clusters with new slots)."""
-    before = level.SMALL, level.FEW
-    level.SMALL, level.FEW = {"plain": 1 << 40, "pruned": 1}[name], few
+    before = levels.SMALL, levels.FEW
+    levels.SMALL, levels.FEW = {"plain": 1 << 40, "pruned": 1}[name], few
     try:
         yield
     finally:
-        level.SMALL, level.FEW = before
+        levels.SMALL, levels.FEW = before
 
 
 def nested_brute(case: Case) -> tuple[np.ndarray, np.ndarray]:

@@ -147,9 +147,9 @@ def test_equal_points_are_compared_once(steps, where, others):
 @pytest.fixture
 def pairs_are_many(monkeypatch):
     """Let two equal points be as many as are taken together."""
-    from daskclust.clue.kernels import equal_points as places
+    from daskclust.clue.kernels import equal_points
 
-    monkeypatch.setattr(places, "MANY", 2)
+    monkeypatch.setattr(equal_points, "MANY", 2)
 
 
 @pytest.mark.usefixtures("pairs_are_many")

@@ -6,8 +6,8 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cases.clue import assert_same_results, counted_computes, raise_if_dask_computes, results
-from dask.callbacks import Callback
+from cases.clue import assert_same_results, raise_if_dask_computes, results
+from cases.dask_steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,17 +35,6 @@ def lazy(partition, rows=70, **parameters):
     )
 
 
-class Steps(Callback):
-    """Collects the tasks that dask runs, by the first part of their names."""
-
-    def __init__(self):
-        super().__init__(pretask=self.count)
-        self.names = []
-
-    def count(self, key, dsk, state):
-        self.names.append(dask.utils.key_split(key))
-
-
 @pytest.fixture
 def kernels_run(monkeypatch):
     """Return the list of the names of kernels that run."""
@@ -69,21 +58,6 @@ def test_fit_computes_nothing(partition):
     assert isinstance(again.n_clusters_, da.Array)
     assert_same_results(clue, wanted())
     assert_same_results(again, wanted().rethreshold(rhoc=4.0))
-
-
-def test_blocks_of_space_take_one_pass():
-    with counted_computes(1) as computes:
-        clue = lazy("space")
-    assert len(computes) == 1
-    assert_same_results(clue, wanted())
-
-
-def test_results_have_the_input_s_chunks():
-    clue = lazy("space")
-    for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
-        assert getattr(clue, name).chunks == ((70, 70, 70, 70, 20),)
-        assert getattr(clue, name).dtype == getattr(wanted(), name).dtype
-    assert clue.n_clusters_.shape == ()
 
 
 @given(rhoc=st.floats(0, 8), delta_c=st.floats(0.1, 2.0), delta_o=st.floats(0.1, 2.0), chunked=st.booleans())
@@ -149,27 +123,8 @@ def test_only_what_is_asked_for_is_made(partition, kernels_run):
     assert not any("merge" in name for name in steps.names)
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
-def test_schedulers(scheduler):
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert_same_results(lazy("space"), wanted())
-
-
-@pytest.mark.parametrize("processes", [True, False])
-def test_distributed(processes):
-    from daskclust import workers
-
-    with workers.start(2, processes=processes) as client, dask.config.set(scheduler=client):
-        for partition in ("layers", "space"):
-            assert_same_results(lazy(partition), wanted())
-        kernel = CLUE(1.0, 2.0, kernel=lambda d: 1 / (1 + d)).fit(da.from_array(X, chunks=(100, 2)))
-        got = results(kernel)
+def test_functions_as_kernels_on_processes():
+    with dask.config.set(scheduler="processes", num_workers=2):
+        lazy = CLUE(1.0, 2.0, kernel=lambda d: 1 / (1 + d)).fit(da.from_array(X, chunks=(100, 2)))
+        got = results(lazy)
     assert_same_results(CLUE(1.0, 2.0, kernel=lambda d: 1 / (1 + d)).fit(X), got)
-
-
-def test_empty_chunks():
-    rows = (0, 120, 0, 180, 0)
-    columns = {"layer": da.from_array(LAYER, chunks=(rows,)), "sample_weight": da.from_array(WEIGHT, chunks=(rows,))}
-    for partition in ("layers", "space"):
-        clue = CLUE(1.0, 3.0, delta_o=2.0).fit(da.from_array(X, chunks=(rows, 2)), **columns, partition=partition)
-        assert_same_results(clue, wanted())

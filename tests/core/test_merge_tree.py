@@ -190,7 +190,7 @@ def test_ids_of_other_chunks_are_refused():
 # --------------------------------------------------------------------------------------------------------- exchanges
 def sent_to(targets, count):
     """Return how many steps an exchange of named pieces takes, and what each receiver gets."""
-    tasks = Tasks([], "test")
+    tasks = Tasks("", [], "test")
     senders = [tasks.add("send", list, [f"{a} to {b}" for b in wanted]) for a, wanted in enumerate(targets)]
     keys = exchange(tasks, "piece", take_from(tasks, "piece", senders), targets, count)
     got = [tasks.add("got", unbundled, each) for each in keys]

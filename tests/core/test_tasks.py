@@ -9,13 +9,14 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from cases.dask_steps import Steps
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
-from daskclust.core.run.engine import runs_of
-from daskclust.core.run.lazy import blocks_of_space, rows_per_task
+from daskclust.core.run.division import blocks_of_space, rows_per_task
+from daskclust.core.run.layout import runs_of
 from daskclust.core.run.steps import boxed
 from daskclust.datasets import timepix
 
@@ -26,20 +27,6 @@ MIXED = RNG.permutation(X)
 LAYER = RNG.integers(0, 6, N)
 HITS = timepix(N, rng=1)
 COLUMNS = {name: HITS[name].values for name in ("x", "y", "toa")}
-
-
-class Steps(Callback):
-    """Counts the tasks that dask runs, fused ones by each of their names."""
-
-    def __init__(self):
-        super().__init__(pretask=self.count)
-        self.text = ""
-
-    def count(self, key, dsk, state):
-        self.text += f" {key[0] if isinstance(key, tuple) else key}"
-
-    def __getitem__(self, step):
-        return self.text.count(f"daskclust-{step}")
 
 
 def clue(X, give):

@@ -9,9 +9,9 @@ import pytest
 from cases.clue import Case, assert_right, assert_same_results
 from numba import cuda
 
-from daskclust.clue.kernels import equal_points as places
+from daskclust.clue.kernels import equal_points
 from daskclust.core.device.arrays import HOST, device_of
-from daskclust.core.space import sorting as binning
+from daskclust.core.space import sorting
 from daskclust.core.space.grid import PAD, make_grid
 
 pytestmark = pytest.mark.cudasim
@@ -44,8 +44,8 @@ def growth(reads, work):
 @pytest.fixture
 def few_are_many(monkeypatch):
     """Let the sizes from which on other ways are taken be ones that the simulator can reach."""
-    monkeypatch.setattr(binning, "_CROWD", 8)
-    monkeypatch.setattr(places, "MANY", 8)
+    monkeypatch.setattr(sorting, "_CROWD", 8)
+    monkeypatch.setattr(equal_points, "MANY", 8)
 
 
 def sort(X, move):
@@ -54,7 +54,7 @@ def sort(X, move):
     device = device_of(X)
     grid = make_grid(np.zeros(2), np.full(2, 3.0), 1.0, (0.0, 0.0), device.empty(0, np.int64))
     order = device.empty(len(X) + PAD, np.int32)
-    binning.sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
+    sorting.sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
     return device.to_host(order)[: len(X)]
 
 

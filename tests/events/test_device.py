@@ -15,7 +15,7 @@ import pytest
 from daskclust import EventBuilder
 from daskclust.core.run.engine import run_in_memory
 from daskclust.datasets import timepix
-from daskclust.readout import gpu as device
+from daskclust.readout import gpu
 from daskclust.readout.gpu import cluster_on_gpu
 
 
@@ -93,13 +93,13 @@ def lanes_on_the_cpu(monkeypatch):
         labels[:] = results["labels"]
         return results["n_clusters"]
 
-    device._threads.cache_clear()
-    monkeypatch.setattr(device, "_in_lane", in_lane)
-    monkeypatch.setattr(device, "own_stream", contextlib.nullcontext)
-    monkeypatch.setattr(device, "_current_device", lambda: 3)
-    monkeypatch.setattr(device, "_use_device", lambda number: setattr(worked, "device", number))
+    gpu._threads.cache_clear()
+    monkeypatch.setattr(gpu, "_in_lane", in_lane)
+    monkeypatch.setattr(gpu, "own_stream", contextlib.nullcontext)
+    monkeypatch.setattr(gpu, "_current_device", lambda: 3)
+    monkeypatch.setattr(gpu, "_use_device", lambda number: setattr(worked, "device", number))
     yield seen
-    device._threads.cache_clear()
+    gpu._threads.cache_clear()
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 5])

@@ -2,12 +2,11 @@
 
 import pickle
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from cases.clue import counted_computes, raise_if_dask_computes
+from cases.clue import raise_if_dask_computes
 from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.device.arrays import HOST
@@ -16,27 +15,6 @@ from daskclust.core.space.partition import Partition
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
 WANTED = CASE.answer()
 ROWS = (70, 0, 70, 70, 70, 20)
-
-
-@pytest.mark.parametrize("partition", ["auto", "chunks", Partition(cuts=(np.array([500.3]),), period=(0.0,))], ids=str)
-def test_fit_computes_nothing(partition):
-    with raise_if_dask_computes():
-        builder = CASE.chunked(ROWS, partition)
-    assert isinstance(builder.labels_, da.Array)
-    assert builder.labels_.chunks == (ROWS,)
-    assert builder.labels_.dtype == np.int64
-    assert isinstance(builder.n_clusters_, da.Array)
-    assert builder.n_clusters_.shape == ()
-    assert_labels(builder, WANTED)
-
-
-def test_windows_take_one_pass():
-    shuffled = CASE.reordered(np.random.default_rng(0).permutation(300))
-    with counted_computes(1) as computes:
-        builder = shuffled.chunked(ROWS, "windows")
-    assert len(computes) == 1
-    assert builder.labels_.chunks == (ROWS,)
-    assert_labels(builder, shuffled.answer())
 
 
 def test_accessor_stays_lazy():
@@ -52,15 +30,6 @@ def test_chunks_of_a_dataset_agree_where_some_are_empty():
     out = xr.Dataset(lazy).clust.events(CASE.dt_max, **CASE.others)
     assert out.chunks["hit"] == ROWS
     np.testing.assert_array_equal(out["label"].values, WANTED)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_schedulers(scheduler, variant):
-    case = Case(CASE.hits, CASE.dt_max, {"variant": variant})
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        assert_labels(case.chunked(ROWS), case.answer())
-        assert_labels(case.chunked(ROWS, "windows"), case.answer())
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -84,14 +53,6 @@ def test_what_goes_between_workers_can_be_pickled(variant):
 
 def copied(thing):
     return pickle.loads(pickle.dumps(thing))
-
-
-def test_distributed():
-    from daskclust import workers
-
-    with workers.start(2, processes=False) as client, dask.config.set(scheduler=client):
-        for partition in ("chunks", "windows"):
-            assert_labels(CASE.chunked(ROWS, partition), WANTED)
 
 
 def test_one_chunk_and_only_empty_chunks():

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 
 from daskclust import EventBuilder, EventStream
 from daskclust.datasets import readout_order, timepix
-from daskclust.io import (
-    WordReader,
-    follow,
-    open_tpx3,
-    open_tpx3_triggers,
-    receive,
-    time_of_flight,
-    write_tpx3,
-)
+from daskclust.io import WordReader, follow, open_tpx3, open_tpx3_triggers, receive, time_of_flight, write_tpx3
 from daskclust.io.timepix import readout
 from daskclust.io.timepix.readout import parse_address
 from daskclust.properties import cluster_table
@@ -57,6 +49,12 @@ def cut(ds, sizes):
         pieces.append(ds.isel(hit=slice(start, start + sizes[k % len(sizes)])))
         start, k = start + sizes[k % len(sizes)], k + 1
     return pieces
+
+
+def pieces_of(path, step):
+    """Return the bytes of a file in pieces."""
+    data = path.read_bytes()
+    return [data[k : k + step] for k in range(0, len(data), step)]
 
 
 def assert_same_tables(tables, expected):
@@ -108,8 +106,7 @@ def test_raw_bytes_cut_anywhere(tmp_path, step):
     path = tmp_path / "run.tpx3"
     write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=2)), path)
     expected = offline(open_tpx3(path), EventBuilder(200.0))
-    data = path.read_bytes()
-    pieces = [data[k : k + step] for k in range(0, len(data), step)]
+    pieces = pieces_of(path, step)
     stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=500)
     assert_same_tables(list(stream), expected)
     assert stream.reader.counts["n_pixel"] == stream.counters.hits_out == 3000
@@ -124,8 +121,7 @@ def test_times_of_flight(tmp_path, step):
     hits = open_tpx3(path)
     hits["tof"] = time_of_flight(hits["toa"], open_tpx3_triggers(path))
     expected = offline(hits, EventBuilder(200.0))
-    data = path.read_bytes()
-    pieces = [data[k : k + step] for k in range(0, len(data), step)]
+    pieces = pieces_of(path, step)
     stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=200, reader=WordReader(trigger=1))
     tables = list(stream)
     assert_same_tables(tables, expected)
@@ -146,11 +142,16 @@ def test_quad_clusters_cross_the_seam(tmp_path):
     assert_same_tables([table], offline(at_once, EventBuilder(200.0)))
 
 
+def hits_of_times(toa, x):
+    n = len(toa)
+    columns = {"x": x, "y": np.zeros(n, int), "toa": toa, "tot": np.full(n, 25.0, np.float32)}
+    return xr.Dataset({name: ("hit", values) for name, values in columns.items()})
+
+
 def test_late_hits_are_kept_and_counted():
     toa = np.concatenate([np.arange(0, 100_000, 100.0), [5.0], np.arange(100_000, 200_000, 100.0)])
     n = len(toa)
-    ds = xr.Dataset({"x": ("hit", np.arange(n) % 50 * 3), "y": ("hit", np.zeros(n, int)), "toa": ("hit", toa)})
-    ds["tot"] = ("hit", np.full(n, 25.0, np.float32))
+    ds = hits_of_times(toa, np.arange(n) % 50 * 3)
     stream = EventStream(cut(ds, [200]), EventBuilder(10.0), disorder=1000.0, buffer=200)
     sizes = sum(int(table["size"].sum()) for table in stream)
     assert stream.counters.late_hits == 1
@@ -159,10 +160,7 @@ def test_late_hits_are_kept_and_counted():
 
 def test_a_pixel_that_fires_without_end_is_cut(caplog):
     n = 5000
-    ds = xr.Dataset(
-        {"x": ("hit", np.zeros(n, int)), "y": ("hit", np.zeros(n, int)), "toa": ("hit", np.arange(n) * 50.0)}
-    )
-    ds["tot"] = ("hit", np.full(n, 25.0, np.float32))
+    ds = hits_of_times(np.arange(n) * 50.0, np.zeros(n, int))
     stream = EventStream(cut(ds, [100]), EventBuilder(200.0), disorder=0.0, buffer=100, max_open=1000)
     assert sum(int(table["size"].sum()) for table in stream) == n
     assert stream.counters.split_clusters >= 3
@@ -310,8 +308,5 @@ def test_following_ends(tmp_path):
 def test_addresses(address):
     with pytest.raises(ValueError, match="is no address"):
         parse_address(address)
-
-
-def test_good_addresses():
     assert parse_address("tcp://localhost:8451") == (False, "localhost", 8451)
     assert parse_address("tcp://listen@[::1]:8451") == (True, "::1", 8451)

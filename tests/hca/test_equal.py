@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.kernels import body
-from daskclust.hca import levels as level
+from daskclust.hca import levels
 from daskclust.hca.kernels.clusters import first_alive as usual_first_alive
 from daskclust.hca.kernels.search import scan_block as usual_scan_block
 
 
 def of_all_pairs(case):
     """Return the linkage without the merges of equal rows beforehand: each merge is the least of all pairs."""
-    usual = level.merge_equal_items
-    level.merge_equal_items = lambda *_: None
+    usual = levels.merge_equal_clusters
+    levels.merge_equal_clusters = lambda *_: None
     try:
         with form("plain"):
             return case.fit().linkage_
     finally:
-        level.merge_equal_items = usual
+        levels.merge_equal_clusters = usual
 
 
 @st.composite
@@ -132,9 +132,9 @@ def test_steps_among_equal_distances(d, monkeypatch):
     """In a grid all neighbours are at the same distance: eight times as many points take not 64 times the steps."""
     steps = []
     for n in (4096, 32768):
-        counting = Counting(level.merge_down_to)
+        counting = Counting(levels.merge_down_to)
         with monkeypatch.context() as patched:
-            patched.setattr(level, "merge_down_to", counting)
+            patched.setattr(levels, "merge_down_to", counting)
             MahalanobisHCA().fit(grid(n, d))
         steps.append(counting.steps)
     assert steps[1] < 8 * 2 * steps[0]

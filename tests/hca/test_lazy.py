@@ -7,9 +7,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.clue import counted_computes, raise_if_dask_computes
+from cases.dask_steps import Steps
 from cases.dbscan import row_chunks
 from cases.hca import Case, assert_same_results, cases, gaussians, results
-from dask.callbacks import Callback
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,17 +72,6 @@ def test_chunks_as_they_are_compute_nothing():
         assert_same_results(single, case.fit())
 
 
-class Steps(Callback):
-    """Collects the tasks that dask runs, by the first part of their names."""
-
-    def __init__(self):
-        super().__init__(pretask=self.count)
-        self.names = []
-
-    def count(self, key, dsk, state):
-        self.names.append(dask.utils.key_split(key))
-
-
 def test_the_pass_that_counts_reads_no_coordinates():
     read = []
 
@@ -116,8 +105,8 @@ def test_what_goes_up_holds_no_members():
         plan = HcaPlan(rule_of("thesis", 40.0, distance, False))
         chunk = Chunk(columns)
         frontier = plan.local(plan.measure(chunk))[1]
-        assert len(frontier.items.ref) == 13
-        assert frontier.items.points.shape == (points, 3)
+        assert len(frontier.clusters.ref) == 13
+        assert frontier.clusters.points.shape == (points, 3)
         assert len(frontier.history.heights) == 400 - 13
 
 
@@ -168,42 +157,7 @@ def test_extreme_labels_are_labels(label):
     assert_same_results(case.chunked((25, 35)), usual.fit())
 
 
-def test_empty_chunks_and_packs():
-    for case in CASES.values():
-        n = len(case.X)
-        for rows in ((0, n), (n, 0, 0), (0, 1, 0, n - 1)):
-            assert_same_results(case.chunked(rows), case.fit())
-    one = Case(X, 0.1, np.zeros(400, int))
-    assert_same_results(one.chunked(ROWS), one.fit())
-
-
 # ---------------------------------------------------------------------------------------------------- schedulers
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-def test_schedulers(scheduler):
-    with dask.config.set(scheduler=scheduler, num_workers=2):
-        for name in ("apriori", "levels"):
-            assert_same_results(CASES[name].chunked(ROWS), CASES[name].fit())
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_distributed(count):
-    from daskclust import workers
-
-    with workers.start(count, processes=False) as client, dask.config.set(scheduler=client):
-        for case in CASES.values():
-            assert_same_results(case.chunked(rows_of(case)), case.fit())
-        case, rows = sorted_by_groups(CASES["levels"])
-        assert_same_results(case.chunked(rows, "chunks"), case.fit())
-
-
-def test_one_fit_does_not_know_another():
-    """Keys of lazy results depend on points and parameters: fits computed together do not mix."""
-    fits = [Case(X, 0.1, APRIORI), Case(X, 0.3, APRIORI), Case(X + 1, 0.1, APRIORI), Case(X, 0.1, APRIORI // 2)]
-    lazy = [case.chunked(ROWS) for case in fits]
-    for case, Z in zip(fits, dask.compute(*[each.linkage_ for each in lazy]), strict=True):
-        np.testing.assert_array_equal(Z, case.fit().linkage_)
-
-
 # ------------------------------------------------------------------------------------------------------------- k-means
 @pytest.mark.parametrize("asked", [20, "kmeans"])
 def test_kmeans(asked):

@@ -10,7 +10,7 @@ import pytest
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.arrays import HOST, Cuda
-from daskclust.hca import levels as level
+from daskclust.hca import levels
 
 
 def peak_of(call):
@@ -43,8 +43,8 @@ def test_points_of_several_chunks_have_no_matrices(apriori):
 @pytest.mark.parametrize("device", [HOST, Cuda(gives_cupy=False)], ids=["cpu", "cuda"])
 def test_many_small_sets_are_worked_on_in_parts(device):
     """Each set has matrices to work in, and on CUDA a desk for each thread: as many as there are sets at once."""
-    parts = level._parts(np.full(10_000, 2), device)
-    assert parts == list(range(0, 10_000, level.SETS))
+    parts = levels._parts(np.full(10_000, 2), device)
+    assert parts == list(range(0, 10_000, levels.SETS))
 
 
 def test_many_small_apriori_clusters():

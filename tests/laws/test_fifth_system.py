@@ -1,20 +1,26 @@
-"""The system of the how-to page: three files beside the package, on the engine as it is."""
+"""The systems of the how-to page: three files beside the package each, on the engine as it is."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 from scipy import ndimage
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust.core.merge.labels import same_partition
+from daskclust.core.space.partition import Partition
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "examples"))
 from grid_density.estimator import GridDensity
+from redshift_fof.estimator import RedshiftFriends
 
 
 def by_image(X, width, least, corners):
@@ -28,34 +34,94 @@ def by_image(X, width, least, corners):
     return number[tuple(cell.T)] - 1
 
 
+def by_pairs(X, across, along, least):
+    """Return labels by SciPy's connected components of all pairs within a cylinder."""
+    near = cKDTree(X / [across, across, along]).query_pairs(1.5, output_type="ndarray")
+    steps = X[near[:, 0]] - X[near[:, 1]]
+    near = near[((steps[:, :2] ** 2).sum(axis=1) <= across**2) & (abs(steps[:, 2]) <= along)]
+    links = coo_array((np.ones(len(near)), tuple(near.T)), shape=(len(X), len(X)))
+    _, group = connected_components(links, directed=False)
+    return np.where(np.bincount(group)[group] >= least, group, -1)
+
+
+def assert_numbered(fit):
+    found = fit.labels_[fit.labels_ >= 0]
+    assert fit.n_clusters_ == len(np.unique(found)) > 1
+    np.testing.assert_array_equal(found[np.sort(np.unique(found, return_index=True)[1])], np.arange(fit.n_clusters_))
+
+
 @pytest.mark.parametrize("d", [1, 2, 3])
 @pytest.mark.parametrize("corners", [True, False])
 def test_labels_are_those_of_an_image(d, corners):
     X = np.random.default_rng(d).normal(size=(3000, d))
     fit = GridDensity(0.2, min_samples=4, corners=corners).fit(X)
     assert same_partition(fit.labels_, by_image(X, 0.2, 4, corners))
-    found = fit.labels_[fit.labels_ >= 0]
-    assert fit.n_clusters_ == len(np.unique(found)) > 1
-    np.testing.assert_array_equal(found[np.sort(np.unique(found, return_index=True)[1])], np.arange(fit.n_clusters_))
+    assert_numbered(fit)
 
 
-@pytest.mark.parametrize("rows", [1, 37, 400, 1000])
-def test_chunks_do_not_matter(rows):
-    X = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
-    whole = GridDensity(0.3).fit(X)
-    lazy = GridDensity(0.3).fit(da.from_array(X, chunks=(rows, 2)))
-    np.testing.assert_array_equal(lazy.labels_.compute(), whole.labels_)
-    assert int(lazy.n_clusters_) == whole.n_clusters_ > 1
+@pytest.mark.parametrize(("across", "along"), [(0.25, 0.9), (0.6, 0.1), (0.4, 0.4)])
+@pytest.mark.parametrize("far", [0.0, 1e6], ids=["near", "far"])
+def test_groups_are_those_of_pairs(across, along, far):
+    X = np.random.default_rng(0).uniform(0, 10, (3000, 3)) + far
+    fit = RedshiftFriends(across, along, min_members=3).fit(X)
+    assert same_partition(fit.labels_, by_pairs(X, across, along, 3))
+    assert_numbered(fit)
+
+
+def test_friends_at_a_length_of_exactly_the_two():
+    """In steps of an eighth, which are exact: a cylinder holds its edge, where both are as far as can be."""
+    X = np.array([[0, 0, 0], [3, 4, 8], [6, 8, 16.125], [9, 12, 24.125], [9, 17.125, 24.125]]) / 8
+    assert RedshiftFriends(5 / 8, 1).fit(X).labels_.tolist() == [0, 0, 1, 1, -1]
+
+
+SYSTEMS = [GridDensity(0.8), RedshiftFriends(0.3, 0.5)]
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "config"), [(1000, {}), (400, {}), (37, {}), (37, {"daskclust.merge-width": 3})])
+def test_chunks_do_not_matter(system, dtype, rows, config):
+    X = np.random.default_rng(0).normal(size=(400, 3)).astype(dtype)
+    whole = system.fit(X).labels_
+    lazy_X = da.from_array(X, chunks=(rows, 3))
+    with dask.config.set({"daskclust.task-seconds": 0, **config}):
+        lazy = system.fit(lazy_X)
+        np.testing.assert_array_equal(lazy.labels_.compute(), whole)
+    assert int(lazy.n_clusters_) == len(np.unique(whole[whole >= 0])) > 0
+
+
+def test_a_halo_for_each_axis():
+    """A halo that is wide along one axis serves where the other length does; one too narrow is refused."""
+    X = np.random.default_rng(1).uniform(0, 4, (600, 3))
+    lazy, cuts = da.from_array(X, chunks=(100, 3)), (np.array([2.0]), np.array([1.0, 3.0]), np.array([2.2]))
+    friends = RedshiftFriends(0.2, 0.7)
+    wanted = friends.fit(X).labels_
+    for halo in (0.7, (0.2, 0.2, 0.7)):
+        blocks = Partition(cuts=cuts, period=(0.0,) * 3, halo=halo)
+        np.testing.assert_array_equal(friends.fit(lazy, partition=blocks).labels_.compute(), wanted)
+    for halo in (0.6, (0.2, 0.1, 0.7)):
+        with pytest.raises(ValueError, match=r"it must be at least 0\.2 and 0\.2 and 0\.7"):
+            friends.fit(lazy, partition=Partition(cuts=cuts, period=(0.0,) * 3, halo=halo))
+    with pytest.raises(ValueError, match="one for each of 3 axes"):
+        Partition(cuts=cuts, period=(0.0,) * 3, halo=(0.2, 0.7))
 
 
 def test_noise_alone():
     assert (GridDensity(1.0, min_samples=3).fit([[0.5], [1.5], [9.0]]).labels_ == -1).all()
+    assert (RedshiftFriends(1.0, 2.0).fit(np.diag([1.0, 9.0, 20.0])).labels_ == -1).all()
 
 
-def test_a_point_that_is_no_number_is_named():
-    X = da.from_array(np.array([[0.0], [1.0], [np.nan]]), chunks=(2, 1))
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
+def test_a_point_that_is_no_number_is_named(system):
+    X = np.zeros((3, 3))
+    X[2, 0] = np.nan
     with pytest.raises(ValueError, match=r"X\[2, 0\] = nan"):
-        GridDensity(1.0).fit(X).labels_.compute()
+        system.fit(da.from_array(X, chunks=(2, 3))).labels_.compute()
+
+
+def test_two_axes_are_refused():
+    with pytest.raises(ValueError, match="X must have 3 axes, the last along the line of sight, got 2"):
+        RedshiftFriends(1.0, 2.0).fit(np.zeros((5, 2)))
 
 
 @parametrize_with_checks([GridDensity(1.0)])

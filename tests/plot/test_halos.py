@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 import pytest
 import xarray as xr
+from cases.elements import options, save_all
 from scipy.stats import poisson
 
 from daskclust import plot, properties
@@ -30,10 +30,6 @@ def particles() -> xr.Dataset:
 @pytest.fixture(scope="module")
 def table(particles: xr.Dataset) -> xr.Dataset:
     return properties.halo_table(particles)
-
-
-def options(picture: Any, backend: str = "bokeh") -> dict[str, Any]:
-    return dict(hv.Store.lookup_options(backend, picture, "plot").kwargs)
 
 
 # -------------------------------------------------------------------------------------------------------------- density
@@ -85,15 +81,8 @@ def test_density_folds_images_into_the_box(particles: xr.Dataset) -> None:
 def test_hardly_any_particles(particles: xr.Dataset, n: int, tmp_path: Path) -> None:
     few = particles.isel(particle=slice(0, n)).assign(label=("particle", np.zeros(n, int)))
     rows = properties.halo_table(few)
-    pictures = {
-        "density": plot.projected_density(few),
-        "open": plot.projected_density(few.drop_attrs()),
-        "circles": plot.projected_density(few) * plot.halo_circles(rows),
-        "masses": plot.mass_function(rows),
-    }
-    for name, picture in pictures.items():
-        plot.save(picture, tmp_path / f"{name}.png", dpi=40)
-        plot.save(picture, tmp_path / f"{name}.html")
+    density, is_open = plot.projected_density(few), plot.projected_density(few.drop_attrs())
+    save_all((density, is_open, density * plot.halo_circles(rows), plot.mass_function(rows)), tmp_path)
 
 
 # -------------------------------------------------------------------------------------------------------------- circles
@@ -107,6 +96,23 @@ def test_circles_are_where_halos_are(table: xr.Dataset) -> None:
         distance = np.hypot(np.asarray(path["z"]) - float(row["z"]), np.asarray(path["y"]) - float(row["y"]))
         np.testing.assert_allclose(distance, row["r_rms"])
         assert path["mass"] == row["mass"]
+
+
+@pytest.mark.parametrize("told", [{"boxsize_units": "kpc/h", "boxsize": 1000 * L}, {"boxsize": L}])
+def test_boxes_have_a_unit_of_their_own(particles: xr.Dataset, table: xr.Dataset, told: dict[str, Any]) -> None:
+    """The same box in another unit gives the same pictures."""
+    ds, rows = (each.drop_attrs(deep=False).assign_attrs(told) for each in (particles, table))
+    image, expected = (plot.projected_density(each, ("z", "x"), pixels=20) for each in (ds, particles))
+    assert image.bounds.lbrt() == (0, 0, L, L)
+    np.testing.assert_array_equal(image.dimension_values("density"), expected.dimension_values("density"))
+    assert options(plot.halo_circles(rows))["xlim"] == (0.0, L)
+    assert len(plot.halo_circles(rows).split()) == len(plot.halo_circles(table).split()) > 300
+    numbers = [plot.mass_function(each).get(1).dimension_values("number") for each in (rows, table)]
+    np.testing.assert_allclose(*numbers)
+    across = ds.assign(y=ds["y"].copy(data=ds["y"].values * 1000).assign_attrs(units="kpc/h"))
+    assert plot.projected_density(across, pixels=20).bounds.lbrt() == (0, 0, L, 1000 * L)
+    moving = ds.assign(vx=ds["x"].copy(data=ds["x"].values * 9).assign_attrs(units="km/s"))
+    assert plot.projected_density(moving, ("x", "vx"), pixels=20).bounds.lbrt()[1] > 0, "velocities have no box"
 
 
 def test_circles_across_faces_are_on_both_sides() -> None:
@@ -171,36 +177,3 @@ def test_mass_function_by_volume_or_not(table: xr.Dataset) -> None:
 def test_halos_without_mass_are_told() -> None:
     few = xr.Dataset({"mass": ("cluster", [0.0, np.nan, 2.0, 4.0])})
     assert options(plot.mass_function(few))["title"] == "2 halos, 1 without mass, 1 of no mass"
-
-
-def test_halo_pictures_are_saved(particles: xr.Dataset, table: xr.Dataset, tmp_path: Path) -> None:
-    pictures = {
-        "overlay": plot.projected_density(particles) * plot.halo_circles(table),
-        "masses": plot.mass_function(table),
-    }
-    for name, picture in pictures.items():
-        plot.save(picture, tmp_path / f"{name}.html")
-        plot.save(picture, tmp_path / f"{name}.png", dpi=60)
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
-
-
-def test_wrong_pictures(particles: xr.Dataset, table: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match="pixels must be a whole number of at least 1, got 0"):
-        plot.projected_density(particles, pixels=0)
-    with pytest.raises(ValueError, match="no variable 'w'"):
-        plot.projected_density(particles, ("x", "w"))
-    with pytest.raises(ValueError, match="no variable 'r_200'"):
-        plot.halo_circles(table, radius="r_200")
-    with pytest.raises(ValueError, match="most must be a whole number, not negative, got -1"):
-        plot.halo_circles(table, most=-1)
-    with pytest.raises(ValueError, match="bins must be a whole number of at least 1, got 0"):
-        plot.mass_function(table, bins=0)
-    with pytest.raises(ValueError, match=r"boxsize must be finite and not negative, got -1\.0"):
-        plot.mass_function(table, boxsize=-1.0)
-
-
-@pytest.mark.parametrize("boxsize", [[100.0, 100.0], [1.0, 2.0, 3.0, 4.0], -1.0, np.inf])
-def test_boxes_of_mass_functions_that_cannot_be(boxsize):
-    table = xr.Dataset({name: ("cluster", np.arange(1.0, 4.0)) for name in ("mass", "x", "y", "z")})
-    with pytest.raises(ValueError, match="boxsize must be"):
-        plot.mass_function(table, boxsize=boxsize)

@@ -9,6 +9,7 @@ import holoviews as hv
 import numpy as np
 import pytest
 import xarray as xr
+from cases.elements import layer, options, save_all
 
 from daskclust import datasets, plot
 from daskclust.plot._elements import COLORS
@@ -32,11 +33,6 @@ def table(hits: xr.Dataset) -> xr.Dataset:
             "toa": ("cluster", frame["toa"].min().to_numpy(), {"units": "ns"}),
         }
     )
-
-
-def layer(image: hv.Image, name: str) -> np.ndarray:
-    """Return a layer of a picture by row and column of the detector."""
-    return image.dimension_values(name, flat=False)
 
 
 def pixels(hits: xr.Dataset, values: Any = None) -> np.ndarray:
@@ -181,54 +177,10 @@ def test_hit_map_counts(hits: xr.Dataset) -> None:
 def test_hardly_any_hits(n_hits: int, tmp_path: Path) -> None:
     ds = datasets.timepix(n_hits, rng=0)
     clusters = xr.Dataset({"size": ("cluster", np.ones(n_hits, int)), "toa": ("cluster", ds["toa"].values)})
-    pictures = {
-        "label": plot.event_display(ds, "truth"),
-        "tot": plot.event_display(ds, color="tot"),
-        "clusters": plot.event_display(ds, "truth", clusters=[0]),
-        "map": plot.hit_map(ds),
-        "spectrum": plot.tot_spectrum(ds, logy=True),
-        "sizes": plot.size_spectrum(clusters),
-        "tof": plot.tof_spectrum(ds.assign(tof=ds["toa"])),
-        "rate": plot.rate(ds, clusters),
-        "logarithmic": plot.rate(ds, logy=True),
-    }
-    for name, picture in pictures.items():
-        plot.save(picture, tmp_path / f"{name}.png", dpi=40)
-        plot.save(picture, tmp_path / f"{name}.html")
-
-
-def test_wrong_event_displays(hits: xr.Dataset) -> None:
-    bare = hits.drop_vars(["label", "truth"])
-    with pytest.raises(ValueError, match=r"labels have shape \(3,\), the hits \(30000,\); give one for each hit"):
-        plot.event_display(bare, [1, 2, 3])
-    with pytest.raises(ValueError, match=r"window must be the first and the last time in ns, got \(5.0, 1.0\)"):
-        plot.event_display(hits, window=(5.0, 1.0))
-    with pytest.raises(ValueError, match="clusters= needs labels; give labels="):
-        plot.event_display(bare, clusters=[1])
-    with pytest.raises(ValueError, match="color='label' needs labels"):
-        plot.event_display(bare, color="label")
-    with pytest.raises(ValueError, match="color must be 'label', 'tot' or None, got 'red'"):
-        plot.event_display(hits, color="red")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no variable 'truth'"):
-        plot.event_display(bare, "truth")
-    with pytest.raises(ValueError, match="no variable 'chip'"):
-        plot.event_display(hits.drop_vars("chip"), chip=1)
-    with pytest.raises(ValueError, match="no variable 'y'"):
-        plot.hit_map(hits.drop_vars("y"))
-    far = hits.assign(x=hits["x"] * 0 + np.uint16(65535), y=hits["y"] * 0 + np.uint16(65535))
-    with pytest.raises(ValueError, match="a picture of 65536 x 65536 pixels is too large; are x and y pixel numbers"):
-        plot.hit_map(far)
-
-
-def test_pixel_pictures_are_saved(hits: xr.Dataset, tmp_path: Path) -> None:
-    window = (0.0, 50_000.0)
-    pictures = {"label": plot.event_display(hits, window=window), "map": plot.hit_map(hits)}
-    pictures["tot"] = plot.event_display(hits, window=window, color="tot")
-    pictures["chips"] = plot.event_display(datasets.timepix(1000, chips=2, rng=0))
-    for name, picture in pictures.items():
-        plot.save(picture, tmp_path / f"{name}.html")
-        plot.save(picture, tmp_path / f"{name}.png", dpi=40)
-        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+    displays = [plot.event_display(ds, "truth", clusters=chosen) for chosen in (None, [0])]
+    rates = [plot.rate(ds, clusters), plot.rate(ds, logy=True), plot.tof_spectrum(ds.assign(tof=ds["toa"]))]
+    spectra = [plot.tot_spectrum(ds, logy=True), plot.size_spectrum(clusters)]
+    save_all([*displays, plot.event_display(ds, color="tot"), plot.hit_map(ds), *rates, *spectra], tmp_path)
 
 
 # -------------------------------------------------------------------------------------------------------------- spectra
@@ -259,10 +211,10 @@ def test_size_spectrum_counts_every_cluster(table: xr.Dataset) -> None:
     assert contents(bars, 1.0).sum() == table.sizes["cluster"]
     assert contents(bars, 1.0)[0] == (table["size"] == 1).sum()
     for backend in ("bokeh", "matplotlib"):
-        options = hv.Store.lookup_options(backend, bars, "plot").kwargs
-        assert options["logx"]
-        assert options["logy"]
-        assert options["ylim"][0] < bars.dimension_values(1)[bars.dimension_values(1) > 0].min()
+        found = options(bars, backend)
+        assert found["logx"]
+        assert found["logy"]
+        assert found["ylim"][0] < bars.dimension_values(1)[bars.dimension_values(1) > 0].min()
 
 
 def test_numbers_without_points_are_no_clusters() -> None:
@@ -270,14 +222,12 @@ def test_numbers_without_points_are_no_clusters() -> None:
     for draw in (plot.size_spectrum, plot.cluster_sizes):
         bars = draw(table)
         assert contents(bars, 1.0 if draw is plot.size_spectrum else np.diff(bars.edges)).sum() == 2
-        title = hv.Store.lookup_options("bokeh", bars, "plot").kwargs["title"]
-        assert title == "2 clusters, 2 without points"
+        assert options(bars)["title"] == "2 clusters, 2 without points"
 
 
 def test_times_that_are_missing_are_told() -> None:
     ds = xr.Dataset({"toa": ("cluster", [0.0, np.nan, 5.0])})
-    options = hv.Store.lookup_options("bokeh", plot.rate(ds), "plot").kwargs
-    assert options["title"] == "2 clusters, 1 without toa"
+    assert options(plot.rate(ds))["title"] == "2 clusters, 1 without toa"
 
 
 def test_values_that_are_missing_are_told() -> None:
@@ -290,7 +240,7 @@ def test_values_that_are_missing_are_told() -> None:
         (plot.energy_spectrum(ds), "2 clusters, 2 without energy"),
         (plot.energy_spectrum(ds, log=False), "2 clusters, 2 without energy"),
     ):
-        assert hv.Store.lookup_options("bokeh", picture, "plot").kwargs["title"] == what
+        assert options(picture)["title"] == what
     assert plot.energy_spectrum(ds).kdims[0].pprint_label == "energy of a cluster (keV)"
 
 
@@ -303,6 +253,26 @@ def test_time_of_flight(longest: float, unit: str, size: float) -> None:
     bars = plot.tof_spectrum(ds, bins=50)
     assert bars.kdims[0].pprint_label == f"time of flight ({unit})"
     np.testing.assert_array_equal(bars.dimension_values("hits"), np.histogram(values / size, 50)[0])
+
+
+def test_times_are_in_the_unit_that_they_name(hits: xr.Dataset) -> None:
+    """The same hits with times in other units give the same pictures."""
+    other = hits.assign(tof=hits["toa"] % 1e6)
+    other["tof"].attrs["units"] = "ns"
+    expected, hits = other, other.copy()
+    for name, unit, size in (("toa", "s", 1e-9), ("tot", "us", 1e-3), ("tof", "ms", 1e-6)):
+        hits[name] = hits[name].astype(float).copy(data=expected[name].values * size).assign_attrs(units=unit)
+    shown, wanted = (plot.event_display(ds, window=(0.0, 50_000.0)) for ds in (hits, expected))
+    for name in ("hits", "toa", "tot"):
+        np.testing.assert_allclose(layer(shown, name), layer(wanted, name))
+    assert options(shown)["title"] == options(wanted)["title"]
+    for draw in (plot.tot_spectrum, plot.tof_spectrum):
+        (shown, wanted) = (draw(ds) for ds in (hits, expected))
+        assert shown.kdims[0].pprint_label == wanted.kdims[0].pprint_label
+        np.testing.assert_allclose(shown.edges, wanted.edges)
+    shown, wanted = (plot.rate(ds, bins=7).get(0) for ds in (hits, expected))
+    assert [str(each.pprint_label) for each in shown.dimensions()] == ["time (ms)", "rate (1/µs)"]
+    np.testing.assert_allclose(shown.array(), wanted.array(), rtol=1e-3)
 
 
 def test_rates(hits: xr.Dataset, table: xr.Dataset) -> None:
@@ -336,22 +306,6 @@ def test_intervals_without_hits_are_gaps_on_a_logarithmic_axis(tmp_path: Path) -
     curve = plot.rate(ds, bins=4, logy=True).get(0)
     np.testing.assert_array_equal(np.isnan(curve.dimension_values("rate")[1:-1]), [False, True, True, False])
     plot.save(plot.rate(ds, bins=4, logy=True), tmp_path / "gaps.png", dpi=40)
-
-
-@pytest.mark.parametrize("bins", [0, 2.5, True])
-def test_no_bins(hits: xr.Dataset, table: xr.Dataset, bins: Any) -> None:
-    for draw, ds in (
-        (plot.tot_spectrum, hits),
-        (plot.tof_spectrum, hits),
-        (plot.rate, hits),
-        (plot.size_spectrum, table),
-        (plot.cluster_sizes, table),
-        (plot.energy_spectrum, table),
-    ):
-        with pytest.raises(ValueError, match=f"bins must be a whole number of at least 1, got {bins}"):
-            draw(ds, bins=bins)
-    with pytest.raises(ValueError, match="nothing to draw; give hits"):
-        plot.rate()
 
 
 def test_tables_of_daskclust_are_drawn(hits: xr.Dataset) -> None:

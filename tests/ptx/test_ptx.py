@@ -19,12 +19,11 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import densities as measures
-    from daskclust.clue import plan
+    from daskclust.clue import densities, plan
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
-    for module in (measures, plan):
+    for module in (densities, plan):
         monkeypatch.setattr(module, "device_of", lambda array: recorder)
     got = CLUE(**parameters).fit(X, layer=layer)
     for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
@@ -63,11 +62,11 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
 @pytest.mark.parametrize("dimensions", [1, 2, 3, 4])
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
-    from daskclust.clue.kernels import equal_points as places
-    from daskclust.core.space import sorting as binning
+    from daskclust.clue.kernels import equal_points
+    from daskclust.core.space import sorting
 
-    monkeypatch.setattr(places, "MANY", 4)
-    monkeypatch.setattr(binning, "_CROWD", 4)
+    monkeypatch.setattr(equal_points, "MANY", 4)
+    monkeypatch.setattr(sorting, "_CROWD", 4)
     X, layer = points(dimensions, dtype)
     X, layer = np.concatenate([X, *3 * [X[::7]]]), np.concatenate([layer, *3 * [layer[::7]]])
     if dimensions > 2:

@@ -13,15 +13,13 @@ pytestmark = pytest.mark.ptx
 
 @pytest.fixture
 def recorder(monkeypatch):
-    from daskclust.hca import clusters as items
-    from daskclust.hca import levels as level
-    from daskclust.hca import plan
+    from daskclust.hca import clusters, levels, plan
 
     recorder = make_recorder()
     monkeypatch.setattr(plan, "device_of", lambda array: recorder)
-    monkeypatch.setattr(items, "device_of", lambda array: recorder)
-    monkeypatch.setattr(level, "multiprocessors", lambda: 132)
-    monkeypatch.setattr(level, "LARGE", 100)
+    monkeypatch.setattr(clusters, "device_of", lambda array: recorder)
+    monkeypatch.setattr(levels, "multiprocessors", lambda: 132)
+    monkeypatch.setattr(levels, "LARGE", 100)
     return recorder
 
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.clue import raise_if_dask_computes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import Calibration, calibrate, correct_timewalk, read_calibration
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
 
 
 def matrices(seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
@@ -44,12 +39,17 @@ def hits(n: int = 1000, seed: int = 1) -> xr.Dataset:
 
 def with_tot(ds: xr.Dataset, coefficients: dict[int, dict[str, Any]], unit: float = 1.0) -> xr.Dataset:
     """Return hits with the ToT of their energy: a*E + b - c/(E - t), hit by hit."""
-    tot = np.empty(ds.sizes["hit"])
-    for k in range(tot.size):
-        x, y, chip, energy = (ds[name].values[k].item() for name in ("x", "y", "chip", "true"))
+    tot = []
+    for x, y, chip, energy in zip(*(ds[name].values for name in ("x", "y", "chip", "true")), strict=True):
         a, b, c, t = (coefficients[chip][name][y, x] for name in "abct")
-        tot[k] = (a * energy + b - c / (energy - t)) * unit
-    return ds.assign(tot=("hit", tot, {"units": "ns"}))
+        tot.append((a * energy + b - c / (energy - t)) * unit)
+    return ds.assign(tot=("hit", np.array(tot, np.float64), {"units": "ns"}))
+
+
+def four_chips() -> tuple[xr.Dataset, dict[int, Calibration]]:
+    """Return hits with ToT on four chips, and the calibration of each."""
+    coefficients = {chip: matrices(chip) for chip in range(4)}
+    return with_tot(hits(), coefficients), {chip: Calibration(**m) for chip, m in coefficients.items()}
 
 
 # Energy
@@ -81,15 +81,13 @@ def test_energy_of_pixels_that_no_chip_has(x: int, y: int) -> None:
 @pytest.mark.parametrize("gap", [0, 3])
 def test_quad(gap: int) -> None:
     """Pixels of a quad have the coefficients of the chips' own pixels."""
-    coefficients = {chip: matrices(chip) for chip in range(4)}
-    ds = with_tot(hits(), coefficients)
+    ds, calibrations = four_chips()
     x, y, chip = (ds[name].values.astype(int) for name in ("x", "y", "chip"))
     far = 511 + gap
     common = ds.assign(
         x=("hit", np.choose(chip, [x + 256 + gap, far - x, 255 - x, x]).astype(np.uint16)),
         y=("hit", np.choose(chip, [y, far - y, far - y, y]).astype(np.uint16)),
     ).assign_attrs(layout="quad", gap=gap)
-    calibrations = {k: Calibration(**m) for k, m in coefficients.items()}
     expected = calibrate(ds, calibrations)["energy"]
     np.testing.assert_array_equal(calibrate(common, calibrations)["energy"], expected)
     with pytest.raises(ValueError, match=r"a hit of chip \d lies at pixel .* check ds.attrs\['layout'\]"):
@@ -119,10 +117,8 @@ def test_bad_pixels_are_nan_and_counted() -> None:
 
 @pytest.mark.parametrize("chunks", [1000, 300, (1, 0, 999)])
 def test_calibration_is_lazy(chunks: Any) -> None:
-    coefficients = {chip: matrices(chip) for chip in range(4)}
-    ds = with_tot(hits(), coefficients)
-    calibrations = {k: Calibration(**m) for k, m in coefficients.items()}
-    with dask.config.set(scheduler=raise_if_computed):
+    ds, calibrations = four_chips()
+    with raise_if_dask_computes():
         lazy = calibrate(ds.chunk(hit=chunks), calibrations)
         walked = correct_timewalk(lazy, {"a": 20.0, "e0": 1.0})
     assert lazy["energy"].data.name.startswith("daskclust-io-calibrate-")
@@ -154,14 +150,14 @@ def test_wrong_calibrations() -> None:
     good = Calibration(**matrices())
     with pytest.raises(ValueError, match=r"matrix c has shape \(256, 255\), expected \(256, 256\)"):
         Calibration(**{**matrices(), "c": np.zeros((256, 255))})
-    with pytest.raises(ValueError, match=r"no calibration for chip 0; there are some for \[1\]"):
-        calibrate(ds, {1: good})
-    with pytest.raises(ValueError, match="tot_unit must be 'ns' or 'tick', got 'us'"):
-        calibrate(ds, good, tot_unit="us")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"needs the variable 'tot'; the Dataset has 'x'"):
-        calibrate(ds.drop_vars("tot"), good)
-    with pytest.raises(ValueError, match=r"layout'\] must be 'chips' or 'quad', got 'row'"):
-        calibrate(ds.assign_attrs(layout="row"), good)
+    for wrong, calibration, options, message in [
+        (ds, {1: good}, {}, r"no calibration for chip 0; there are some for \[1\]"),
+        (ds, good, {"tot_unit": "us"}, "tot_unit must be 'ns' or 'tick', got 'us'"),
+        (ds.drop_vars("tot"), good, {}, "needs the variable 'tot'; the Dataset has 'x'"),
+        (ds.assign_attrs(layout="row"), good, {}, r"layout'\] must be 'chips' or 'quad', got 'row'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            calibrate(wrong, calibration, **options)  # type: ignore[arg-type]
 
 
 # Files
@@ -202,16 +198,16 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             read_calibration(tmp_path)
     b.unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no b\.txt or calibb\.txt; it has 'a\.txt', 'c\.txt', 't\.txt'"):
-        read_calibration(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*b\.txt"):
-        read_calibration(*(tmp_path / f"{name}.txt" for name in "abct"))
-    with pytest.raises(FileNotFoundError, match="no such folder"):
-        read_calibration(tmp_path / "none")
-    with pytest.raises(NotADirectoryError, match="is one file; give the four files"):
-        read_calibration(tmp_path / "a.txt")
-    with pytest.raises(TypeError, match="needs all four files"):
-        read_calibration(tmp_path / "a.txt", tmp_path / "c.txt")
+    four = [tmp_path / f"{name}.txt" for name in "abct"]
+    for paths, error, words in [
+        ([tmp_path], FileNotFoundError, r"has no b\.txt or calibb\.txt; it has 'a\.txt', 'c\.txt', 't\.txt'"),
+        (four, FileNotFoundError, r"no such file: .*b\.txt"),
+        ([tmp_path / "none"], FileNotFoundError, "no such folder"),
+        ([tmp_path / "a.txt"], NotADirectoryError, "is one file; give the four files"),
+        (four[:3:2], TypeError, "needs all four files"),
+    ]:
+        with pytest.raises(error, match=words):
+            read_calibration(*paths)
     b.write_text(good)
     (tmp_path / "calibb.txt").write_text(good)
     with pytest.raises(ValueError, match=r"has b\.txt and calibb\.txt, which could both be matrix b"):

@@ -9,17 +9,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import dask
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.fcs_reference import fcs_bytes
+from cases.clue import raise_if_dask_computes
+from cases.fcs_reference import cells, fcs_bytes, write
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import daskclust.io
 from daskclust.io import (
     arcsinh_transform,
     open_fcs,
@@ -30,28 +29,6 @@ from daskclust.io import (
 )
 
 LAYOUTS = ("uint32-float32", "uint64-float64", "uint64-float32", "text")
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
-
-
-def write(tmp_path: Path, content: bytes | str, name: str = "cells.fcs") -> Path:
-    """Write a file."""
-    path = tmp_path / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
-def cells(n: int = 20, d: int = 3, dtype: Any = np.float32, **attrs: Any) -> xr.Dataset:
-    """Return cells with everything that they may have."""
-    rng = np.random.default_rng(0)
-    return xr.Dataset(
-        {"X": (("cell", "channel"), rng.normal(size=(n, d)).astype(dtype)), "apriori": ("cell", np.arange(n) % 4)},
-        coords={"channel": [f"CD{k}" for k in range(d)]},
-        attrs={"transform": "none", **attrs},
-    )
 
 
 # gmhclust
@@ -219,7 +196,7 @@ def test_parquet_is_lazy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         return original(self, group, columns=columns)
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
-    with dask.config.set(scheduler=raise_if_computed):
+    with raise_if_dask_computes():
         lazy = read_cells(path, channels=["c", "a"], apriori="group", chunks=4)
     assert asked == []
     np.testing.assert_array_equal(lazy["X"][5:7].compute(), [[17, 15], [20, 18]])
@@ -353,9 +330,3 @@ def test_importing_loads_nothing() -> None:
     code = "import sys, daskclust.io; print([m for m in ('flowio', 'pandas', 'xarray', 'numpy') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert out.stdout.strip() == "[]"
-
-
-def test_public_names() -> None:
-    names = {"arcsinh_transform", "compensate", "open_fcs", "read_cells", "read_gmhc", "write_cells", "write_gmhc"}
-    assert names <= set(daskclust.io.__all__)
-    assert all(callable(getattr(daskclust.io, name)) for name in names)

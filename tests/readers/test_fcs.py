@@ -7,52 +7,24 @@ from array import array
 from pathlib import Path
 from typing import Any
 
-import dask
 import flowio
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.fcs_reference import fcs_bytes
+from cases.clue import raise_if_dask_computes
+from cases.fcs_reference import cells, fcs_bytes, write
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskclust.io import (
-    arcsinh_transform,
-    compensate,
-    open_fcs,
-    read_cells,
-    write_cells,
-)
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
-
-
-def write(tmp_path: Path, content: bytes | str, name: str = "cells.fcs") -> Path:
-    """Write a file."""
-    path = tmp_path / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
+from daskclust.io import arcsinh_transform, compensate, open_fcs, read_cells, write_cells
 
 
 def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
     """Return intensities as they are."""
     values: np.ndarray[Any, Any] = open_fcs(path, transform=None, compensate=False, **options)["X"].values
     return values
-
-
-def cells(n: int = 20, d: int = 3, dtype: Any = np.float32, **attrs: Any) -> xr.Dataset:
-    """Return cells with everything that they may have."""
-    rng = np.random.default_rng(0)
-    return xr.Dataset(
-        {"X": (("cell", "channel"), rng.normal(size=(n, d)).astype(dtype)), "apriori": ("cell", np.arange(n) % 4)},
-        coords={"channel": [f"CD{k}" for k in range(d)]},
-        attrs={"transform": "none", **attrs},
-    )
 
 
 # FCS, byte by byte
@@ -119,7 +91,7 @@ def test_any_chunks_give_the_same_cells(tmp_path: Path, chunks: int) -> None:
     names = ["FSC-A", "B1", "B2", "Time"]
     spill = "2,B1,B2,1,0.25,0.125,1"
     path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, P2E="4,1", P2R="1024", SPILLOVER=spill))
-    with dask.config.set(scheduler=raise_if_computed):
+    with raise_if_dask_computes():
         lazy = open_fcs(path, chunks=chunks)
         assert lazy.chunks["cell"] == tuple(min(chunks, 40 - start) for start in range(0, 40, chunks))
         assert all(key.startswith("daskclust-io-read-") for key in lazy["X"].data.dask.layers)
@@ -279,7 +251,7 @@ def test_functions_of_data_sets(dtype: Any) -> None:
     }
     assert "transform" not in ds.attrs
     for chunks in ({"cell": 7, "channel": 1}, {"cell": 50}):
-        with dask.config.set(scheduler=raise_if_computed):
+        with raise_if_dask_computes():
             lazy = arcsinh_transform(compensate(ds.chunk(chunks), spill), 5.0)
         assert lazy["X"].dtype == dtype
         xr.testing.assert_identical(lazy.compute(), whole)
@@ -426,41 +398,6 @@ def test_damaged_headers(tmp_path: Path, content: bytes, message: str) -> None:
         with pytest.raises(ValueError, match=message) as caught:
             open_(path)
         assert str(path) in str(caught.value)
-
-
-def test_truncated_anywhere(tmp_path: Path) -> None:
-    content = fcs_bytes([">u2"] * 3, [(1, 2, 3)] * 5, P1S="CD3", SPILLOVER="1,D1,1")
-    for length in range(0, len(content), 3):
-        path = write(tmp_path, content[:length])
-        with pytest.raises(ValueError, match=str(path)):
-            open_fcs(path)
-
-
-def test_flipped_bytes(tmp_path: Path) -> None:
-    """Whatever the bytes say, there are cells of the file's size, or an error that names the file."""
-    rng = np.random.default_rng(0)
-    contents = [
-        fcs_bytes([">u2"] * 3, [(1, 2, 3)] * 5, P1S="CD3", P1E="4,1", SPILLOVER="1,D1,1", TIMESTEP="0.1"),
-        fcs_bytes(["<f4"] * 2, [(1.5, 2.5)] * 5, version="3.0", delimiter="/", P1S="CD3"),
-        fcs_bytes(["<f8"] * 2, [(1.5, 2.5)] * 5, version="2.0", delimiter="\x0c"),
-    ]
-    outcomes, named = [], 0
-    for trial in range(900):
-        content = bytearray(contents[trial % 3])
-        text_end = int(content[18:26])
-        for _ in range(int(rng.integers(1, 4))):
-            place = int(rng.integers(0, text_end if trial % 5 else len(content)))
-            content[place] = int(rng.integers(0, 256)) if trial % 2 else int(rng.choice(list(b"0123456789|/-. $")))
-        path = write(tmp_path, bytes(content))
-        try:
-            ds = open_fcs(path)
-            assert ds["X"].size <= len(content)
-            outcomes.append(True)
-        except ValueError as error:
-            outcomes.append(False)
-            named += str(path) in str(error)
-    assert 100 < sum(outcomes) < 800
-    assert named == len(outcomes) - sum(outcomes)
 
 
 # flowio as an oracle

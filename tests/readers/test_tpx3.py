@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import itertools
 import logging
-import pickle
-import struct
 import threading
 from types import SimpleNamespace
 
-import dask
 import numpy as np
 import pytest
-import xarray as xr
 from cases import tpx3_reference
+from cases.tpx3_words import (
+    COLUMNS,
+    OTHER_WORDS,
+    PLAIN,
+    SECOND,
+    bytes_counted,
+    check,
+    check_triggers,
+    chunk,
+    global_time,
+    pixel,
+    stream,
+    tdc,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust.core.device.timesort import order_of_ticks
-from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
+from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers
 from daskclust.io.timepix.tpx3.read import open_hits
 from daskclust.io.timepix.tpx3.stream import WordDecoder
-from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
-
-SECOND = 640_000_000  # ticks
-PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, "on_reset": "continue"}
-COLUMNS = ("x", "y", "toa", "tot", "chip")
 
 
 @pytest.fixture
@@ -41,89 +46,6 @@ def write(tmp_path):
     return write_bytes
 
 
-# ---------------------------------------------------------------------------------------------------- words, by hand
-def pixel(tick, x=0, y=0, tot=4):
-    coarse = -(-tick // 16)
-    address = (x // 2) << 9 | (y // 4) << 3 | (x % 2) << 2 | y % 4
-    fields = (coarse & 0x3FFF) << 30 | tot << 20 | (coarse * 16 - tick) << 16 | coarse >> 14 & 0xFFFF
-    return 0xB << 60 | address << 44 | fields
-
-
-def tdc(tick, fine=1, kind=0x6F, number=0):
-    return kind << 56 | number << 44 | (tick // 2 & 2**35 - 1) << 9 | fine << 5
-
-
-def global_time(tick):
-    return 0x44 << 56 | (tick // 16 & 2**32 - 1) << 16, 0x45 << 56 | (tick // 2**36 & 0xFFFF) << 16
-
-
-def chunk(words, chip=0, size=None):
-    size = 8 * len(words) if size is None else size
-    return b"TPX3" + struct.pack("<BBH", chip, 0, size) + struct.pack(f"<{len(words)}Q", *words)
-
-
-OTHER_WORDS = [0xA << 60 | 77 << 20, 0x50 << 56, 0x7145 << 48, 0x60 << 56, 0x13 << 56, 0, 2**64 - 1, 0x33585054]
-
-
-def stream(rng, chunks=30, longest=40, step=2000, jitter=3000, start=0):
-    """Return bytes of chunks whose words are a little out of order, of some chips, with words of all kinds between."""
-    tick, out = start + 5000, []
-    for _ in range(chunks):
-        words = []
-        for _ in range(rng.integers(0, longest)):
-            tick += int(rng.integers(0, step))
-            t = max(0, tick - int(rng.integers(0, jitter)))
-            choice = rng.integers(0, 20)
-            if choice == 0:
-                words.append(OTHER_WORDS[rng.integers(len(OTHER_WORDS))])
-            elif choice == 1:
-                words.append(tdc(t, int(rng.integers(0, 14)), int(rng.choice([0x6F, 0x6A, 0x6E, 0x6B])), len(out)))
-            elif choice == 2 and start:
-                words += global_time(t)
-            else:
-                words.append(pixel(t, *(int(v) for v in rng.integers(0, 256, 2)), int(rng.integers(0, 1024))))
-        out.append(chunk(words, int(rng.integers(0, 4))))
-    return b"".join(out)
-
-
-def bytes_counted(counts):
-    words = sum(counts[f"n_{kind}"] for kind in ("pixel", "tdc", "global_time", "control", "count_fb", "unknown"))
-    return 8 * (words + counts["n_chunks"]) + counts["n_bytes_skipped"] + counts["n_bytes_truncated"]
-
-
-def check(path, data, chunks=None, cell_words=None, window_hits=None, **options):
-    """Compare a file with the plain decoder, every byte of it accounted for; return the data set."""
-    options = PLAIN | options
-    hits = open_hits(path, chunks=chunks, cell_words=cell_words, window_hits=window_hits, **options)
-    restart = options["on_reset"] == "restart"
-    want = tpx3_reference.decode(data, options["disorder"], options["phase_correction"], restart)
-    assert hits.index.counts == want.counts
-    assert hits.index.jumps.tolist() == [list(jump) for jump in want.jumps[:100]]
-    assert bytes_counted(want.counts) == len(data)
-    rows = sorted(want.hits, key=lambda hit: hit[0])  # stable
-    table = np.array(rows, dtype=np.int64).reshape(-1, 5)
-    wanted = {"toa": (table[:, 0] + want.base) * 1.5625, "chip": table[:, 1], "x": table[:, 2], "y": table[:, 3]}
-    wanted["tot"] = table[:, 4] * 25.0
-    parts = [hits.piece(number).read() for number in range(len(hits.sizes))]
-    for name in COLUMNS:
-        np.testing.assert_array_equal(hits.whole().read()[name], wanted[name], err_msg=name)
-        np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), wanted[name], err_msg=name)
-    return hits
-
-
-def check_triggers(path, data, on_reset="continue"):
-    """Compare the triggers of a file with the plain decoder; return them."""
-    ds = open_tpx3_triggers(path, on_reset=on_reset)
-    want = tpx3_reference.decode(data, restart=on_reset == "restart")
-    rows = [((t + want.base) * 1.5625 + fine * 3.125 / 12, channel, rising, number, chip)
-            for t, fine, chip, channel, rising, number in want.triggers]  # fmt: skip
-    rows.sort(key=lambda row: row[0])
-    found = zip(*(ds[name].values.tolist() for name in ("time", "channel", "is_rising", "number", "chip")), strict=True)
-    assert list(found) == rows
-    return ds
-
-
-# ----------------------------------------------------------------------------------------------------------- real files
 def test_a_real_run(shared_data, caplog):
     path = str(shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3")
     with open(path, "rb") as file:
@@ -158,7 +80,6 @@ def test_a_rollover_does_not_make_times_jump(shared_data):
     check(str(path), path.read_bytes(), chunks=5, cell_words=3, window_hits=2)
 
 
-# ------------------------------------------------------------------------------------------------- against the oracle
 @given(
     seed=st.integers(0, 2**32),
     cell_words=st.sampled_from([1, 2, 7, 16, 17, 33, 64, 500]),
@@ -298,7 +219,6 @@ def test_triggers_as_the_oracle_has_them(tmp_path_factory, seed, start, cell_wor
     check_triggers(path, data)
 
 
-# -------------------------------------------------------------------------------------------------------- damaged files
 def test_files_cut_at_any_byte(write):
     rng = np.random.default_rng(3)
     data = stream(rng, chunks=8, longest=12)
@@ -372,21 +292,32 @@ def test_what_is_no_tpx3_file(write, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("call", "options", "message"),
     [
-        ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
-        ({"gap": -1}, "gap must be a number of pixels .* got -1"),
-        ({"gap": 1.5}, "gap must be a number of pixels .* got 1.5"),
-        ({"disorder": -1.0}, "disorder must be a time in ns, not negative, got -1.0"),
-        ({"disorder": np.nan}, "disorder must be a time in ns"),
-        ({"chunks": 0}, "chunks must be a positive number of hits, 'auto' or None, got 0"),
-        ({"chunks": "many"}, "chunks must be a positive number of hits"),
-        ({"layout": "quad"}, "has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"),
+        *[
+            (call, options, message)
+            for call in (open_tpx3, lambda _, **options: WordReader(**options))
+            for options, message in (
+                ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
+                ({"gap": -1}, "gap must be a number of pixels from 0 to 65024, got -1"),
+                ({"gap": 1.5}, "gap must be a number of pixels .* got 1.5"),
+                ({"gap": "2"}, "gap must be a number of pixels .* got '2'"),
+            )
+        ],
+        *[
+            (call, {"disorder": wrong}, f"disorder must be a time in ns, not negative, got {wrong!r}")
+            for call in (open_tpx3, lambda _, disorder: WordDecoder(disorder=disorder))
+            for wrong in (-1.0, np.nan, np.inf, True, "600", None)
+        ],
+        (open_tpx3, {"chunks": 0}, "chunks must be a positive number of hits, 'auto' or None, got 0"),
+        (open_tpx3, {"chunks": "many"}, "chunks must be a positive number of hits"),
+        (open_tpx3, {"layout": "quad"}, "has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"),
+        (lambda _, trigger: WordReader(trigger=trigger), {"trigger": 0}, "the TDC input 1 or 2, got 0"),
     ],
 )
-def test_wrong_parameters(write, options, message):
+def test_wrong_parameters(write, call, options, message):
     with pytest.raises(ValueError, match=message):
-        open_tpx3(write(chunk([pixel(5), pixel(6)], chip=7)), **options)
+        call(write(chunk([pixel(5), pixel(6)], chip=7)), **options)
 
 
 def test_a_file_without_hits(write):
@@ -400,7 +331,6 @@ def test_a_file_without_hits(write):
         }  # fmt: skip
 
 
-# ---------------------------------------------------------------------------------------------- layout, units, phase
 def test_quad(write):
     data = b"".join(chunk([pixel(16 * chip, 10, 20)], chip) for chip in range(4))
     ds = open_tpx3(write(data), layout="quad", gap=3)
@@ -440,327 +370,6 @@ def test_triggers_and_corrected_hits_have_one_clock(write, start):
     np.testing.assert_array_equal(corrected["toa"] - time, np.array([-98, 100, 2**33 + 110]) * 1.5625)
 
 
-# --------------------------------------------------------------------------------------------------- lazy, xarray, dask
-@pytest.fixture
-def run(write):
-    """Return a file of some thousand hits."""
-    return write(stream(np.random.default_rng(5), chunks=200, longest=60))
-
-
-def test_lazy_reading_decodes_nothing_before_it_is_computed(run, monkeypatch):
-    whole = open_tpx3(run)
-    lazy = open_tpx3(run, chunks=500)
-    assert lazy.chunks["hit"] == tuple(len(block) for block in dask.compute(*lazy["x"].data.to_delayed()))
-    assert len(lazy.chunks["hit"]) > 4
-    xr.testing.assert_identical(lazy.compute(), whole)
-    xr.testing.assert_identical(open_tpx3(run, chunks="auto").compute(), whole)
-    monkeypatch.setattr("daskclust.io.timepix.tpx3.read.read_columns", None)
-    open_tpx3(run, chunks=500)
-    xr.open_dataset(run, engine=Tpx3Entrypoint, chunks={})
-
-
-def test_one_task_reads_all_columns_of_a_chunk(run, monkeypatch):
-    from daskclust.io.timepix.tpx3 import read as _tpx3_read
-
-    read, calls = _tpx3_read.read_columns, []
-    monkeypatch.setattr(_tpx3_read, "read_columns", lambda *args: (calls.append(1), read(*args))[1])
-    lazy = open_tpx3(run, chunks=500)
-    lazy.compute()
-    assert len(calls) == len(lazy.chunks["hit"])
-    calls.clear()
-    backed = xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=100_000)
-    backed.load()
-    assert len(calls) == 1
-
-
-def test_xarray_engine(run):
-    whole = open_tpx3(run)
-    backed = xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=700)
-    for rows in (
-        slice(None),
-        slice(5, 3000, 7),
-        slice(None, None, -3),
-        slice(4, 4),
-        [3, 2000, 5],
-        -1,
-        slice(2000, 10, -9),
-    ):
-        for name in ("x", "toa"):
-            np.testing.assert_array_equal(backed[name][rows], whole[name][rows])
-    xr.testing.assert_identical(pickle.loads(pickle.dumps(backed)).load(), whole)
-    lazy = xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=700, chunks={})
-    assert lazy.chunks["hit"] == open_tpx3(run, chunks=700).chunks["hit"]
-    xr.testing.assert_identical(lazy.compute(), whole)
-    xr.testing.assert_identical(xr.open_dataset(run, engine=Tpx3Entrypoint, group="tdc"), open_tpx3_triggers(run))
-    dropped = xr.open_dataset(run, engine=Tpx3Entrypoint, drop_variables=["tot"])
-    assert "tot" not in dropped
-    with pytest.raises(ValueError, match="unknown group 'hits'"):
-        xr.open_dataset(run, engine=Tpx3Entrypoint, group="hits")
-    guess = Tpx3Entrypoint().guess_can_open
-    assert [guess("a.tpx3"), guess("A.TPX3"), guess("a.nc"), guess(3)] == [True, True, False, False]
-
-
-def test_xarray_finds_the_engine_by_its_name(run):
-    """The entry point of the installed package: if this fails, install it with ``pip install -e .``."""
-    whole = open_tpx3(run)
-    assert isinstance(xr.backends.list_engines()["tpx3"], Tpx3Entrypoint)
-    xr.testing.assert_identical(xr.open_dataset(run, engine="tpx3").load(), whole)
-    xr.testing.assert_identical(xr.open_dataset(run).load(), whole)  # guessed by its extension
-    lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=500)
-    assert lazy.chunks["hit"] == open_tpx3(run, chunks=500).chunks["hit"]
-    xr.testing.assert_identical(lazy.compute(), whole)
-    xr.testing.assert_identical(xr.open_dataset(run, engine="tpx3", group="tdc"), open_tpx3_triggers(run))
-    quad = xr.open_dataset(run, engine="tpx3", layout="quad", gap=2, phase_correction=True).load()
-    xr.testing.assert_identical(quad, open_tpx3(run, layout="quad", gap=2, phase_correction=True))
-
-
-def test_the_engine_tells_what_is_no_file_of_it(write, tmp_path):
-    with pytest.raises(ValueError, match=r"is empty \(0 bytes\)"):
-        xr.open_dataset(write(b""), engine="tpx3")
-    with pytest.raises(ValueError, match="has no chunk of Timepix3 words"):
-        xr.open_dataset(write(b"x,y,toa\n1,2,3\n"))
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        xr.open_dataset(tmp_path / "none.tpx3", engine="tpx3")
-
-
-@pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])
-def test_the_engine_checks_the_size_of_chunks(run, hits):
-    with pytest.raises(ValueError, match=f"hits_per_chunk must be a positive number of hits, got {hits!r}"):
-        xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
-
-
-def test_the_engine_on_a_worker_process(run):
-    from distributed import Client, LocalCluster
-
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        lazy = xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=900)
-        assert len(lazy.chunks["hit"]) > 3
-        xr.testing.assert_identical(lazy.compute(scheduler=client), open_tpx3(run))
-        total = lazy["tot"].sum(dtype=np.float64).compute(scheduler=client)
-        assert total == open_tpx3(run)["tot"].sum(dtype=np.float64)
-
-
-def test_on_a_cluster(run):
-    from distributed import Client
-
-    whole = open_tpx3(run)
-    with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0"):
-        xr.testing.assert_identical(open_tpx3(run, chunks=900).compute(scheduler="distributed"), whole)
-        lazy = xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=900, chunks={})
-        xr.testing.assert_identical(lazy.compute(scheduler="distributed"), whole)
-
-
-def test_a_file_that_changes_is_not_read(run):
-    lazy = open_tpx3(run, chunks=500)
-    with open(run, "ab") as file:
-        file.write(b"more")
-    with pytest.raises(ValueError, match="has changed since it was opened"):
-        lazy.compute()
-
-
-# ------------------------------------------------------------------------------------------------------- time of flight
-def test_time_of_flight():
-    import dask.array as da
-
-    rng = np.random.default_rng(2)
-    times, marks = rng.uniform(0, 1000, 300), np.sort(rng.uniform(100, 900, 20))
-    times[:20] = marks
-    want = np.array([t - max((m for m in marks if m <= t), default=np.nan) for t in times])
-    np.testing.assert_array_equal(time_of_flight(times, marks), want)
-    lazy = time_of_flight(da.from_array(times, chunks=70), marks)
-    np.testing.assert_array_equal(lazy.compute(), want)
-    named = time_of_flight(xr.DataArray(times, dims="hit", attrs={"units": "ns"}), rng.permutation(marks))
-    assert (named.name, named.attrs["units"], named.dims) == ("tof", "ns", ("hit",))
-    np.testing.assert_array_equal(named, want)
-    assert np.isnan(time_of_flight(times, [])).all()
-    triggers = xr.Dataset(
-        {
-            "time": ("trigger", marks),
-            "channel": ("trigger", np.arange(20) % 2 + 1),
-            "is_rising": ("trigger", np.arange(20) % 4 < 2),
-        }
-    )
-    np.testing.assert_array_equal(time_of_flight(times, triggers), time_of_flight(times, marks[0::4]))
-    falling = time_of_flight(times, triggers, channel=2, rising=False)
-    np.testing.assert_array_equal(falling, time_of_flight(times, marks[3::4]))
-    with pytest.raises(ValueError, match="channel must be 1 or 2, got 3"):
-        time_of_flight(times, triggers, channel=3)
-    with pytest.raises(ValueError, match="triggers have no variable is_rising"):
-        time_of_flight(times, triggers.drop_vars("is_rising"))
-    with pytest.raises(ValueError, match="must be finite and 1-D"):
-        time_of_flight(times, [1.0, np.nan])
-
-
-# --------------------------------------------------------------------------------------------------------------- writer
-def hits_of(ticks, rng, chips=3):
-    n = len(ticks)
-    columns = {
-        "x": rng.integers(0, 256, n).astype(np.uint16), "y": rng.integers(0, 256, n).astype(np.uint16),
-        "toa": np.asarray(ticks) * 1.5625, "tot": (rng.integers(0, 1024, n) * 25).astype(np.float32),
-        "chip": rng.integers(0, chips, n).astype(np.uint8),
-    }  # fmt: skip
-    return xr.Dataset({name: ("hit", values) for name, values in columns.items()})
-
-
-@pytest.mark.parametrize("span", [1, 10_000, 30 * SECOND, 1000 * SECOND, 1_000_000 * SECOND])
-@pytest.mark.parametrize("words_per_chunk", [1, 100, 8191])
-def test_what_is_written_is_read_again(tmp_path, span, words_per_chunk):
-    rng = np.random.default_rng(span)
-    n = 300 if span < 1e14 else 3
-    ds = hits_of(np.sort(rng.integers(0, span, n)) + span, rng)
-    steps = 12 * np.sort(rng.integers(0, 2 * span, 50)) + np.arange(50)  # of the fine count
-    triggers = xr.Dataset(
-        {
-            "time": ("trigger", steps // 12 * 3.125 + steps % 12 * (3.125 / 12)),
-            "channel": ("trigger", rng.integers(1, 3, 50).astype(np.uint8)),
-            "is_rising": ("trigger", rng.integers(0, 2, 50).astype(bool)),
-            "number": ("trigger", np.arange(50, dtype=np.uint16)),
-            "chip": ("trigger", rng.integers(0, 3, 50).astype(np.uint8)),
-        }
-    )
-    if span > 1e14:
-        triggers = None
-    path = tmp_path / "run.tpx3"
-    write_tpx3(ds, path, triggers=triggers, words_per_chunk=words_per_chunk)
-    back = open_tpx3(path, disorder=1e6)
-    xr.testing.assert_equal(back, ds)
-    assert (back.attrs["n_chunks_cut"], back.attrs["n_unknown"], back.attrs["disorder"]) == (0, 0, 0.0)
-    write_tpx3(ds.chunk(hit=37), path, triggers=triggers, words_per_chunk=words_per_chunk)
-    xr.testing.assert_equal(open_tpx3(path), ds)
-    if triggers is not None:
-        xr.testing.assert_equal(open_tpx3_triggers(path), triggers)
-
-
-def test_what_cannot_be_written(tmp_path):
-    ds = hits_of([1, 2, 3], np.random.default_rng(0))
-    path = tmp_path / "run.tpx3"
-    bad = [
-        ({"x": ("hit", [0, 256, 0])}, r"x must be from 0 to 255, got .*256.* \(hit 1 of its block\)"),
-        ({"toa": ("hit", [0.0, -5.0, 0.0])}, "toa must be from 0"),
-        ({"toa": ("hit", [0.0, np.nan, 0.0])}, "toa must be from 0"),
-        ({"tot": ("hit", [0.0, 1e6, 0.0])}, "tot must be from 0 to 25575"),
-    ]
-    for change, message in bad:
-        with pytest.raises(ValueError, match=message):
-            write_tpx3(ds.assign(change), path)
-    with pytest.raises(ValueError, match="layout 'quad'"):
-        write_tpx3(ds.assign_attrs(layout="quad"), path)
-    with pytest.raises(ValueError, match="has no variable tot"):
-        write_tpx3(ds.drop_vars("tot"), path)
-    for words in (9000, 0, 2.5, True, "10"):
-        with pytest.raises(ValueError, match=f"words_per_chunk must be a whole number from 1 to 8191, got {words!r}"):
-            write_tpx3(ds, path, words_per_chunk=words)
-    triggers = xr.Dataset({"time": ("trigger", [0.0, 10.0])})
-    for change, message in [
-        ({"channel": ("trigger", [1, 0])}, r"channel must be from 1 to 2, got .*0.* \(trigger 1\)"),
-        ({"channel": ("trigger", [3, 1])}, r"channel must be from 1 to 2, got .*3.* \(trigger 0\)"),
-        ({"number": ("trigger", [0, 4096])}, r"number must be from 0 to 4095, got .*4096.* \(trigger 1\)"),
-        ({"time": ("trigger", [np.nan, 10.0])}, r"time must be from 0 to .* got .*nan.* \(trigger 0\)"),
-        ({"chip": ("trigger", [-1, 10])}, r"chip must be from 0 to 255, got .*-1.* \(trigger 0\)"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            write_tpx3(ds, path, triggers=triggers.assign(change))
-    assert not path.exists()
-    write_tpx3(ds.isel(hit=slice(0)), path)
-    assert path.stat().st_size == 0
-
-
-def test_triggers_without_numbers_are_counted_in_the_order_of_time(tmp_path):
-    path = tmp_path / "run.tpx3"
-    triggers = xr.Dataset({"time": ("trigger", [300.0, 100.0, 200.0]), "chip": ("trigger", [3, 1, 2])})
-    write_tpx3(hits_of([10, 400], np.random.default_rng(0)), path, triggers=triggers)
-    found = open_tpx3_triggers(path)
-    assert (found["time"].values.tolist(), found["chip"].values.tolist()) == ([100.0, 200.0, 300.0], [1, 2, 3])
-    assert (found["number"].values.tolist(), found["channel"].values.tolist()) == ([0, 1, 2], [1, 1, 1])
-
-
-# -------------------------------------------------------------------------------------------------------------- streams
-@given(
-    seed=st.integers(0, 2**32),
-    start=st.sampled_from([0, 250 * SECOND]),
-    steps=st.lists(st.sampled_from([0, 1, 3, 8, 100, 5000]), min_size=1, max_size=6).filter(any),
-)
-def test_a_stream_gives_what_the_file_does(seed, start, steps):
-    rng = np.random.default_rng(seed)
-    given_bytes = rng.bytes(int(rng.integers(0, 30))) + stream(rng, start=start)
-    want = tpx3_reference.decode(given_bytes)
-    decoder, place, parts = WordDecoder(), 0, []
-    for step in itertools.cycle(steps):
-        if place >= len(given_bytes):
-            break
-        parts.append(decoder.feed(given_bytes[place : place + step]))
-        place += step
-    parts.append(decoder.close())
-    counts = {name: value for name, value in decoder.counts.items() if name in want.counts}
-    assert counts == want.counts
-    assert (decoder.base or 0) == want.base
-    table = np.array(want.hits, dtype=np.int64).reshape(-1, 5)
-    for k, name in enumerate(("tick", "chip", "x", "y")):
-        np.testing.assert_array_equal(np.concatenate([getattr(part, name) for part in parts]), table[:, k])
-    np.testing.assert_array_equal(np.concatenate([part.tot for part in parts]), table[:, 4] * 25.0)
-    triggers = [row for part in parts for row in zip(part.trigger_tick, part.trigger_chip, strict=True)]
-    assert triggers == [(row[0], row[2]) for row in want.triggers]
-
-
-@pytest.mark.parametrize(
-    ("words", "known"),
-    [
-        ([pixel(300 * SECOND), tdc(300 * SECOND), pixel(301 * SECOND)], 0),
-        ([pixel(300 * SECOND), *global_time(300 * SECOND), pixel(301 * SECOND)], 0),
-        ([global_time(300 * SECOND)[0], pixel(300 * SECOND), global_time(300 * SECOND)[1], pixel(301 * SECOND)], 0),
-        ([tdc(300 * SECOND), pixel(300 * SECOND), *global_time(300 * SECOND)], 0),
-        ([tdc(300 * SECOND), *global_time(300 * SECOND), pixel(300 * SECOND), pixel(301 * SECOND)], 2 * 2**36),
-        ([*global_time(300 * SECOND), tdc(300 * SECOND), pixel(300 * SECOND)], 2 * 2**36),
-    ],
-)
-def test_how_a_stream_is_cut_does_not_change_its_clock(words, known):
-    """What came before the first hit decides, in whatever pieces it came."""
-    data, found = chunk(words), []
-    for step in (1, 8, len(data)):
-        reader = WordReader(trigger=1)
-        parts = [reader.feed(data[k : k + step]) for k in range(0, len(data), step)]
-        found.append((np.concatenate([part["toa"] for part in parts]).tolist(), reader.triggers(-np.inf).tolist()))
-    assert found[0] == found[1] == found[2]
-    is_first_timed = words[0] >> 60 == 0xB
-    assert found[0][0][0] == (300 * SECOND % (2**34 if is_first_timed else 2**36) + known) * 1.5625
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"layout": "row"}, "unknown layout 'row'; known: chips, quad"),
-        ({"layout": "quad", "gap": -1}, "gap must be a number of pixels from 0 to 65024, got -1"),
-        ({"layout": "quad", "gap": 1.5}, "gap must be a number of pixels .* got 1.5"),
-        ({"gap": "2"}, "gap must be a number of pixels .* got '2'"),
-        ({"trigger": 0}, "trigger must be the TDC input 1 or 2, got 0"),
-    ],
-)
-def test_wrong_parameters_of_a_stream(options, message):
-    with pytest.raises(ValueError, match=message):
-        WordReader(**options)
-
-
-@pytest.mark.parametrize("disorder", [-1.0, np.nan, np.inf, True, "600", None])
-def test_wrong_bounds_of_disorder(write, disorder):
-    message = f"disorder must be a time in ns, not negative, got {disorder!r}"
-    with pytest.raises(ValueError, match=message):
-        open_tpx3(write(chunk([pixel(5)])), disorder=disorder)
-    with pytest.raises(ValueError, match=message):
-        WordDecoder(disorder=disorder)
-
-
-def test_a_stream_goes_on_after_damage():
-    good = [chunk([pixel(100 * k + j) for j in range(5)]) for k in range(10)]
-    decoder = WordDecoder()
-    ticks = np.concatenate([decoder.feed(part).tick for part in (*good[:4], b"junk!", *good[4:])])
-    np.testing.assert_array_equal(ticks, [100 * k + j for k in range(10) for j in range(5)][: len(ticks)])
-    ticks = np.concatenate([ticks, decoder.close().tick])
-    assert len(ticks) == 50
-    assert (decoder.counts["n_bytes_skipped"], decoder.counts["n_chunks_cut"]) == (5, 1)
-
-
-# --------------------------------------------------------------------------------------------------------- sort by time
 @given(
     n=st.sampled_from([0, 1, 2, 5, 100, 3000]),
     spread=st.sampled_from([1, 2, 1000, 2**30, 2**62]),

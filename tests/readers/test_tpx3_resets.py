@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import tpx3_reference
+from cases.tpx3_words import SECOND, check, check_triggers, chunk, global_time, pixel, tdc
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from readers.test_tpx3 import SECOND, check, check_triggers, chunk, global_time, pixel, tdc
 
 from daskclust import EventBuilder, EventStream
 from daskclust.cli import app

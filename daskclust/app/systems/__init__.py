@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import xarray as xr
 
-from ._base import System, point_columns
-from ._clue import Clue
-from ._decision import DELTA, DENSITY, Decision
+from ._base import Ground, System, point_columns
+from ._clue import DELTA, DENSITY, Clue, Decision
 from ._density import Dbscan, FriendsOfFriends
 from ._events import Events
-from ._ground import Ground
-from ._hca import Hca
-from ._hierarchy import Hierarchy
+from ._hca import Hca, Hierarchy
 
 __all__ = [
-    "DELTA",
-    "DENSITY",
-    "SYSTEMS",
-    "Clue",
-    "Decision",
-    "Ground",
-    "Hca",
-    "Hierarchy",
-    "System",
-    "names_for",
-    "point_columns",
-    "system_for",
-]
+    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "Ground", "Hca", "Hierarchy", "System", "names_for",
+    "point_columns", "system_for",
+]  # fmt: skip
 
 SYSTEMS: dict[str, type[System]] = {system.name: system for system in (Clue, Events, FriendsOfFriends, Dbscan, Hca)}
 """Each by its name, in the order in which they are offered."""
@@ -40,13 +27,7 @@ def names_for(ds: xr.Dataset) -> list[str]:
 
 
 def system_for(ds: xr.Dataset, name: str | None) -> System:
-    """Return the system of a name, or the first that suits.
-
-    Raises
-    ------
-    ValueError
-        For unknown names, and where the data set lacks what the system needs.
-    """
+    """Return the system of a name, or the first that suits; raise where there is none."""
     suitable = names_for(ds)
     there = ", ".join(map(str, ds.variables)) or "none"
     if name is not None and name not in SYSTEMS:

@@ -1,34 +1,52 @@
-"""What the explorer asks of a system."""
+"""What the explorer asks of a system, and what most systems answer alike.
+
+A system is a subclass of `System` with its name, its parameters and what it needs; `run`, Python lines and the table
+follow from these. What is quicker a second time is said by `cut`, or by a `run` of its own.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
-from daskclust.app.systems._ground import Ground
 from daskclust.core.data.inputs import split_points
+from daskclust.core.merge.labels import without_small
 
 Values = Mapping[str, Any]
 
 
-class System:
-    """A way to cluster a data set, with parameters whose ranges suit it, and a cache of what does not change.
+class Ground(Protocol):
+    """What thresholds go through, and the plot draws in which they are dragged; it stays while thresholds move."""
 
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        Points in memory.
-    """
+    @property
+    def columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """What points can be chosen by in the view, beside the variables of the result."""
+        ...
+
+    def expressions(self, source: str) -> dict[str, str]:
+        """Return Python expressions for `columns`; `source` is what the lines call the result."""
+        ...
+
+
+class System:
+    """A way to cluster a data set in memory: parameters with ranges that suit it, a cache of what does not change."""
 
     name: ClassVar[str]
+    """Also that of the method of ``ds.clust``."""
     title: ClassVar[str]
     needs: ClassVar[str]
     """What a data set must have, in words."""
+    cut: ClassVar[str | None] = None
+    """Parameter that makes smaller clusters noise, which needs no new clusters."""
+    weights: ClassVar[tuple[str, ...]] = ("energy", "weight")
+    """Variables that may weigh points."""
     parameters: tuple[Parameter, ...]
     axes: tuple[str, str]
     """Variables of the first picture."""
@@ -37,6 +55,7 @@ class System:
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
+        self._kept: tuple[Any, Any] = (None, None)
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
@@ -45,11 +64,23 @@ class System:
 
     def run(self, values: Values) -> xr.Dataset:
         """Return the data set with ``label`` and other results as variables along the points."""
-        raise NotImplementedError
+        how = {name: value for name, value in values.items() if name != self.cut}
+        if self._kept[0] != how:
+            self._kept = (how, getattr(ClustAccessor(self.ds), self.name)(**how))
+        found: xr.Dataset = self._kept[1]
+        return found if self.cut is None else self._without_small(found, values[self.cut])
+
+    def _without_small(self, found: xr.Dataset, least: int) -> xr.Dataset:
+        """Return clusters of `least` points and more, and attributes that say so."""
+        label = found["label"]
+        attrs = {name: least if name == self.cut else value for name, value in label.attrs.items()}
+        told = re.sub(rf"\b{self.cut}=\d+", f"{self.cut}={least}", found.attrs[self.name])
+        number = without_small(label.values, least)
+        return found.assign(label=(label.dims, number, attrs)).assign_attrs({self.name: told})
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
-        raise NotImplementedError
+        return [f"{name} = ds.clust.{self.name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"]
 
     def ground(self, values: Values) -> Ground | None:
         """Return what thresholds go through, the same object as long as it need not change; None: nothing is drawn."""
@@ -71,20 +102,29 @@ class System:
         """Return the Python expression for a variable; `source` is what the lines call the data set that has it."""
         return f"{source}[{name!r}].values"
 
-    def table(self, result: xr.Dataset) -> xr.Dataset:
-        """Return a row for each cluster."""
-        from daskclust.properties import cluster_table
-
-        return cluster_table(result, weight=self.weight)
-
-    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
-        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
-        return [f"{name} = properties.cluster_table({source}, weight={self.weight!r})"]
+    @property
+    def measured(self) -> tuple[str, dict[str, Any]]:
+        """The function of `daskclust.properties` that makes the table, and its options."""
+        return "cluster_table", {"weight": self.weight}
 
     @property
     def weight(self) -> str | None:
         """Variable that weighs points."""
-        return next((name for name in ("energy", "weight") if name in self.ds.variables), None)
+        return next((name for name in self.weights if name in self.ds.variables), None)
+
+    def table(self, result: xr.Dataset) -> xr.Dataset:
+        """Return a row for each cluster."""
+        from daskclust import properties
+
+        function, options = self.measured
+        table: xr.Dataset = getattr(properties, function)(result, **options)
+        return table
+
+    def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
+        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
+        function, options = self.measured
+        arguments = [source, *(f"{key}={value!r}" for key, value in options.items())]
+        return [f"{name} = properties.{function}({', '.join(arguments)})"]
 
 
 def point_columns(ds: xr.Dataset) -> list[str]:
@@ -108,7 +148,6 @@ def is_timepix(ds: xr.Dataset) -> bool:
     return {"x", "y", "toa"} <= set(ds.variables)
 
 
-def unit_of(ds: xr.Dataset, name: str) -> str:
-    """Return the unit of a variable, empty where it has none."""
-    unit = str(ds[name].attrs.get("units", ""))
-    return "" if unit == "1" else unit
+def is_plain(ds: xr.Dataset) -> bool:
+    """Return whether points have positions, and neither times nor layers."""
+    return {"x", "y"} <= set(ds.variables) and not is_timepix(ds) and "layer" not in ds.variables

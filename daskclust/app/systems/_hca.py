@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import System, Values, coordinates, is_timepix
-from daskclust.app.systems._hierarchy import Hierarchy
+from daskclust.app.selection import LINKAGE
+from daskclust.app.systems._base import System, Values, coordinates, is_plain
+from daskclust.core import hierarchy as tree
 
 _MOST_CELLS = 100_000  # beyond, even one hierarchy of k-means clusters is no matter of seconds
 _MOST_AT_ONCE = 4_000  # more cells than this are first divided
@@ -19,6 +22,39 @@ _HOW = ("threshold", "rule", "distance", "apriori")
 _NUMBER, _HEIGHT = "number", "height"
 _APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}
 """What ``ds.clust.hca`` calls the choices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """Merges of cells, SciPy's linkage: what the dendrogram draws and cuts go through."""
+
+    linkage: npt.NDArray[np.float64]
+
+    @property
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """The linkage alone."""
+        return {LINKAGE: self.linkage}
+
+    def expressions(self, source: str) -> dict[str, str]:
+        """Return the Python expression for the linkage."""
+        return {LINKAGE: f'{source}["linkage"].values'}
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest merge above 0; 0.5 and 1 where there is none."""
+        height = self.linkage[:, 2]
+        positive = height[height > 0]
+        return (float(positive.min()), float(positive.max())) if positive.size else (0.5, 1.0)
+
+    def height(self, n_clusters: int, min_size: int) -> float:
+        """Return a height between the merges that a cut into `n_clusters` undoes, and the highest one that it keeps."""
+        heights = np.sort(tree.condense(self.linkage, n_clusters + 1, min_size).linkage[:, 2])[::-1]
+        if not len(heights):
+            return 1.05 * self.ends[1]
+        undone, kept = heights[: n_clusters - 1], heights[n_clusters - 1 :]
+        above = float(undone[-1]) if len(undone) else 1.05 * self.ends[1]
+        below = float(kept[0]) if len(kept) else 0.0
+        return (above + below) / 2
 
 
 class Hca(System):
@@ -30,9 +66,9 @@ class Hca(System):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        self._columns = _channels(ds)
-        self._names = [str(name) for name in self._columns.data_vars] if "X" in ds.variables else coordinates(ds)
-        self._kept: tuple[Any, Any] = (None, None)
+        self._has_X = "X" in ds.variables
+        self._columns = _channels(ds) if self._has_X else ds
+        self._names = [str(name) for name in self._columns.data_vars] if self._has_X else coordinates(ds)
         self._hierarchy: Hierarchy | None = None
         n = len(self._columns[self._names[0]])
         sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
@@ -63,8 +99,7 @@ class Hca(System):
         if "X" in ds.variables and ds["X"].ndim == 2:
             n, channels = _cells(ds).shape
             return channels > 1 and n <= _MOST_CELLS
-        plain = {"x", "y"} <= set(ds.variables) and not is_timepix(ds) and "layer" not in ds.variables
-        return plain and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
+        return is_plain(ds) and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
 
     def ground(self, values: Values) -> Hierarchy:
         """Return the hierarchy, the same object as long as other cuts are asked for."""
@@ -81,36 +116,33 @@ class Hca(System):
 
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
         """Return what changes with a parameter: a cut of the other kind begins where the present one is."""
-        if name == "cut" and self._kept[0] == _key(values) and self._hierarchy is not None:
-            if value == _HEIGHT and values["cut"] == _NUMBER:
+        implied = {name: value}
+        if name == "cut" and value != values["cut"] and self._kept[0] == _key(values) and self._hierarchy is not None:
+            if value == _HEIGHT:
                 height = self._hierarchy.height(values["n_clusters"], values["min_size"])
-                return {name: value, "height": rounded(height, 4)}
-            if value == _NUMBER and values["cut"] == _HEIGHT:
-                found = int(self._kept[1].labels(**_cut(values)).max()) + 1
-                return {name: value, "n_clusters": max(1, found)}
-        return {name: value}
+                implied["height"] = rounded(height, 4)
+            else:
+                implied["n_clusters"] = max(1, int(self._kept[1].labels(**_cut(values)).max()) + 1)
+        return implied
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make the result, and call it `name`, from ``ds``."""
-        given = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]} | _cut(values)
-        arguments = ", ".join(f"{each}={value!r}" for each, value in given.items())
-        return [f"{name} = ds.clust.hca({arguments})"]
+        how = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]}
+        return super().lines(how | _cut(values), name)
 
-    def table(self, result: xr.Dataset) -> xr.Dataset:
-        """Return a row for each cluster."""
-        from daskclust.properties import cluster_table
-
-        return cluster_table(result, weight=None, coords=self._names)
+    @property
+    def measured(self) -> tuple[str, dict[str, Any]]:
+        """The table, with a centre in each channel."""
+        return "cluster_table", {"weight": None, "coords": self._names}
 
     def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
         """Return the Python lines that make the table, and call it `name`, of the result `source`."""
-        cells, lines = source, []
-        if "X" in self.ds.variables:
-            channel = _channel(self.ds)
-            names = "" if channel in self.ds.coords else f".assign_coords({channel}={self._names!r})"
-            cells = "cells"
-            lines = [f'cells = {source}["X"]{names}.to_dataset({channel!r}).assign(label={source}["label"])']
-        return [*lines, f"{name} = properties.cluster_table({cells}, weight=None, coords={self._names!r})"]
+        if not self._has_X:
+            return super().table_lines(source, name)
+        channel = _channel(self.ds)
+        names = "" if channel in self.ds.coords else f".assign_coords({channel}={self._names!r})"
+        cells = f'cells = {source}["X"]{names}.to_dataset({channel!r}).assign(label={source}["label"])'
+        return [cells, *super().table_lines("cells", name)]
 
     def is_given(self, name: str) -> bool:
         """Return whether a variable is one of the data, or a channel."""
@@ -118,7 +150,7 @@ class Hca(System):
 
     def expression(self, name: str, source: str) -> str:
         """Return the Python expression for a variable; `source` is what the lines call the result."""
-        if name not in self._names or "X" not in self.ds.variables:
+        if name not in self._names or not self._has_X:
             return super().expression(name, source)
         return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
 
@@ -128,7 +160,7 @@ class Hca(System):
 
         key = _key(values)
         if self._kept[0] != key:
-            X = _cells(self.ds).values if "X" in self.ds.variables else self._columns[self._names].to_array().values.T
+            X = _cells(self.ds).values if self._has_X else self._columns[self._names].to_array().values.T
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
             how = {name: values[name] for name in _HOW if name != "apriori"}
@@ -158,9 +190,7 @@ def _cells(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _channels(ds: xr.Dataset) -> xr.Dataset:
-    """Return a data set with a variable for each channel of X, or itself where it has none."""
-    if "X" not in ds.variables:
-        return ds
+    """Return a data set with a variable for each channel of X."""
     X, channel = _cells(ds), _channel(ds)
     if channel not in X.coords:
         X = X.assign_coords({channel: [f"channel_{k + 1}" for k in range(X.sizes[channel])]})

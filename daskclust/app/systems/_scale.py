@@ -1,4 +1,4 @@
-"""How long and how heavy things are in a data set: what ranges of parameters are derived from."""
+"""How far apart points are: what ranges of parameters are derived from."""
 
 from __future__ import annotations
 
@@ -21,22 +21,8 @@ class Lengths(NamedTuple):
 
 
 def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> Lengths:
-    """Return distances to the eighth neighbour.
+    """Return the 1st, 50th and 99th percentile of positive distances to the eighth neighbour, of the largest group.
 
-    Parameters
-    ----------
-    X : numpy.ndarray, shape (n, d)
-        Coordinates.
-    group : numpy.ndarray of int, shape (n,), optional
-        Points of different groups are no neighbours: the largest group is looked at.
-
-    Returns
-    -------
-    Lengths
-        The 1st, 50th and 99th of hundred, all positive.
-
-    Notes
-    -----
     Of more than 100 000 points, those around the middle one are taken, so this is quick for any number.
     """
     from scipy.spatial import cKDTree
@@ -49,13 +35,7 @@ def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> Lengt
         sides = np.ptp(X, axis=0)
         away = np.abs((X - X[len(X) // 2]) / np.where(sides > 0, sides, 1.0)).max(axis=1)
         X = X[np.argpartition(away, _MOST_POINTS)[:_MOST_POINTS]]
-    if len(X) < 2:
-        return Lengths(0.1, 1.0, 10.0)
-    asked = X[:: -(-len(X) // _MOST_ASKED)]
-    found, _ = cKDTree(X).query(asked, k=min(len(X), _NEIGHBOURS + 1))
-    distance = found[:, -1]
-    positive = distance[distance > 0]
-    if not positive.size:
-        return Lengths(0.1, 1.0, 10.0)
-    small, usual, large = np.quantile(positive, [0.01, 0.5, 0.99])
-    return Lengths(float(small), float(usual), float(large))
+    asked = X[:: max(1, -(-len(X) // _MOST_ASKED))]
+    found = cKDTree(X).query(asked, k=min(len(X), _NEIGHBOURS + 1))[0][:, -1] if len(X) > 1 else np.empty(0)
+    positive = found[found > 0]
+    return Lengths(*np.quantile(positive, [0.01, 0.5, 0.99]).tolist()) if positive.size else Lengths(0.1, 1.0, 10.0)

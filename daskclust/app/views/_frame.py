@@ -24,7 +24,6 @@ Array = npt.NDArray[Any]
 NOTHING = np.zeros((1, 1, 4), np.uint8)
 """A picture of nothing."""
 
-
 _PLAIN = """
 const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
 return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.toString()
@@ -52,36 +51,18 @@ def alike(ranges: Ranges, size: tuple[int, int]) -> Ranges:
 def image(kdims: list[Any], ranges: Ranges) -> Any:
     """Return the element for a picture of pixels, which is empty."""
     (left, right), (low, high) = ranges
-    return hv.RGB(np.zeros((1, 1, 4), np.uint8), bounds=(left, low, right, high), kdims=kdims, vdims=list("RGBA"))
+    return hv.RGB(NOTHING, bounds=(left, low, right, high), kdims=kdims, vdims=list("RGBA"))
 
 
 class Canvas:
-    """A rendered picture.
-
-    Parameters
-    ----------
-    elements : list
-        HoloViews elements, from the lowest to the highest.
-    size : tuple of int
-        Width and height in pixels.
-    ranges : pair of pairs of float
-        What axes show at first.
-    **more
-        Further options of the overlay.
-    """
+    """A rendered picture of HoloViews elements, the first one below, with further options of the overlay."""
 
     def __init__(self, elements: list[Any], size: tuple[int, int], ranges: Ranges, **more: Any) -> None:
-        options: dict[str, Any] = {
-            "frame_width": size[0],
-            "frame_height": size[1],
-            "xlim": ranges[0],
-            "ylim": ranges[1],
-            "default_tools": [],
-            "toolbar": "above",
-            "show_legend": False,
-            "fontsize": {"title": "10pt", "labels": "10pt", "ticks": "9pt", "legend": "9pt"},
-        }
-        overlay = hv.Overlay(elements).opts(backend="bokeh", **options | more)
+        options = {"frame_width": size[0], "frame_height": size[1], "xlim": ranges[0], "ylim": ranges[1]} | more
+        letters = {"title": "10pt", "labels": "10pt", "ticks": "9pt", "legend": "9pt"}
+        overlay = hv.Overlay(elements).opts(
+            backend="bokeh", default_tools=[], toolbar="above", show_legend=False, fontsize=letters, **options
+        )
         plot = hv.Store.renderers["bokeh"].get_plot(overlay)
         self.figure = plot.state
         self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Selection
 from daskclust.app.state import Outcome
@@ -21,6 +22,8 @@ class Scene(NamedTuple):
     outcome: Outcome
     mask: npt.NDArray[np.bool_] | None
     """Chosen points."""
+    version: int
+    """Of the mask."""
     slice: int | None
     """The one layer, or stretch of time, that is shown."""
     look: Look
@@ -29,7 +32,7 @@ class Scene(NamedTuple):
 class View:
     """A part of the explorer.
 
-    `setting`, `follow`, `dress` and `show` are called in the thread of the widgets, `prepare` in any one.
+    `prepare` is called in any thread; the others, and what it returns, in the thread of the widgets.
     """
 
     panel: Any
@@ -45,10 +48,6 @@ class View:
     def dress(self, look: Look) -> None:
         """Draw what is no data in other colours."""
 
-    def prepare(self, scene: Scene, setting: Any) -> Any:
-        """Return what `show` needs."""
-        raise NotImplementedError
-
-    def show(self, data: Any) -> None:
-        """Show it."""
+    def prepare(self, scene: Scene, setting: Any) -> Show:
+        """Return what shows a scene, by what the user had chosen in the view itself."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,19 +20,7 @@ class Style(NamedTuple):
 
 
 class Thresholds:
-    """The lines of a picture.
-
-    Parameters
-    ----------
-    canvas : Canvas
-        The picture.
-    styles : mapping of str to Style
-        Of each line, by the name of its parameter.
-    places : mapping of str to float
-        Where they are at first, on the axes of the picture.
-    drag : callable
-        Called with the name and the place of a line that was dragged.
-    """
+    """The lines of a picture by their parameters' names, at places on its axes; `drag` is called as one is dragged."""
 
     def __init__(self, canvas: Canvas, styles: Mapping[str, Style], places: Mapping[str, float], drag: Drag) -> None:
         from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
@@ -39,29 +28,16 @@ class Thresholds:
         self._drag, self._is_mine = drag, False
         self._lines: dict[str, Any] = {}
         for name, (dimension, color, dash) in styles.items():
-            line = Span(
-                location=places[name],
-                dimension=dimension,
-                line_color=color,
-                line_dash=dash,
-                line_width=2.5,
-                hover_line_color=color,
-                hover_line_width=5.0,
-                editable=True,
-                name=name,
-            )
-            line.on_change("location", self._dragged(name))
+            line = Span(location=places[name], dimension=dimension, name=name, editable=True)
+            line.update(line_color=color, line_dash=dash, line_width=2.5, hover_line_color=color, hover_line_width=5.0)
+            line.on_change("location", functools.partial(self._on_location, name))
             canvas.figure.add_layout(line)
             self._lines[name] = line
 
-    def _dragged(self, name: str) -> Callable[[str, Any, Any], None]:
-        """Return what bokeh calls as a line is dragged."""
-
-        def on_location(attr: str, old: Any, new: Any) -> None:
-            if not self._is_mine:
-                self._drag(name, float(new))
-
-        return on_location
+    def _on_location(self, name: str, attr: str, old: Any, new: Any) -> None:
+        """Be called by bokeh as a line is dragged."""
+        if not self._is_mine:
+            self._drag(name, float(new))
 
     def place(self, name: str) -> float:
         """Return where a line is."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.systems._base import unit_of
 from daskclust.app.views._frame import Canvas, Ranges, image, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
+from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
 from daskclust.plot._look import hv
 
@@ -28,30 +30,8 @@ _NOWHERE = -9.0  # the logarithm of what has none
 Array = npt.NDArray[Any]
 
 
-class _Data(NamedTuple):
-    ranges: Ranges
-    pixels: npt.NDArray[np.uint8]
-    seeds: tuple[Array, Array]
-    title: str
-    level: float
-
-
 class DecisionPlot(View):
-    """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome of CLUE.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Called when axes have changed.
-    drag : callable
-        Called with the name and the value of a threshold whose line was dragged.
-    """
+    """Density against distance to the nearest higher, in the logarithm, with lines for the thresholds."""
 
     words = "decision plot"
 
@@ -64,7 +44,7 @@ class DecisionPlot(View):
         self._size = size
         columns = decision.columns
         ranges = span(columns[DENSITY], 0.06), span(np.append(columns[DELTA], np.log10(decision.level)), 0.06)
-        units = [unit_of(outcome.result, name) for name in ("density", "delta")]
+        units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
         kdims = [hv.Dimension(DENSITY, label=labels[0]), hv.Dimension(DELTA, label=labels[1])]
@@ -107,32 +87,32 @@ class DecisionPlot(View):
         """Return what the axes show."""
         return self._canvas.ranges
 
-    def prepare(self, scene: Scene, setting: Ranges) -> _Data:
+    def prepare(self, scene: Scene, setting: Ranges) -> Show:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
         counts = self._count(decision, None, setting)
-        picture = np.zeros((counts.size, 4), np.uint8)
+        picture = np.zeros((*counts.shape, 4), np.uint8)
         if scene.mask is not None:
             raster.cover(picture, counts[..., None], (look.pale,), look)
             counts = self._count(decision, scene.mask, setting)
-        for kind, where in self._sides(scene.outcome.request.values, setting):
-            raster.cover(picture, np.where(where, counts, 0)[..., None], (KIND_STYLES[kind][0],), look)
+        sides = self._sides(scene.outcome.request.values, setting)
+        by_kind = np.stack([np.where(where, counts, 0) for where in sides.values()], axis=-1)
+        raster.cover(picture, by_kind, [KIND_STYLES[kind][0] for kind in sides], look)
         is_seed = scene.outcome.result["is_seed"].values
         mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
-        columns = decision.columns
-        stars = columns[DENSITY][seeds], columns[DELTA][seeds]
-        return _Data(setting, raster.finished(picture, self._size), stars, title, float(np.log10(decision.level)))
+        stars = decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds]
+        return functools.partial(self._show, raster.grown(picture), setting, stars, title, np.log10(decision.level))
 
-    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> list[tuple[str, npt.NDArray[np.bool_]]]:
+    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> dict[str, npt.NDArray[np.bool_]]:
         """Return which pixels are those of followers, outliers and seeds."""
         x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(ranges, self._size, strict=True))
         dense = (x >= _place(values["rhoc"]))[None, :]
         seed = dense & (y > _place(values["delta_c"]))[:, None]
         outlier = ~dense & (y > _place(values["delta_o"]))[:, None]
-        return [(FOLLOWER, ~seed & ~outlier), (OUTLIER, outlier), (SEED, seed)]
+        return {FOLLOWER: ~seed & ~outlier, OUTLIER: outlier, SEED: seed}
 
     def _count(self, decision: Decision, mask: npt.NDArray[np.bool_] | None, ranges: Ranges) -> Any:
         """Return the points of each pixel; those of all points are kept while lines are dragged."""
@@ -144,12 +124,13 @@ class DecisionPlot(View):
             self._counts = (key, raster.count((x, y), None, ranges, self._size))
         return self._counts[1]
 
-    def show(self, data: _Data) -> None:
-        """Show it."""
-        self._canvas.paint(0, data.pixels, data.ranges)
-        self._canvas.fill(1, **{DENSITY: data.seeds[0], DELTA: data.seeds[1]})
-        self._canvas.title(data.title)
-        self._level.location = data.level
+    def _show(
+        self, pixels: raster.Pixels, ranges: Ranges, stars: tuple[Array, Array], title: str, level: float
+    ) -> None:
+        self._canvas.paint(0, pixels, ranges)
+        self._canvas.fill(1, **{DENSITY: stars[0], DELTA: stars[1]})
+        self._canvas.title(title)
+        self._level.location = float(level)
 
 
 def _place(value: float) -> float:

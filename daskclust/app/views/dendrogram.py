@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
-from daskclust.app.selection import Branches, Selection, sides
+from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
 from daskclust.app.views._frame import Canvas, Ranges
@@ -32,33 +34,8 @@ _PALE = 0.25  # opacity of branches without chosen cells
 Array = npt.NDArray[Any]
 
 
-class _Data(NamedTuple):
-    lines: Array  # (lines, 4)
-    kind: Array
-    opacity: Array
-    leaves: npt.NDArray[np.int64]  # ids in the linkage, from left to right
-    sizes: list[str]
-    limits: Ranges
-    level: float | None  # of a cut by number
-    title: str
-
-
 class Dendrogram(View):
-    """The last merges, in the colours of clusters, with a line for the height of the cut.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome of HCA.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Not called: the dendrogram is drawn whole.
-    drag : callable
-        Called with the name and the value of a threshold whose line was dragged.
-    """
+    """The last merges, in the colours of clusters, with a line for the height of the cut."""
 
     words = "dendrogram"
 
@@ -85,7 +62,7 @@ class Dendrogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
-        ends = sides(selection)
+        ends = span_of(selection)
         if ends is not None:
             place = np.arange(len(self._leaves))
             self._choose(Branches(tuple(self._leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))
@@ -101,7 +78,7 @@ class Dendrogram(View):
         self._canvas.dress(look)
         self._canvas.palette(0, "line_color", (*COLORS, look.noise, look.ink))
 
-    def prepare(self, scene: Scene, setting: Any) -> _Data:
+    def prepare(self, scene: Scene, setting: Any) -> Show:
         """Lay out the top of the hierarchy, with more leaves than there are clusters."""
         outcome, values = scene.outcome, scene.outcome.request.values
         assert isinstance(outcome.ground, Hierarchy)
@@ -121,25 +98,31 @@ class Dendrogram(View):
         title = f"{len(leaves):,} branches" + (f", {left_out:,} points left out" if left_out else "")
         is_chosen = True if scene.mask is None else tree.node_labels(Z, np.where(scene.mask, 0, NOISE))[nodes] >= 0
         opacity = np.where(is_chosen, np.ones(len(lines)), _PALE)
+        columns = dict(zip(_ENDS, lines.T, strict=True)) | {"color": _kinds(labels[nodes]), "alpha": opacity}
         words = [f"{size:,}" for size in sizes]
-        return _Data(lines, _kinds(labels[nodes]), opacity, leaves, words, axis_limits(top), level, title)
+        return functools.partial(self._show, columns, leaves, words, axis_limits(top), level, title)
 
-    def show(self, data: _Data) -> None:
-        """Show it."""
-        self._leaves = data.leaves
-        columns = dict(zip(_ENDS, data.lines.T, strict=True))
-        self._canvas.fill(0, **columns, color=data.kind, alpha=data.opacity)
-        figure, count = self._canvas.figure, len(data.leaves)
-        for ends, (low, high) in zip(self._canvas.ends, data.limits, strict=True):
+    def _show(
+        self,
+        columns: dict[str, Array],
+        leaves: Array,
+        words: list[str],
+        limits: Ranges,
+        level: float | None,
+        title: str,
+    ) -> None:
+        self._leaves, count = leaves, len(leaves)
+        self._canvas.fill(0, **columns)
+        for ends, (low, high) in zip(self._canvas.ends, limits, strict=True):
             ends.update(start=low, end=high)
-        axis = figure.xaxis[0]
+        axis = self._canvas.figure.xaxis[0]
         ticks = list(range(count)) if count <= _MOST_TICKS else []
         axis.ticker = ticks
-        axis.major_label_overrides = dict(zip(ticks, data.sizes, strict=False))
+        axis.major_label_overrides = dict(zip(ticks, words, strict=False))
         axis.major_label_orientation = 0.0 if count <= _LEVEL_TICKS else np.pi / 2
-        if data.level is not None and self._cut == "number":
-            self._lines.move("height", data.level, dash="dashed")
-        self._canvas.title(data.title)
+        if level is not None and self._cut == "number":
+            self._lines.move("height", level, dash="dashed")
+        self._canvas.title(title)
 
 
 def _kinds(label: npt.NDArray[np.int64]) -> Array:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Selection, sides
+from daskclust.app.selection import Selection, span_of
 from daskclust.app.state import State, count_chosen
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
@@ -22,27 +24,8 @@ _BINS = 40
 Array = npt.NDArray[Any]
 
 
-class _Data(NamedTuple):
-    edges: Array
-    number: Array
-    chosen: Array
-    title: str
-
-
 class Histogram(View):
-    """A histogram of a column of the table, of all clusters, pale, and of those with chosen points.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome.
-    column : str
-        Of the table.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with the column and the ends of a range: the points of the clusters in it are to be chosen.
-    """
+    """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
     def __init__(
         self, state: State, column: str, size: tuple[int, int], choose: Callable[[str, float, float], None]
@@ -77,7 +60,7 @@ class Histogram(View):
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
-        ends = sides(selection)
+        ends = span_of(selection)
         if ends is not None:
             self._choose(self.column, *ends)
 
@@ -91,7 +74,7 @@ class Histogram(View):
         """Return the column."""
         return self.column
 
-    def prepare(self, scene: Scene, setting: str) -> _Data:
+    def prepare(self, scene: Scene, setting: str) -> Show:
         """Count the clusters."""
         values = scene.outcome.table[setting].values.astype(np.float64)
         good = np.isfinite(values) & ((values > 0) if self._log else True)
@@ -103,17 +86,15 @@ class Histogram(View):
             mine = good & (count_chosen(scene.outcome, scene.mask) > 0)
             chosen, _ = np.histogram(values[mine], edges)
             title = f"{int(mine.sum()):,} of {title}"
-        return _Data(edges, number, chosen, title)
+        return functools.partial(self._show, edges, number, chosen, title)
 
-    def show(self, data: _Data) -> None:
-        """Show it."""
-        left, right = data.edges[:-1], data.edges[1:]
-        for k, number in enumerate((data.number, data.chosen)):
-            self._canvas.fill(k, left=left, right=right, top=number.astype(np.float64))
-        figure = self._canvas.figure
-        figure.x_range.update(start=float(data.edges[0]), end=float(data.edges[-1]))
-        figure.y_range.update(start=0.0, end=1.08 * max(float(data.number.max(initial=0)), 1.0))
-        self._canvas.title(data.title)
+    def _show(self, edges: Array, number: Array, chosen: Array, title: str) -> None:
+        for k, tops in enumerate((number, chosen)):
+            self._canvas.fill(k, left=edges[:-1], right=edges[1:], top=tops.astype(np.float64))
+        x, y = self._canvas.ends
+        x.update(start=float(edges[0]), end=float(edges[-1]))
+        y.update(start=0.0, end=1.08 * max(float(number.max(initial=0)), 1.0))
+        self._canvas.title(title)
 
 
 def _edges(values: Array, column: xr.DataArray, *, log: bool) -> Array:

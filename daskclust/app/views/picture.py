@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.app import raster
+from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
@@ -21,32 +23,8 @@ _MOST_SEEDS = 300
 Array = npt.NDArray[Any]
 
 
-class _Data(NamedTuple):
-    ranges: Ranges
-    pixels: npt.NDArray[np.uint8]
-    points: tuple[Array, Array, Array, Array]  # x, y, kind, opacity
-    seeds: tuple[Array, Array]
-    title: str
-
-
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points.
-
-    Parameters
-    ----------
-    state : State
-        With an outcome.
-    axes : tuple of str
-        Variables across and up.
-    size : tuple of int
-        Width and height in pixels.
-    choose : callable
-        Called with what is selected.
-    moved : callable
-        Called when axes have changed.
-    titled : bool, default True
-        Tell what is seen above the picture.
-    """
+    """A picture that is drawn again as the user zooms in, down to single points."""
 
     def __init__(
         self,
@@ -58,14 +36,12 @@ class Picture(View):
         *,
         titled: bool = True,
     ) -> None:
-        self.axes, self._size, self._titled = axes, size, titled
-        self._slices = state.slices
+        self.axes, self._size, self._titled, self._slices = axes, size, titled, state.slices
         outcome = state.present
-        columns = raster.as_columns(outcome.columns, axes)
-        self._ranges: Ranges = (span(columns[0]), span(columns[1]))
+        x, y = raster.as_columns(outcome.columns, axes)
         units = [outcome.result[name].attrs.get("units") for name in axes]
-        if units[0] == units[1]:
-            self._ranges = alike(self._ranges, size)
+        ranges: Ranges = (span(x), span(y))
+        ranges = alike(ranges, size) if units[0] == units[1] else ranges
         kdims = [dimension(outcome.result[name], name) for name in axes]
         none = np.empty(0)
         marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
@@ -75,7 +51,7 @@ class Picture(View):
         stars = hv.Points((none, none), kdims).opts(
             marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
         )
-        self._canvas = Canvas([image(kdims, self._ranges), marks, stars], size, self._ranges)
+        self._canvas = Canvas([image(kdims, ranges), marks, stars], size, ranges)
         self._canvas.plain_ticks()
         self._names = [kdim.name for kdim in kdims]
         self._seen: tuple[Any, Any] = (None, None)
@@ -100,9 +76,9 @@ class Picture(View):
         """Return what the axes show."""
         return self._canvas.ranges
 
-    def prepare(self, scene: Scene, setting: Ranges) -> _Data:
+    def prepare(self, scene: Scene, setting: Ranges) -> Show:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, number, look = scene
+        outcome, mask, _, number, look = scene
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
@@ -110,30 +86,29 @@ class Picture(View):
         if there is not None:
             label, kind, chosen = label[there], kind[there], None if mask is None else mask[there]
         none = np.empty(0)
-        pixels, points, seeds = NOTHING, (none, none, none, none), (none, none)
+        pixels, marks, stars = NOTHING, (none, none, none, none), (none, none)  # marks are x, y, kind, opacity
         if len(label) > _MOST_MARKERS:
-            setting, size = self._grid(x, y, setting)
+            setting, size = zip(*map(_cells, (x, y), setting, self._size), strict=True)
             pixels = raster.paint((x, y), kind, chosen, setting, size, look=look, spread=size == self._size)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
-            points = (x[order], y[order], kind[order].astype(np.float64), opacity[order])
+            marks = (x[order], y[order], kind[order].astype(np.float64), opacity[order])
         if "is_seed" in outcome.result:
             is_seed = outcome.result["is_seed"].values
             is_seed = is_seed if there is None else is_seed[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
-            seeds = (x[where], y[where]) if len(where) <= _MOST_SEEDS else seeds
-        return _Data(setting, pixels, points, seeds, self._title(outcome, number, label))
+            stars = (x[where], y[where]) if len(where) <= _MOST_SEEDS else stars
+        return functools.partial(self._show, setting, pixels, marks, stars, self._title(outcome, number, label))
 
-    def show(self, data: _Data) -> None:
-        """Show it."""
-        x, y, kind, opacity = data.points
+    def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
+        x, y, kind, opacity = marks
         size = 7.0 if len(x) < 500 else 5.0 if len(x) < 2_000 else 3.5
-        self._canvas.paint(0, data.pixels, data.ranges)
-        marks = {"color": kind, "alpha": opacity, "size": np.full(len(x), size)}
-        self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **marks)
-        self._canvas.fill(2, **dict(zip(self._names, data.seeds, strict=True)))
-        self._canvas.title(data.title if self._titled else "")
+        self._canvas.paint(0, pixels, ranges)
+        how = {"color": kind, "alpha": opacity, "size": np.full(len(x), size)}
+        self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **how)
+        self._canvas.fill(2, **dict(zip(self._names, stars, strict=True)))
+        self._canvas.title(title if self._titled else "")
 
     def _kinds(self, outcome: Outcome) -> npt.NDArray[np.int8]:
         """Return the number of each point's colour; they are kept while others are chosen, or axes change."""
@@ -152,11 +127,6 @@ class Picture(View):
             inside &= self._slices.of_point == number
         there = np.flatnonzero(inside)
         return (None, x, y) if len(there) == len(x) else (there, x[there], y[there])
-
-    def _grid(self, x: Array, y: Array, ranges: Ranges) -> tuple[Ranges, tuple[int, int]]:
-        """Return limits and numbers of pixels: one for each whole number where all values are such, and few."""
-        ends, sizes = zip(*map(_cells, (x, y), ranges, self._size), strict=True)
-        return ends, sizes
 
     def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
         """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import panel as pn
 
+from daskclust.app.latest import Show
 from daskclust.app.state import chosen_rows
 from daskclust.app.views._scene import Scene, View
 
@@ -23,15 +25,7 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
 
 
 class Table(View):
-    """The clusters with chosen points, or all of them, the largest first.
-
-    Parameters
-    ----------
-    width, height : int
-        In pixels.
-    choose : callable
-        Called with the numbers of clusters whose rows were clicked.
-    """
+    """The clusters with chosen points, or all of them, the largest first."""
 
     def __init__(self, width: int, height: int, choose: Callable[[Any], None]) -> None:
         self._choose = choose
@@ -53,8 +47,8 @@ class Table(View):
         if not self._is_mine and event.new:
             self._choose(self.panel.value.index[event.new])
 
-    def prepare(self, scene: Scene, setting: Any) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return the rows, and titles with units."""
+    def prepare(self, scene: Scene, setting: Any) -> Show:
+        """Make the rows, and titles with units."""
         table = chosen_rows(scene.outcome, scene.mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
@@ -63,13 +57,11 @@ class Table(View):
         frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
         units = {name: str(table[name].attrs.get("units", "1")) for name in names}
         titles = {name: name if unit in ("1", "") else f"{name} ({unit})" for name, unit in units.items()}
-        return frame, titles
+        return functools.partial(self._show, frame, titles)
 
-    def show(self, data: tuple[pd.DataFrame, dict[str, str]]) -> None:
-        """Show it."""
+    def _show(self, frame: pd.DataFrame, titles: dict[str, str]) -> None:
         from bokeh.models.widgets.tables import NumberFormatter, ScientificFormatter
 
-        frame, titles = data
         floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
         self._is_mine = True
         self.panel.selection = []

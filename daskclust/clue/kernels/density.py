@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from daskclust.clue.kernels import formulas as kernels
+from daskclust.clue.kernels import formulas
 from daskclust.core.data.checks import check_distance
 from daskclust.core.device.kernels import SIMULATED, Body
 
@@ -81,13 +81,13 @@ def choose_kernel(kernel: Any, dc: float, dtype: Any = np.float64) -> tuple[Body
             raise ValueError(f"kernel must be one of {sorted(named)}, a kernel object or a function, got {kernel!r}")
         kernel = named[kernel]
     if kernel is None:
-        return kernels.flat, 1.0
+        return formulas.flat, 1.0
     if isinstance(kernel, GaussianKernel):
         sigma = dc / math.sqrt(2) if kernel.sigma is None else check_distance("sigma", kernel.sigma, dtype)
-        return kernels.gaussian, 1 / sigma
+        return formulas.gaussian, 1 / sigma
     if isinstance(kernel, ExponentialKernel):
         length = dc if kernel.length is None else check_distance("length", kernel.length, dtype)
-        return kernels.exponential, 1 / length
+        return formulas.exponential, 1 / length
     if callable(kernel):
         return user_kernel(getattr(kernel, "py_func", kernel)), 1.0
     raise TypeError(f"kernel must be a name, a kernel object or a function of the distance, got {kernel!r}")

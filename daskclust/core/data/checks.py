@@ -114,13 +114,13 @@ def raise_not_finite(point: NDArray[Any], row: int) -> None:
     )
 
 
-def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: float) -> None:
-    """Refuse coordinates so large that cells of width `tile` cannot be told apart."""
-    for axis, ends in enumerate(zip(low, high, strict=True)):
-        farthest = max(ends, key=abs)
-        if abs(farthest) / tile > _FARTHEST_CELL:
+def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: float | tuple[float, ...]) -> None:
+    """Refuse coordinates so large that cells of width `tile`, or of one for each axis, cannot be told apart."""
+    for axis, ends in enumerate(zip(low, high, np.broadcast_to(tile, len(low)), strict=True)):
+        farthest, width = max(ends[:2], key=abs), ends[2]
+        if abs(farthest) / width > _FARTHEST_CELL:
             raise ValueError(
-                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {tile:g} that points are "
+                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {width:g} that points are "
                 "compared at; remove far outliers, or scale the coordinates to the distances"
             )
 

@@ -41,8 +41,8 @@ def count_clusters(labels: ArrayLike) -> int:
     return len(np.unique(labels[labels >= 0]))
 
 
-def without_small(labels: NDArray[np.int64], least: int) -> NDArray[np.int64]:
-    """Return labels in which clusters of fewer than `least` points are noise; the others keep their order."""
-    is_kept = np.bincount(labels[labels >= 0]) >= least
+def without_small(labels: NDArray[np.int64], min_size: int) -> NDArray[np.int64]:
+    """Return labels in which clusters of fewer than `min_size` points are noise; the others keep their order."""
+    is_kept = np.bincount(labels[labels >= 0]) >= min_size
     number = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, NOISE), NOISE)  # noise, -1, takes the last
     return number[labels].astype(np.int64, copy=False)

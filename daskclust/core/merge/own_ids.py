@@ -10,21 +10,11 @@ from daskclust.core.device.arrays import Cuda, Host
 
 
 class OwnIds(NamedTuple):
-    """Ascending ids.
+    """Ascending ids."""
 
-    Attributes
-    ----------
-    first : int
-        What they are counted from.
-    size : int
-        How many there are.
-    beyond : array of int32 or int64, shape (size,), or None
-        How far each is from that; None where each is one more than the one before.
-    """
-
-    first: int
-    size: int
-    beyond: Any
+    first: int  # what they are counted from
+    size: int  # how many there are
+    beyond: Any  # (size,) how far each is from that; None where each is one more than the one before
 
     @classmethod
     def of(cls, device: Host | Cuda, ids: Any) -> OwnIds:

@@ -79,22 +79,7 @@ class Fragments(NamedTuple):
 
 
 def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
-    """Return the smallest one of the sets that each of `count` sets is one with.
-
-    Parameters
-    ----------
-    members : numpy.ndarray of int64, shape (q,)
-        Ids of elements.
-    member_of : numpy.ndarray of int64, shape (q,)
-        A set that each of them is in. Sets that share a member are one.
-    count : int
-        Number of sets.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (count,)
-        Numbers of sets.
-    """
+    """Return the smallest one of the sets that each of `count` sets is one with: those that share a member are one."""
     order = np.argsort(members, kind="stable")
     same = members[order[1:]] == members[order[:-1]]
     owner = member_of[order]
@@ -106,7 +91,7 @@ def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
     return root
 
 
-def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
+def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice]:
     """Return the number of each set: those that share a member are one.
 
     Clusters are numbered by their first ids.
@@ -115,7 +100,7 @@ def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
     ----------
     fragments : sequence of Fragments
         Those of all chunks.
-    least : int
+    min_size : int
         Clusters of fewer elements, 1 or more, are noise.
 
     Returns
@@ -136,7 +121,7 @@ def merge_fragments(fragments: Sequence[Fragments], least: int) -> list[Slice]:
     np.minimum.at(firsts, root, firsts)
     total = np.zeros(begin[-1], np.int64)
     np.add.at(total, root, sizes)
-    clusters = np.flatnonzero((root == np.arange(begin[-1])) & (total >= least))
+    clusters = np.flatnonzero((root == np.arange(begin[-1])) & (total >= min_size))
     numbers = np.full(begin[-1], NOISE, np.int64)
     numbers[clusters[np.argsort(firsts[clusters])]] = np.arange(len(clusters))
     numbers = numbers[root]

@@ -16,47 +16,26 @@ import numpy as np
 
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.merge.sets import NONE, NOTHING, Fragments, Ids, Slice, check_groups, one_set_each
-from daskclust.core.run.exchange import unbundled
 from daskclust.core.space.partition import Partition
 
 
 class Borders(NamedTuple):
-    """Sets of a chunk, or of a group of them, that others may have parts of.
+    """Sets of a chunk, or of a group of them, that others may have parts of."""
 
-    Attributes
-    ----------
-    firsts, sizes, members, member_of : numpy.ndarray of int64
-        As of `Fragments`.
-    seen : numpy.ndarray of int64, shape (q, 2)
-        The first and the last chunk, along the partition's curve, that may have each member.
-    """
-
-    firsts: Ids
-    sizes: Ids
-    members: Ids
-    member_of: Ids
-    seen: Ids
+    firsts: Ids  # as of `Fragments`
+    sizes: Ids  # as of `Fragments`
+    members: Ids  # as of `Fragments`
+    member_of: Ids  # as of `Fragments`
+    seen: Ids  # (q, 2) the first and the last chunk, along the partition's curve, that may have each member
 
 
 class Node(NamedTuple):
-    """What a group of chunks, or of groups, knows of the sets of its parts.
+    """What a group of chunks, or of groups, knows of the sets of its parts."""
 
-    Attributes
-    ----------
-    begin : numpy.ndarray of int64, shape (parts + 1,)
-        Where the sets of each part begin.
-    whole : numpy.ndarray of int64, shape (k,)
-        The joined set of each of them.
-    firsts : numpy.ndarray of int64, shape (m,)
-        The id that each joined set goes by; `NONE` for what is too small, if no more comes from outside.
-    up : numpy.ndarray of int64, shape (u,)
-        Joined sets that go up, ascending.
-    """
-
-    begin: Ids
-    whole: Ids
-    firsts: Ids
-    up: Ids
+    begin: Ids  # (parts + 1,) where the sets of each part begin
+    whole: Ids  # (k,) the joined set of each of them
+    firsts: Ids  # (m,) the id that each joined set goes by; `NONE` for what is too small, if no more comes from outside
+    up: Ids  # (u,) joined sets that go up, ascending
 
 
 # -------------------------------------------------------------------------------------------------------- up and down
@@ -74,24 +53,10 @@ def border_sets(fragments: Fragments) -> Ids:
     return np.unique(fragments.member_of)
 
 
-def join_borders(parts: Sequence[Borders], begin: int, end: int, least: int) -> tuple[Node, Borders]:
-    """Join the sets of the parts of a group.
+def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) -> tuple[Node, Borders]:
+    """Join the sets of the parts of a group; return what it keeps, and what goes up.
 
-    Parameters
-    ----------
-    parts : sequence of Borders
-        Sets of chunks, or of groups of them.
-    begin, end : int
-        The group's chunks along the partition's curve: the first, and one behind the last.
-    least : int
-        Clusters of fewer elements are noise.
-
-    Returns
-    -------
-    node : Node
-        What the group keeps.
-    borders : Borders
-        Sets that chunks outside may have parts of.
+    The group's chunks are `begin` to `end - 1` along the partition's curve; clusters below `min_size` are noise.
     """
     starts = np.concatenate([[0], np.cumsum([len(part.firsts) for part in parts])]).astype(np.int64)
     member_of = np.concatenate([part.member_of + a for part, a in zip(parts, starts, strict=False)])
@@ -106,26 +71,14 @@ def join_borders(parts: Sequence[Borders], begin: int, end: int, least: int) -> 
     members, once = np.unique(members[outside], return_index=True)
     outside = outside[once]
     up, member_of = np.unique(whole[member_of[outside]], return_inverse=True)
-    node = Node(starts, whole, np.where(sizes >= least, firsts, NONE), up)
+    node = Node(starts, whole, np.where(sizes >= min_size, firsts, NONE), up)
     return node, Borders(firsts[up], sizes[up], members, member_of, seen[outside])
 
 
 def hand_down(node: Node, values: Ids | None, from_above: Ids | None) -> list[Ids]:
     """Return a value for each set of each part.
 
-    Parameters
-    ----------
-    node : Node
-        Of the group.
-    values : numpy.ndarray of int64, shape (m,), or None
-        Those of joined sets; None for the ids that they go by.
-    from_above : numpy.ndarray of int64, shape (u,), or None
-        Those of sets that go up, which are known above alone; None at the top.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Values for each part.
+    `values` are those of joined sets, None for the ids that they go by; those that go up are known above alone.
     """
     values = (node.firsts if values is None else values).copy()
     if from_above is not None:
@@ -147,40 +100,21 @@ def numbers_up(node: Node, numbers: Ids) -> Ids:
 
 
 # ----------------------------------------------------------------------------------------------------- ranges of ids
-def report(fragments: Fragments, firsts: Ids | None, least: int, ranges: Ids) -> list[Ids]:
-    """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges of ids.
+def report(fragments: Fragments, firsts: Ids | None, min_size: int, ranges: Ids) -> list[Ids]:
+    """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges (m, 2) of ids.
 
-    Parameters
-    ----------
-    fragments : Fragments
-        The chunk's sets.
-    firsts : numpy.ndarray of int64, or None
-        The id that each of `border_sets` goes by; None where there are none of these.
-    least : int
-        Clusters of fewer elements are noise.
-    ranges : numpy.ndarray of int64, shape (m, 2)
-        Begin and end of each range, ascending.
-
-    Returns
-    -------
-    list of numpy.ndarray of int64
-        Ids for each range.
-
-    Raises
-    ------
-    RuntimeError
-        For ids that are in no range.
+    `firsts` are the ids that its `border_sets` go by; None where there are none of these.
     """
-    ids = fragments.firsts[_told(fragments, firsts, least)]
+    ids = fragments.firsts[_told(fragments, firsts, min_size)]
     ends = np.searchsorted(ids, ranges)
     if (ends[:, 1] - ends[:, 0]).sum() != len(ids):
         raise RuntimeError("clusters go by ids of points that the chunk does not have: please report this")
     return [ids[a:b] for a, b in ends]
 
 
-def _told(fragments: Fragments, firsts: Ids | None, least: int) -> Ids:
+def _told(fragments: Fragments, firsts: Ids | None, min_size: int) -> Ids:
     """Return the sets that go by the ids of clusters, ascending by these."""
-    known = np.where(fragments.sizes >= least, fragments.firsts, NONE)
+    known = np.where(fragments.sizes >= min_size, fragments.firsts, NONE)
     if firsts is not None:
         known[border_sets(fragments)] = firsts
     sets = np.flatnonzero((known == fragments.firsts) & (known != NONE))
@@ -189,7 +123,7 @@ def _told(fragments: Fragments, firsts: Ids | None, least: int) -> Ids:
 
 def rank(bundles: Sequence[Sequence[Ids]]) -> tuple[int, list[Ids]]:
     """Return how many ids there are in a range, each counted once, and the rank of those of each report."""
-    reports = unbundled(bundles)
+    reports = list(itertools.chain.from_iterable(bundles))
     ids = np.unique(np.concatenate([NOTHING, *reports]))
     return len(ids), [np.searchsorted(ids, each) for each in reports]
 
@@ -203,32 +137,18 @@ def first_ranks(counts: Sequence[int], groups: Sequence[Ids]) -> Ids:
 def number(
     fragments: Fragments,
     firsts: Ids | None,
-    least: int,
+    min_size: int,
     bundles: Sequence[Sequence[Ids]],
     ranges: Ids,
     before: Ids,
 ) -> Ids:
     """Return the numbers of a chunk's sets: those of the ids that it told, -1 for others.
 
-    Parameters
-    ----------
-    fragments, firsts, least
-        As of `report`.
-    bundles : sequence of sequences of numpy.ndarray of int64
-        Ranks of the ids that it told, for each range.
-    ranges : numpy.ndarray of int64, shape (m,)
-        Numbers of these ranges.
-    before : numpy.ndarray of int64
-        What `first_ranks` gives.
-
-    Returns
-    -------
-    numpy.ndarray of int64, shape (k,)
-        A number for each set.
+    `bundles` have the ranks of these ids in some ranges, and `before` how many ids are before each range.
     """
     numbers = np.full(len(fragments.firsts), NOISE, np.int64)
-    told = [ranks + before[each] for ranks, each in zip(unbundled(bundles), ranges, strict=True)]
-    numbers[_told(fragments, firsts, least)] = np.concatenate([NOTHING, *told])
+    told = [ranks + before[each] for ranks, each in zip(itertools.chain.from_iterable(bundles), ranges, strict=True)]
+    numbers[_told(fragments, firsts, min_size)] = np.concatenate([NOTHING, *told])
     return numbers
 
 

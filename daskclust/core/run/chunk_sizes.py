@@ -22,53 +22,24 @@ class Cost(NamedTuple):
     """What a point costs a task, measured on one thread of a CPU.
 
     For blocks of 5e5 points of `bench_scaling`; a hit's time for 2e6 of `bench_chunks`.
-
-    Attributes
-    ----------
-    seconds : float
-        Time, s.
-    size : float
-        Memory at the peak, its columns included, bytes.
     """
 
     seconds: float
-    size: float
+    size: float  # bytes of memory at the peak, its columns included
 
 
 class Workers(NamedTuple):
-    """Who does the tasks.
+    """Who does the tasks."""
 
-    Attributes
-    ----------
-    threads : int
-        Of all workers.
-    memory : float
-        What a worker has for each of its threads, bytes.
-    """
-
-    threads: int
-    memory: float
+    threads: int  # of all workers
+    memory: float  # bytes that a worker has for each of its threads
 
 
 def points_per_task(n: int, cost: Cost, workers: Workers, seconds: float = SECONDS) -> int:
-    """Return how many of `n` points to give to a task.
+    """Return how many of `n` points, 1 or more, to give to a task that should take so many seconds.
 
-    Parameters
-    ----------
-    n : int
-        Points of the data set.
-    cost : Cost
-        What a point costs.
-    workers : Workers
-        Who does it.
-    seconds : float, default 0.5
-        How long a task should take, where there are several for each thread; longer where threads are so many that the
-        scheduler would not keep up.
-
-    Returns
-    -------
-    int
-        Points, 1 or more.
+    Tasks are shorter where there would not be several for each thread, and longer where threads are so many that the
+    scheduler would not keep up.
     """
     threads, memory = workers
     wanted = max(seconds, _SCHEDULING * threads) / cost.seconds

@@ -18,29 +18,14 @@ Take = Callable[[int, int, int], Any]
 
 
 def exchange(tasks: Tasks, name: str, take: Take, targets: Sequence[Sequence[int]], count: int) -> list[Any]:
-    """Add the steps of an exchange.
+    """Add the steps that bring the pieces of senders to receivers, and return for each receiver lists of pieces.
+
+    `take` gives pieces of senders, and `targets` has for each sender the receivers of its pieces, ascending. What comes
+    to each of the `count` receivers is a list of keys, each of a list of pieces: `unbundled` takes them. Pieces are in
+    the order of their senders.
 
     With n senders and n receivers of which each has something for each there are n**2 pairs. In bundles, all that some
     senders have for some receivers is put together first, and divided among these then: 2 n**(3/2) steps.
-
-    Parameters
-    ----------
-    tasks : Tasks
-        Where steps are added.
-    name : str
-        Of the steps.
-    take : callable
-        What gives pieces of senders.
-    targets : sequence of sequences of int
-        For each sender, the receiver of each of its pieces, ascending.
-    count : int
-        Number of receivers.
-
-    Returns
-    -------
-    list
-        For each receiver a list of keys, each of a list of pieces: what `unbundled` takes. Pieces are in the order of
-        their senders.
     """
     receivers: list[list[Any]] = [[] for _ in range(count)]
     if not in_bundles(len(targets), count, sum(map(len, targets))):

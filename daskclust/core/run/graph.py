@@ -34,23 +34,30 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
 
 
 class Tasks:
-    """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow."""
+    """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow.
 
-    def __init__(self, sources: list[Any], *content: Any) -> None:
+    Parameters
+    ----------
+    prefix : str
+        With which the names of all steps begin: the dashboard groups steps by their names.
+    sources : list of dask collections
+        What steps take from other layers.
+    content : objects
+        What decides about the results: steps that differ in it have other keys.
+    """
+
+    def __init__(self, prefix: str, sources: list[Any], *content: Any) -> None:
         from dask.base import tokenize
 
-        self._sources = sources
+        self._prefix, self._sources = f"daskclust-{prefix}", sources
         self._token = tokenize(*content)
         self._tasks: dict[tuple[str, int], Any] = {}
         self._counts: dict[str, int] = {}
 
     def add(self, name: str, function: Callable[..., Any], *args: Any) -> tuple[str, int]:
-        """Add a step and return its key; arguments that are keys, and keys in lists, stand for their results.
-
-        The dashboard groups steps by their names.
-        """
+        """Add a step and return its key; arguments that are keys, and keys in lists, stand for their results."""
         number = self._counts[name] = self._counts.get(name, -1) + 1
-        key = (f"daskclust-{name}-{self._token}", number)
+        key = (f"{self._prefix}{name}-{self._token}", number)
         self._tasks[key] = (_alone, function, *args)
         return key
 
@@ -59,7 +66,7 @@ class Tasks:
         from dask.delayed import Delayed
         from dask.highlevelgraph import HighLevelGraph
 
-        layer = f"daskclust-{self._token}-{len(self._tasks)}"
+        layer = f"{self._prefix}{self._token}-{len(self._tasks)}"
         graph = HighLevelGraph.from_collections(layer, dict(self._tasks), dependencies=self._sources)
         return [Delayed(key, graph, layer=layer) for key in keys]
 

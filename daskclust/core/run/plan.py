@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.space.partition import Chunk
+from daskclust.core.run.chunk_sizes import Cost
+from daskclust.core.space.partition import Chunk, Halo, widened
 
 
-class WholePlan(Protocol):
+class WholePlan:
     """What a clustering system is to the engine if its results are about the data set as a whole, such as a hierarchy.
 
     Arrays may live on the host or on a CUDA device.
+
+    Attributes
+    ----------
+    name : str
+        What dask's dashboard calls its steps.
+    carry : method or None
+        ``carry(measures, before)`` returns, on a worker, what the next chunk must know, from a chunk's measures and
+        what was carried to it. None where chunks do not follow each other.
     """
 
-    @property
-    def name(self) -> str:
-        """Return what dask's dashboard calls its steps."""
+    name: str
+    carry: Callable[[Any, Any], Any] | None = None
 
     @property
-    def carry(self) -> Callable[[Any, Any], Any] | None:
-        """Return, on a worker, what the next chunk must know, from a chunk's measures and what was carried to it.
-
-        None where chunks do not follow each other.
-        """
+    def cost(self) -> Cost:
+        """What a point costs a task."""
+        return Cost(seconds=300e-9, size=100)
 
     def measure(self, chunk: Chunk) -> Any:
         """Compute, on a worker, what does not depend on other chunks.
@@ -39,6 +45,7 @@ class WholePlan(Protocol):
         object
             The measures. `Lazy.persist` keeps them, so they should not depend on thresholds.
         """
+        return chunk
 
     def local(self, measures: Any, before: Any = None) -> tuple[Any, Any]:
         """Return, on a worker, the chunk's own result and its frontier: edges and summaries, never points.
@@ -56,6 +63,7 @@ class WholePlan(Protocol):
             What stays on the worker for `finish`, as little as it can be: that of all chunks waits for the merge. And
             what goes up to `merge`.
         """
+        raise NotImplementedError
 
     def merge(self, frontiers: list[Any]) -> Any:
         """Return the results, from the frontiers of all chunks.
@@ -70,25 +78,60 @@ class WholePlan(Protocol):
         object
             The results about the data set as a whole.
         """
+        raise NotImplementedError
 
 
-class Plan(WholePlan, Protocol):
-    """What a clustering system is to the engine if its results are values for each point."""
+class Plan(WholePlan):
+    """What a clustering system is to the engine if its results are values for each point.
+
+    Attributes
+    ----------
+    results : mapping of str to dtype
+        Names of the results that `finish` gives, and their dtypes; None is the dtype of the points.
+    divisions : tuple of str
+        How dask arrays may be divided: "space", "windows" (the same along one axis), "layers" or "chunks". The first
+        that the data allows is the default.
+    positions, group : str
+        The columns by which they are divided: coordinates, and numbers of layers.
+    period : tuple of float
+        Period of each axis, 0 where it is open.
+    min_size : int or None
+        How many elements a cluster has at least, where frontiers are `daskclust.core.merge.sets.Fragments`: the engine
+        then merges those of many chunks in groups, on all workers. None where `merge` alone can.
+    before_merge : method or None
+        ``before_merge(measures)`` returns, on a worker, ids of a chunk's own points, ascending, and results that do not
+        wait for the merge. Ids may be None where one chunk holds all points.
+    results_before_merge : mapping of str to dtype
+        Names and dtypes of these results.
+    one_chunk : method or None
+        ``one_chunk(measures)`` returns all results, with ``n_clusters``, where one chunk holds all points: a shorter
+        way to the same as by `local`, `merge` and `finish`.
+    """
+
+    results: ClassVar[Mapping[str, Any]] = {}
+    divisions: tuple[str, ...] = ("space", "chunks")
+    positions = "X"
+    group = "layer"
+    period: tuple[float, ...] = ()
+    min_size: int | None = None
+    before_merge: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
+    results_before_merge: ClassVar[Mapping[str, Any]] = {}
+    one_chunk: Callable[[Any], dict[str, Any]] | None = None
 
     @property
-    def least(self) -> int | None:
-        """Return how many elements a cluster has at least, where frontiers are `daskclust.core.merge.sets.Fragments`.
-
-        The engine then merges those of many chunks in groups, on all workers. None where `merge` alone can.
-        """
+    def reach(self) -> Halo:
+        """How far from a point others decide about it."""
+        return 0.0
 
     @property
-    def early(self) -> Callable[[Any], tuple[Any, dict[str, Any]]] | None:
-        """Return, on a worker, from a chunk's measures, ids of its own points and results known before the merge.
+    def reach_name(self) -> str:
+        """What that is, for messages."""
+        return "the distance of neighbours"
 
-        Ids are ascending, None where one chunk holds all points; `finish` has the other results. None where there are
-        no such results.
-        """
+    @property
+    def halo(self) -> Halo:
+        """How far around a block its chunk must reach, as distances are rounded."""
+        return widened(self.reach)
 
     def merge(self, frontiers: list[Any]) -> list[Any]:
         """Return the slices of the merge table.
@@ -101,10 +144,11 @@ class Plan(WholePlan, Protocol):
         Returns
         -------
         list
-            A slice for each chunk.
+            A slice for each chunk, which also tells ``n_clusters``.
         """
+        raise NotImplementedError
 
-    def part(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
+    def rows_in(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
         """Return what `local` says of those of the chunk's own points that have ids from `start` to `end - 1`.
 
         `finish` is given such parts where a partition divides the points, one for each chunk of the input.
@@ -123,6 +167,7 @@ class Plan(WholePlan, Protocol):
         local : object
             The chunk's own result for them.
         """
+        raise NotImplementedError
 
     def finish(self, local: Any, merged: Any) -> dict[str, Any]:
         """Return, on a worker, results for the points that the chunk owns.
@@ -131,11 +176,12 @@ class Plan(WholePlan, Protocol):
         ----------
         local : object
             The chunk's own result, or a part of it.
-        merged : object or None
-            Its slice of the merge table; None where one chunk holds all points.
+        merged : object
+            Its slice of the merge table.
 
         Returns
         -------
         dict of arrays
             Results by name, a value for each of its own points, in the order of the data set.
         """
+        raise NotImplementedError

@@ -95,22 +95,27 @@ class Piece(NamedTuple):
     results: dict[str, Any]
 
 
-def finish(
-    plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]] | None = None
-) -> Any:
-    """Return a chunk's results; in pieces, where there are runs of the input's chunks, for its points in each."""
-    local, _ = local_and_frontier
-    if runs is None:
-        return plan.finish(local, mine)
-    parts = [plan.part(local, *run) for run in runs]
+def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[str, Any]:
+    """Return the results for all points of a chunk."""
+    return plan.finish(local_and_frontier[0], mine)
+
+
+def finish_rows(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]]) -> list[Piece]:
+    """Return the results for a chunk's own points in each of some runs of ids."""
+    parts = [plan.rows_in(local_and_frontier[0], *run) for run in runs]
     return [Piece(ids, plan.finish(part, mine)) for ids, part in parts]
 
 
-def early(plan: Plan, measures: Any, runs: list[tuple[int, int]] | None = None) -> Any:
-    """Return those of a chunk's results that do not need the merge; in pieces, where there are several runs."""
-    ids, results = plan.early(measures)  # type: ignore[misc]  # only where there are such results
-    if runs is None:
-        return results
+def before_merge(plan: Plan, measures: Any) -> dict[str, Any]:
+    """Return those of a chunk's results that do not wait for the merge."""
+    assert plan.before_merge is not None
+    return plan.before_merge(measures)[1]
+
+
+def rows_before_merge(plan: Plan, measures: Any, runs: list[tuple[int, int]]) -> list[Piece]:
+    """Return the same for its own points in each of some runs of ids."""
+    assert plan.before_merge is not None
+    ids, results = plan.before_merge(measures)
     device = device_of(ids)
     own = OwnIds.of(device, ids)
     parts = [own.within(device, *run) for run in runs]
@@ -126,10 +131,10 @@ class Box(np.ndarray):
         return sum(int(values.nbytes) for results in self.ravel() for values in results.values())
 
 
-def boxed(results: dict[str, Any], begin: int = 0, end: int | None = None) -> Any:
-    """Return an array of one element, the results for a chunk."""
+def boxed(results: dict[str, Any], begin: int, end: int) -> Any:
+    """Return an array of one element, the results for the points from `begin` to `end` of a run."""
     box = np.empty(1, object).view(Box)
-    box[0] = results if end is None else {name: values[begin:end] for name, values in results.items()}
+    box[0] = {name: values[begin:end] for name, values in results.items()}
     return box
 
 

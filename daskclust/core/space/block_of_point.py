@@ -47,7 +47,7 @@ def tree_of(levels: tuple[Level, ...], period: tuple[float, ...]) -> Tree:
 
 @kernel
 def find_home(i, X, tree, period, reach, whole, home, is_near):
-    """Find the block of point i, and whether it is within `reach` of one of its faces; the first block is `whole`.
+    """Find the block of point i, and whether one of its faces is within `reach` (by axis); the first block is `whole`.
 
     A coordinate that is no number counts as below all planes: whatever is done with the block says so.
     """
@@ -62,7 +62,7 @@ def find_home(i, X, tree, period, reach, whole, home, is_near):
         while next_block < end:  # without a branch on coordinates, which cannot be foretold
             block += np.uint64(tree.low[next_block] <= x)
             next_block += np.uint64(1)
-        margin = reach + times(MARGIN, abs(x))
+        margin = reach[axis] + times(MARGIN, abs(x))
         near = near | (x - tree.low[block] <= margin) | (tree.high[block] - x <= margin)
     home[i] = np.int64(block) - whole
     is_near[i] = near

@@ -6,10 +6,33 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.data.checks import raise_not_finite, raise_not_finite_value
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import kernel
 from daskclust.core.device.operations import atomic_max, atomic_min
 from daskclust.core.device.threads import thread_count
+from daskclust.core.space.partition import Chunk
+
+
+def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lowest and highest coordinates of a chunk's points; refuse one that is not finite, by its id."""
+    device = device_of(chunk.columns["X"])
+    X = device.argument(chunk.columns["X"])
+    if len(X) == 0:
+        return np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    low, high, bad = survey(device, X)
+    if bad < len(X):
+        raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.id_of(bad))
+    return low, high
+
+
+def check_values(chunk: Chunk, column: str, name: str) -> None:
+    """Refuse a value of a chunk's column that is not finite, by its id."""
+    device = device_of(chunk.columns[column])
+    values = device.argument(chunk.columns[column])
+    *_, bad = survey(device, values.reshape(len(values), 1))
+    if bad < len(values):
+        raise_not_finite_value(name, device.to_host(values[bad : bad + 1])[0], chunk.id_of(bad))
 
 
 def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:

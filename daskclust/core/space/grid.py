@@ -56,24 +56,30 @@ def wrapped_tile(tile: float, period: float) -> float:
 def make_grid(
     lowest_x: NDArray[np.float64],
     highest_x: NDArray[np.float64],
-    tile: float,
+    tile: float | tuple[float, ...],
     period: tuple[float, ...],
     no_slab: Any,
     first_group: int = 0,
 ) -> Grid:
-    """Return the grid of cells of width `tile` that covers the box from `lowest_x` to `highest_x`.
+    """Return the grid of cells of width `tile`, or of one for each axis, that covers a box.
 
     `no_slab` is an empty int64 array on the device of the points.
     """
     inverse, origin, shape = [], [], []
-    for low, high, cycle in list(zip(lowest_x, highest_x, period, strict=True))[:MAX_AXES]:
-        per_unit = 1.0 / (wrapped_tile(tile, cycle) if cycle else tile)
+    axes = zip(lowest_x, highest_x, along_axes(tile, len(period)), period, strict=True)
+    for low, high, width, cycle in list(axes)[:MAX_AXES]:
+        per_unit = 1.0 / (wrapped_tile(width, cycle) if cycle else width)
         begin = 0 if cycle else math.floor(low * per_unit)
         end = round(cycle * per_unit) - 1 if cycle else math.floor(high * per_unit)
         inverse.append(per_unit)
         origin.append(begin)
         shape.append(end - begin + 1)
     return Grid(tuple(inverse), tuple(origin), tuple(shape), tuple(period), first_group, (no_slab,) * len(shape))
+
+
+def along_axes(length: float | tuple[float, ...], axes: int) -> tuple[float, ...]:
+    """Return a length for each of so many axes, given one for all of them or one for each."""
+    return tuple(map(float, length[:axes])) if isinstance(length, tuple) else (float(length),) * axes
 
 
 def wrap_positions(X: NDArray[Any], period: tuple[float, ...]) -> NDArray[Any]:
@@ -182,8 +188,21 @@ def begin_of(cell, cells):
 
 
 @body
+def reach_along(axis, reach):
+    """Return how far a fold looks along `axis`: the same way along all; to be bound to `own_reach` for other folds."""
+    return reach
+
+
+@body
+def own_reach(axis, reach):
+    """Return how far a fold looks along `axis`, of a tuple with a length for each."""
+    return reach[axis]
+
+
+@body
 def axis_span(axis, own, reach, grid):
-    return span(axis, np.float64(lowest(own[axis])), np.float64(highest(own[axis])), reach, grid)
+    far = reach_along(axis, reach)
+    return span(axis, np.float64(lowest(own[axis])), np.float64(highest(own[axis])), far, grid)
 
 
 @body
@@ -222,6 +241,7 @@ def fold_neighbours(i, m, cells, reach, state, context):
 
     `visit` is bound by the caller. Candidates are all points, own ones included, of cells that the cube of half-width
     `reach` around points i to i + m - 1 touches, in ascending order; `own` is the tuple of those points' coordinates.
+    With ``reach_along=own_reach`` bound, too, `reach` is a tuple, with a half-width for each axis.
     """
     grid = cells.grid
     axes = len(grid.inverse)

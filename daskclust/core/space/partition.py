@@ -7,7 +7,8 @@ those within a given distance of it, around periodic axes too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.space.block_of_point import MARGIN, Level, Tree, find_home, tree_of
-from daskclust.core.space.grid import wrap_positions
+from daskclust.core.space.grid import WIDER, along_axes, wrap_positions
 from daskclust.core.space.split import in_parts
 
+Halo = float | tuple[float, ...]  # one length, or one for each axis
 _ROUNDED = 2.0**-20  # of a coordinate and its period: what float32 may be off by where it is moved, and more
 
 
@@ -45,6 +47,33 @@ class Chunk(NamedTuple):
     region: tuple[tuple[float, float], ...] = ()
     as_given: bool = False
 
+    def id_of(self, row: int) -> int:
+        """Return where a point stands in the data set.
+
+        Parameters
+        ----------
+        row : int
+            Where it stands in the chunk.
+
+        Returns
+        -------
+        int
+            Its id.
+        """
+        return row if self.ids is None else int(self.ids[row])
+
+    def ids_on_host(self) -> NDArray[np.int64]:
+        """Return where each point stands in the data set.
+
+        Returns
+        -------
+        numpy.ndarray of int64, shape (n,)
+            Ids, on the host.
+        """
+        first = next(iter(self.columns.values()))
+        ids: NDArray[np.int64] = np.arange(len(first)) if self.ids is None else device_of(first).to_host(self.ids)
+        return ids
+
 
 @dataclass(frozen=True)
 class Partition:
@@ -60,20 +89,20 @@ class Partition:
         before it make. An axis without planes is not divided.
     period : tuple of float
         Period of each axis, 0 where it is open.
-    halo : float
-        How far points outside a block may be to be part of its chunk.
+    halo : float or tuple of float
+        How far points outside a block may be to be part of its chunk, or how far along each axis.
     """
 
     groups: int = 1
     cuts: tuple[Any, ...] = ()
     period: tuple[float, ...] = ()
-    halo: float = 0.0
+    halo: Halo = 0.0
     n_blocks: int = field(init=False)
     _levels: tuple[Level, ...] = field(init=False, repr=False, compare=False)
     _tree: Tree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        levels, count = [], 1
+        levels, count, count_axes = [], 1, len(self.cuts)
         for axis, cuts in enumerate(self.cuts):
             rows = list(cuts) if len(cuts) and np.ndim(cuts[0]) else [cuts] * count
             if len(rows) != count:
@@ -84,48 +113,16 @@ class Partition:
                 row[: len(values)] = values
             levels.append(Level(planes, counts, np.cumsum(counts) - counts))
             count = int(counts.sum())
+        if isinstance(self.halo, Sequence | np.ndarray):
+            object.__setattr__(self, "halo", tuple(map(float, self.halo)))
+            if len(self.halo) < count_axes:
+                raise ValueError(f"halo must be one length or one for each of {count_axes} axes, got {self.halo}")
         object.__setattr__(self, "_levels", tuple(levels))
         object.__setattr__(self, "_tree", tree_of(self._levels, self.period))
         object.__setattr__(self, "n_blocks", count)
 
     def __len__(self) -> int:
         return self.groups * self.n_blocks
-
-    def for_points(self, period: tuple[float, ...], least: float, why: str, halo: float) -> Partition:
-        """Return the partition with a halo that is wide enough for the points.
-
-        Parameters
-        ----------
-        period : tuple of float
-            Period of each axis of the points, 0 where it is open.
-        least : float
-            Halo that a user must have given.
-        why : str
-            What that is, for the message.
-        halo : float
-            `least`, and what rounding needs beyond it.
-
-        Returns
-        -------
-        Partition
-            With a halo of at least `halo`; itself where no axis is cut.
-
-        Raises
-        ------
-        ValueError
-            For a halo below `least`, and for axes or periods that are not those of the points.
-        """
-        cut = len(self.cuts)
-        if not cut:
-            return self
-        if cut > len(period) or tuple(self.period[:cut]) != period[:cut]:
-            raise ValueError(
-                f"the partition cuts {cut} axes of periods {self.period}; X has {len(period)} axes, of periods "
-                f"{period} (0: open)"
-            )
-        if self.halo < least:
-            raise ValueError(f"the partition has a halo of {self.halo:g}; it must be at least {least:g}, {why}")
-        return replace(self, halo=max(self.halo, halo))
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
         """Return the extent of a chunk's block.
@@ -295,10 +292,10 @@ class Partition:
             nothing = device.count_up(0)
             return device.full(len(X), 0, np.int32), nothing, nothing
         cut, period = len(self.cuts), self.period[: len(self.cuts)]
-        tree = Tree(*map(device.from_host, self._tree))
+        reach, tree = along_axes(self.halo, cut), Tree(*map(device.from_host, self._tree))
         home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
         whole = len(tree.low) - self.n_blocks
-        device.run(find_home, len(X), device.argument(X[:, :cut]), tree, period, self.halo, whole, home, is_near)
+        device.run(find_home, len(X), device.argument(X[:, :cut]), tree, period, reach, whole, home, is_near)
         near = np.flatnonzero(device.give(is_near))
         rows, block = self._blocks_near(device, X[near, :cut])
         is_copy = block != device.give(home)[near[rows]]
@@ -320,8 +317,9 @@ class Partition:
         self, device: Host | Cuda, axis: int, level: Level, low: Any, high: Any, rows: Any, block: Any
     ) -> tuple[Any, Any]:
         """Give each (row, block) pair one for every block along `axis` that is within the halo of `low` to `high`."""
-        low = _block_at(level, self.period[axis], low - self.halo - MARGIN * np.abs(low), block)
-        high = _block_at(level, self.period[axis], high + self.halo + MARGIN * np.abs(high), block)
+        halo = along_axes(self.halo, len(self.cuts))[axis]
+        low = _block_at(level, self.period[axis], low - halo - MARGIN * np.abs(low), block)
+        high = _block_at(level, self.period[axis], high + halo + MARGIN * np.abs(high), block)
         # around a short period a block may be met twice
         times = np.minimum(high - low + 1, level.counts[block])
         end = np.cumsum(times)
@@ -329,6 +327,11 @@ class Partition:
         of = np.searchsorted(end, pair, side="right")  # as numpy.repeat, which CuPy has for one number only
         here = (low[of] + pair - (end - times)[of]) % level.counts[block[of]]
         return rows[of], level.first[block[of]] + here
+
+
+def widened(reach: Halo) -> Halo:
+    """Return lengths with what the rounding of distances in float32 needs beyond them."""
+    return tuple(length * WIDER for length in reach) if isinstance(reach, tuple) else reach * WIDER
 
 
 def _block_at(level: Level, period: float, x: Any, block: Any) -> Any:
@@ -364,21 +367,11 @@ def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: 
 
 
 class Division(NamedTuple):
-    """How a data set is divided for a plan.
+    """How a data set is divided for a plan."""
 
-    Attributes
-    ----------
-    partition : Partition or None
-        Which point goes to which chunk; None takes the data set's chunks as they are.
-    rows : int
-        Up to how many points of consecutive chunks of the data set are taken together; 0: each chunk is on its own.
-    reached : list of numpy.ndarray of int64, or None
-        For each chunk of the data set, the chunks of the partition that its points may go to; None: all.
-    """
-
-    partition: Partition | None
-    rows: int = 0
-    reached: list[NDArray[np.int64]] | None = None
+    partition: Partition | None  # which point goes to which chunk; None takes the data set's chunks as they are
+    rows: int = 0  # up to how many points of consecutive chunks are taken together; 0: each chunk is on its own
+    reached: list[NDArray[np.int64]] | None = None  # chunks that each chunk's points may go to; None: all
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,6 @@ class FcsEvents(Rows):
         dtype = np.dtype(np.float32 if is_small else np.float64)
         return cls(layout.path, layout.rows, len(chosen), dtype, layout, preparation, tuple(chosen))
 
-    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start to stop."""
         row = np.dtype([(str(k), kind) for k, kind in enumerate(self.layout.formats)])
@@ -77,7 +77,8 @@ class FcsEvents(Rows):
         for k, mask in enumerate(self.layout.masks):
             values = stored[str(k)]
             flow.events[:, k] = values & values.dtype.type(mask) if mask else values
-        columns = np.ascontiguousarray(flow.as_array().T)
+        with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such, or become NaN
+            columns = np.ascontiguousarray(flow.as_array().T)
         self.preparation.apply(columns)
         return np.ascontiguousarray(columns[list(self.chosen)].T, self.dtype)
 
@@ -120,9 +121,9 @@ def read_layout(path: str, data_set: int | None) -> FcsLayout:
 def _keywords(path: str, offset: int) -> Any:
     """Return what flowio reads of the keywords of the data set at a byte."""
     flowio = import_flowio()
-    with open(path, "rb") as stream:
-        stream.seek(offset)
-        head = stream.read(6)
+    # Mapped, as it gives no more bytes than there are, whatever the file claims.
+    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+        head = memory[offset : offset + 6]
         if head[:3] != b"FCS" or head[3:].decode("latin-1") not in VERSIONS:
             raise ValueError(
                 f"{path} has {quoted(head)} at byte {offset}, which begins no FCS file of version "
@@ -130,11 +131,7 @@ def _keywords(path: str, offset: int) -> Any:
             )
         try:
             with reading(path, "FCS", "keywords"):
-                return flowio.FlowData(stream, use_header_offsets=True, only_text=True, nextdata_offset=offset)
-        except MemoryError as error:
-            raise ValueError(
-                f"{path} claims more bytes of keywords than it has; it is damaged: get it again"
-            ) from error
+                return flowio.FlowData(memory, use_header_offsets=True, only_text=True, nextdata_offset=offset)
         except ValueError as error:
             if isinstance(error.__cause__, KeyError):
                 key = str(error.__cause__.args[0]).upper()

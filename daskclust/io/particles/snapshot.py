@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.particles.arrays import Part, Stored, check_numbers, constant, scalable
@@ -338,3 +338,13 @@ def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
     attrs.update({name: value for name, value in told.items() if value is not None})
     code = file.header.get("Code")
     return {**attrs, "code": code} if isinstance(code, str) else attrs
+
+
+def is_snapshot(path: str | os.PathLike[str]) -> bool:
+    """Return whether an HDF5 file is not one of plain columns; of damaged files, too: the reader of snapshots tells."""
+    try:
+        check_file(os.fspath(path))  # a pipe would be waited for
+        with import_h5py().File(path, "r") as file:
+            return "Header" in file
+    except (ImportError, OSError, ValueError):
+        return True

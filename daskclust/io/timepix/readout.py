@@ -233,11 +233,28 @@ class WordReader:
         return self._columns(self._decoder.feed(data))
 
     def close(self) -> dict[str, npt.NDArray[Any]]:
-        """Say that no more bytes come, and return hits that waited, as of `feed`."""
+        """Say that no more bytes come.
+
+        Returns
+        -------
+        dict of numpy.ndarray, shape (n,)
+            Hits that waited, as of `feed`.
+        """
         return self._columns(self._decoder.close())
 
     def triggers(self, since: float) -> npt.NDArray[np.float64]:
-        """Return the times of triggers (ns) from the last one before `since` on; earlier ones are forgotten."""
+        """Return the times of triggers from the last one before a time on; earlier ones are forgotten.
+
+        Parameters
+        ----------
+        since : float
+            The time (ns).
+
+        Returns
+        -------
+        numpy.ndarray of float64, shape (k,)
+            Times (ns), ascending; none without a `trigger`.
+        """
         base = self._decoder.start * TICK
         self._triggers = self._triggers[max(int(np.searchsorted(self._triggers, since - base, "right")) - 1, 0) :]
         return self._triggers + base

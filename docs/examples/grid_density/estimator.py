@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.data.checks import check_points, check_positive, check_whole
 from daskclust.core.data.inputs import split_points
-from daskclust.core.device.arrays import is_dask
-from daskclust.core.run.engine import Lazy, run_in_memory
+from daskclust.core.run.engine import run
 
 from .plan import GridPlan
 
@@ -44,8 +42,6 @@ class GridDensity(ClusterMixin, BaseEstimator):
         """Cluster points: a numpy, cupy or dask array of shape (n, d), a DataFrame, or an xarray.Dataset."""
         width, least = check_positive("width", self.width), check_whole("min_samples", self.min_samples, 1)
         plan = GridPlan(width, least, bool(self.corners))
-        X = check_points(self, split_points(X, ()))
-        columns = {"X": X}
-        results = Lazy(columns, None).run(plan, {"labels": np.int64}) if is_dask(X) else run_in_memory(plan, columns)
+        results = run(plan, {"X": check_points(self, split_points(X, ()))})
         self.labels_, self.n_clusters_ = results["labels"], results["n_clusters"]
         return self

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from daskclust.core.data.checks import check_count, check_extent, raise_not_finite
+from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import device_of
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.merge.sets import Slice, components
-from daskclust.core.space.extent import survey
+from daskclust.core.run.plan import Plan
+from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
 
 from .kernels import find_cell, take_label
@@ -31,11 +32,10 @@ class Local(NamedTuple):
 
     chunk: Chunk
     place: Any  # (n,) int64, on the host
-    occupied: Occupied
 
 
 @dataclass(frozen=True)
-class GridPlan:
+class GridPlan(Plan):
     """Parameters of density on a grid: side of the cells, points in a dense cell, whether cells touch at corners."""
 
     width: float
@@ -43,9 +43,8 @@ class GridPlan:
     corners: bool
 
     name = "grid"  # of the steps on dask's dashboard
-    carry = None  # chunks do not follow each other
-    early = None  # points have labels alone
-    least = None  # one step merges all frontiers
+    results: ClassVar = {"labels": np.int64}
+    divisions = ("chunks",)  # any part of the points is a chunk
 
     def measure(self, chunk: Chunk) -> tuple[Chunk, Any]:
         """Find the cell of each point."""
@@ -53,10 +52,7 @@ class GridPlan:
         device = device_of(X)
         X = device.argument(X)
         check_count(len(X))
-        low, high, bad = survey(device, X)
-        if bad < len(X):
-            raise_not_finite(device.to_host(X[bad : bad + 1])[0], bad if chunk.ids is None else int(chunk.ids[bad]))
-        check_extent(low, high, self.width)
+        check_extent(*extent_of(chunk), self.width)
         cell = device.empty(X.shape, np.int64)
         device.run(find_cell, len(X), X, X.dtype.type(self.width), cell)
         return chunk, device.to_host(cell)
@@ -65,9 +61,8 @@ class GridPlan:
         """Count the points in each occupied cell."""
         chunk, cell = measures
         first, place, counts = distinct(cell)
-        ids = np.arange(len(cell)) if chunk.ids is None else chunk.ids
-        occupied = Occupied(cell[first], counts, ids[first])
-        return Local(chunk, place, occupied), occupied
+        occupied = Occupied(cell[first], counts, chunk.ids_on_host()[first])
+        return Local(chunk, place), occupied
 
     def merge(self, frontiers: list[Occupied]) -> list[Slice]:
         """Add up counts, join dense cells that touch, and number clusters by the smallest id of a point."""
@@ -97,14 +92,12 @@ class GridPlan:
         rank = np.argsort(np.argsort(smallest))
         return rank[component], len(smallest)
 
-    def finish(self, local: Local, merged: Slice | None) -> dict[str, Any]:
+    def finish(self, local: Local, merged: Slice) -> dict[str, Any]:
         """Return the label of each point."""
-        mine = self.merge([local.occupied])[0] if merged is None else merged
         device, n = device_of(local.chunk.columns["X"]), len(local.place)
         labels = device.empty(n, np.int64)
-        device.run(take_label, n, device.from_host(local.place), device.from_host(mine.numbers), labels)
-        results = {"labels": device.give(labels)}
-        return results | ({"n_clusters": mine.n_clusters} if merged is None else {})
+        device.run(take_label, n, device.from_host(local.place), device.from_host(merged.numbers), labels)
+        return {"labels": device.give(labels)}
 
 
 def distinct(cells: Any) -> tuple[Any, Any, Any]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +57,7 @@ def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
         return piece.read()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexedFile:
     """A file after one pass over it."""
 
@@ -75,7 +73,7 @@ class IndexedFile:
         return told | self.index.attrs | {"disorder": self.index.delay * TICK}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HitFile(IndexedFile):
     """An indexed file, divided into chunks."""
 
@@ -177,23 +175,10 @@ def lazy_columns(hits: HitFile) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
-_kept: OrderedDict[tuple[Any, ...], Mapping[str, npt.NDArray[Any]]] = OrderedDict()
-_lock = threading.Lock()
-
-
+@functools.lru_cache(maxsize=_CACHED_PIECES)
 def kept_piece(hits: HitFile, number: int) -> Mapping[str, npt.NDArray[Any]]:
     """Read a chunk, or take it from the last few: variables of a chunk are asked for one after the other."""
-    key = (hits.token, number)
-    with _lock:
-        if key in _kept:
-            _kept.move_to_end(key)
-            return _kept[key]
-    columns = read_piece(hits.piece(number))
-    with _lock:
-        _kept[key] = columns
-        while len(_kept) > _CACHED_PIECES:
-            _kept.popitem(last=False)
-    return columns
+    return read_piece(hits.piece(number))
 
 
 def read_rows(hits: HitFile, name: str, start: int, stop: int) -> npt.NDArray[Any]:

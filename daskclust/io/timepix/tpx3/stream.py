@@ -107,11 +107,6 @@ class WordDecoder:
         """Ticks to add for times as global time before the first hit tells them, 0 where none came before it."""
         return int(self._state[START])
 
-    @property
-    def disorder(self) -> float:
-        """The largest time in ns by which a hit came after a later one."""
-        return float(self._state[table.DELAY]) * TICK
-
     def feed(self, data: bytes | bytearray | memoryview) -> Hits:
         """Decode more bytes."""
         return self._decode(data, is_end=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,12 @@ import xarray as xr
 
 from daskclust.core.data.files import replacing
 from daskclust.core.device.timesort import TICK, order_of_times
-from daskclust.io.blocks import in_memory
-from daskclust.io.host import check_on_host
+from daskclust.io.blocks import Block, blocks_of, native_block
 from daskclust.io.timepix.hitwise import hits_with
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3.words import MAGIC, TDC_STEP, TDC_STEPS
 
 _COLUMNS = ("x", "y", "toa", "tot", "chip")
-_ROWS = 1 << 20
 _MOST_WORDS = 0xFFFF // 8
 _GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: global time is written after longer gaps
 _REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
@@ -69,50 +67,31 @@ def write_tpx3(
     What is written here and read by `daskclust.io.open_tpx3` is equal where ``toa`` are multiples of 1.5625 ns and
     ``tot`` of 25 ns, and hits are sorted by time. Memory holds one dask chunk, or a million hits, and the triggers.
     """
-    _check(ds, words_per_chunk)
-    extra = (np.empty(0, np.uint64), np.empty(0, np.float64), np.empty(0, np.uint8))
-    extra = extra if triggers is None else _trigger_words(triggers)
-    latest: int | None = None
-    with replacing(Path(path)) as stream:
-        for block, is_last in _blocks(ds):
-            words, chips, ticks = _pixel_words(block)
-            if len(extra[0]):
-                due = len(extra[0]) if is_last else int(np.searchsorted(extra[1], _top(ticks), side="right"))
-                words, chips, ticks = _merged(words, chips, ticks, [values[:due] for values in extra])
-                extra = (extra[0][due:], extra[1][due:], extra[2][due:])
-            if global_time:
-                words, chips, ticks = _with_global_time(words, chips, ticks, latest)
-            if len(ticks):
-                latest = int(ticks[-1])
-            stream.write(_in_chunks(words, chips, words_per_chunk).tobytes())
-
-
-def _check(ds: xr.Dataset, words_per_chunk: int) -> None:
-    """Raise a ValueError for what cannot be written."""
     is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
     if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
         raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
-    missing = [name for name in ("x", "y", "toa", "tot") if name not in ds.variables]
-    if missing:
-        raise ValueError(f"the data set has no variable {', '.join(missing)}; hits need x, y, toa and tot")
-    check_on_host("write_tpx3", {name: ds[name].data for name in _COLUMNS if name in ds.variables})
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
             "read the hits with layout='chips'"
         )
-
-
-def _blocks(ds: xr.Dataset) -> Iterator[tuple[xr.Dataset, bool]]:
-    """Yield the hits in blocks, in memory, and whether the block is the last."""
-    names = [name for name in _COLUMNS if name in ds.variables]
-    ds = hits_with(ds[names].reset_coords(), names, "write_tpx3")
-    dim = ds["toa"].dims[0]
-    sizes = ds.unify_chunks().chunks[dim] if ds.chunks else (_ROWS,) * -(-ds.sizes[dim] // _ROWS)
-    stop = 0
-    for number, size in enumerate(sizes or (0,)):
-        start, stop = stop, min(stop + size, ds.sizes[dim])
-        yield in_memory(ds.isel({dim: slice(start, stop)})), number + 1 == len(sizes or (0,))
+    names = [name for name in _COLUMNS if name != "chip" or name in ds.variables]
+    ds = hits_with(ds.reset_coords(), names, "write_tpx3")[names]
+    words, times, chips = (np.empty(0, t) for t in (np.uint64, np.float64, np.uint8))
+    if triggers is not None:
+        words, times, chips = _trigger_words(triggers)
+    latest, done = None, 0
+    with replacing(Path(path)) as stream:
+        nothing = native_block(ds.isel({ds["toa"].dims[0]: slice(0)}).compute())
+        for block in itertools.chain(blocks_of(ds, str(ds["toa"].dims[0])), [nothing]):
+            hits = _pixel_words(block)
+            due = len(times) if block is nothing else int(np.searchsorted(times, hits[2].max(initial=-1), side="right"))
+            hits = _merged(*hits, words[done:due], times[done:due], chips[done:due])
+            done = max(done, due)
+            if global_time:
+                hits = _with_global_time(*hits, latest)
+            latest = int(hits[2][-1]) if len(hits[2]) else latest
+            stream.write(_in_chunks(*hits[:2], words_per_chunk).tobytes())
 
 
 def _whole(
@@ -133,14 +112,14 @@ def _whole(
     return whole
 
 
-def _pixel_words(block: xr.Dataset) -> tuple[Words, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def _pixel_words(block: Block) -> tuple[Words, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return the words of hits, their chips, and their times in ticks."""
-    x, y = (_whole(block[name].values, name, 255).astype(np.uint64) for name in ("x", "y"))
-    ticks = _whole(block["toa"].values, "toa", _LATEST, TICK)
-    tot = _whole(block["tot"].values, "tot", 1023, TOT_TICK).astype(np.uint64)
+    x, y = (_whole(block[name], name, 255).astype(np.uint64) for name in ("x", "y"))
+    ticks = _whole(block["toa"], "toa", _LATEST, TICK)
+    tot = _whole(block["tot"], "tot", 1023, TOT_TICK).astype(np.uint64)
     chips = np.zeros(len(x), np.uint8)
-    if "chip" in block.variables:
-        chips = _whole(block["chip"].values, "chip", 255).astype(np.uint8)
+    if "chip" in block:
+        chips = _whole(block["chip"], "chip", 255).astype(np.uint8)
     coarse = (ticks + 15) >> 4  # the fine time counts backwards from it
     fine = ((coarse << 4) - ticks).astype(np.uint64)
     spidr, toa = ((coarse >> 14) & 0xFFFF).astype(np.uint64), (coarse & 0x3FFF).astype(np.uint64)
@@ -174,15 +153,13 @@ def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]
     return words[order], time[order] / TICK, chip[order]
 
 
-def _top(ticks: npt.NDArray[np.int64]) -> int:
-    return int(ticks.max()) if len(ticks) else -1
-
-
-def _merged(words: Words, chips: Any, ticks: Any, extra: Any) -> tuple[Words, Any, npt.NDArray[np.int64]]:
-    """Put TDC words before the first hit that is not earlier."""
-    places = np.searchsorted(np.maximum.accumulate(ticks), extra[1], side="left")
-    times = np.floor(extra[1]).astype(np.int64)
-    return np.insert(words, places, extra[0]), np.insert(chips, places, extra[2]), np.insert(ticks, places, times)
+def _merged(
+    words: Words, chips: Any, ticks: Any, extra: Words, times: npt.NDArray[np.float64], extra_chips: Any
+) -> tuple[Words, Any, npt.NDArray[np.int64]]:
+    """Put TDC words, whose times are given in ticks, before the first hit that is not earlier."""
+    places = np.searchsorted(np.maximum.accumulate(ticks), times, side="left")
+    at = np.floor(times).astype(np.int64)
+    return np.insert(words, places, extra), np.insert(chips, places, extra_chips), np.insert(ticks, places, at)
 
 
 def _with_global_time(words: Words, chips: Any, ticks: Any, latest: int | None) -> tuple[Words, Any, Any]:

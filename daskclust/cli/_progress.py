@@ -1,0 +1,132 @@
+"""Progress of a command: one bar on standard error, for its steps one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from daskclust.cli._console import errors
+
+_LONG = 24 * 3600  # s; more is no forecast
+_UNMEASURED = (".root",)  # is mapped into memory: nothing counts what is read of it
+
+
+class _Figures(ProgressColumn):
+    """How much is done, how fast, the time since the step began, and the time left if the rest goes as fast."""
+
+    def render(self, task: Task) -> Text:
+        done, total, unit, elapsed = task.completed, task.total, task.fields["unit"], task.elapsed or 0.0
+        share = done / total if total else 0.0
+        n, points = task.fields["points"] or (0, "")  # where tasks are counted, the rate is that of points
+        counted = n * share if n else done
+        parts = []
+        if unit:
+            parts.append(f"{_short(done, unit)}{'' if total is None else f'/{_short(total, unit)}'} {unit}")
+        if unit and counted and elapsed:
+            parts.append(f"{_short(counted / elapsed, unit)} {points or unit}/s")
+        left = elapsed / share - elapsed if share else _LONG
+        parts.append(_clock(elapsed) + (f", {_clock(max(left, 0))} left" if left < _LONG else ""))
+        return Text(" ".join(parts), style="progress.data.speed")
+
+
+class _Bar(Progress):
+    """A bar that asks how far it is whenever it is drawn, so that steps need not tell."""
+
+    ask: Callable[[], None] | None = None
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if self.ask is not None:
+            self.ask()
+        yield from super().get_renderables()
+
+
+class Work:
+    """What a command does: it says which step begins, and how far it is."""
+
+    def __init__(self, bar: _Bar, name: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(escape(name), total=None, unit="", points=None)
+
+    def begin(
+        self, name: str, total: float | None = None, unit: str = "", points: tuple[int, str] | None = None
+    ) -> None:
+        """Begin a step of so many hits, tasks or MB; of tasks, the rate is that of `points`, number and name."""
+        self._bar.ask = None
+        self._bar.reset(self._task, total=total, description=escape(name), unit=unit, points=points)
+
+    def at(self, done: float, name: str | None = None, total: float | None = None) -> None:
+        """Tell how much of the step is done."""
+        description = None if name is None else escape(name)
+        self._bar.update(self._task, completed=done, total=total, description=description)
+
+    def read(self, path: Path) -> None:
+        """Begin to read a file: bytes are counted, with those of the file as total."""
+        size = None if path.suffix in _UNMEASURED else _bytes_of(path)
+        self._count(f"reading {path.name}", "rchar", size, "" if path.suffix in _UNMEASURED else "MB")
+
+    def write(self, path: Path) -> None:
+        """Begin to write a file: bytes are counted."""
+        self._count(f"writing {path.name}", "wchar", None, "MB")
+
+    def compute(self, dataset: Any, name: str, points: tuple[int, str]) -> Any:
+        """Compute a lazy Dataset on the workers, where its arrays stay, and return it; tasks are counted."""
+        from daskclust.workers import persist
+
+        self.begin(name, unit="tasks", points=points)
+        return persist(dataset, lambda done, total, step: self.at(done, f"{name}: {step}", total))
+
+    def _count(self, name: str, counter: str, total: int | None, unit: str) -> None:
+        """Begin a step whose bytes the system counts."""
+        before = _bytes_so_far(counter)
+        self.begin(name, *(() if before is None else (total, unit)))
+
+        def ask() -> None:
+            done = (_bytes_so_far(counter) or 0) - (before or 0)
+            self.at(min(done, total or done))
+
+        self._bar.ask = None if before is None else ask
+
+
+@contextmanager
+def progress(name: str, console: Console = errors, *, quiet: bool = False) -> Iterator[Work]:
+    """Show a bar, and remove it at the end; nothing where the console is no terminal."""
+    step = TextColumn("{task.description}", table_column=Column())  # wraps on a narrow terminal; figures do not
+    columns = (SpinnerColumn(), step, BarColumn(20), _Figures(Column(no_wrap=True)))
+    with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
+        yield Work(shown, name)
+
+
+def _bytes_so_far(counter: str) -> int | None:
+    """Return how many bytes this process has read (rchar) or written (wchar), None where nobody tells."""
+    try:
+        lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{counter}:")), None)
+
+
+def _bytes_of(path: Path) -> int | None:
+    """Return the size of a file, or of a folder's files together; None where readers tell what is wrong with it."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file()) or None
+
+
+def _short(number: float, unit: str) -> str:
+    """Return a number in a few digits: bytes in MB, counts with commas or in millions."""
+    if unit == "MB":
+        return f"{number / 1e6:,.1f}"
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number:,.0f}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

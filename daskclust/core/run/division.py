@@ -1,0 +1,182 @@
+"""How dask arrays are divided for a plan: as they are, by groups, or into blocks of space; points that make a task."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.core.run.chunk_sizes import SECONDS, Cost, Workers, points_per_task
+from daskclust.core.run.plan import Plan
+from daskclust.core.space.extent import survey
+from daskclust.core.space.grid import along_axes
+from daskclust.core.space.partition import Division, Halo, Partition
+from daskclust.core.space.planes import balanced_cuts
+
+_HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
+_LOOKED_AT = 20_000  # points that tell along which axes to cut
+
+
+def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Division:
+    """Return the division of `columns`, dask arrays, that a user asks for."""
+    X, has_groups = columns[plan.positions], plan.group in columns
+    rows = rows_per_task(X, plan.cost)
+    if isinstance(asked, Partition):
+        if asked.groups > 1 and not has_groups:
+            raise ValueError(f"the partition has {asked.groups} groups of layers; the points have no {plan.group}")
+        return Division(_with_halo(asked, plan), rows)
+    if asked == "auto":
+        asked = next(name for name in plan.divisions if has_groups or name != "layers")
+    if not isinstance(asked, str) or asked not in plan.divisions:
+        known = ", ".join(f'"{name}"' for name in ("auto", *plan.divisions))
+        raise ValueError(f"partition must be {known} or a Partition, got {asked!r}")
+    if asked == "layers":
+        if not has_groups:
+            raise ValueError('partition="layers" needs layer=; give it, or use partition="space"')
+        return Division(Partition(groups=task_count(X, rows)), rows)
+    if asked == "chunks":
+        if X.numblocks[0] > 1 and np.any(plan.reach) and not has_groups:
+            raise ValueError(
+                f'partition="chunks" needs one chunk, X has {X.numblocks[0]}, which share neighbours; use "space", or '
+                "X.rechunk((-1, -1))"
+            )
+        return Division(None, rows)
+    points = X if X.ndim == 2 else X[:, None]
+    return blocks_of_space(points, task_count(X, rows), plan.period, plan.halo, rows)
+
+
+def _with_halo(partition: Partition, plan: Plan) -> Partition:
+    """Return a user's partition with a halo that has what rounding needs; refuse one that does not fit the points."""
+    cut, period = len(partition.cuts), plan.period
+    if not cut:
+        return partition
+    if cut > len(period) or tuple(partition.period[:cut]) != period[:cut]:
+        raise ValueError(
+            f"the partition cuts {cut} axes of periods {partition.period}; the points have {len(period)} axes, of "
+            f"periods {period} (0: open)"
+        )
+    given, wanted, wide = (along_axes(halo, cut) for halo in (partition.halo, plan.reach, plan.halo))
+    if any(own < least for own, least in zip(given, wanted, strict=True)):
+        got, least = (" and ".join(f"{length:g}" for length in np.ravel(halo)) for halo in (partition.halo, plan.reach))
+        raise ValueError(f"the partition has a halo of {got}; it must be at least {least}, {plan.reach_name}")
+    return replace(partition, halo=tuple(map(max, given, wide)))
+
+
+def task_count(X: Any, rows: int) -> int:
+    """Return into how many chunks of about `rows` points to divide a dask array (n, ...); 0: as many as it has."""
+    return max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+
+
+def rows_per_task(X: Any, cost: Cost) -> int:
+    """Return how many points of a dask array (n, ...) a task is given; 0: as many as chunks have.
+
+    That is so for CUDA arrays, and where dask's configuration has 0 seconds for ``daskclust.task-seconds``.
+    """
+    import dask
+
+    seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
+    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, _workers(), seconds)
+
+
+def _workers() -> Workers:
+    """Return the workers of the cluster that would compute now, or this process and its cores."""
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
+    if hasattr(client, "scheduler_info"):
+        found = client.scheduler_info(n_workers=-1)["workers"].values()
+        shares = [each["memory_limit"] / each["nthreads"] for each in found if each["memory_limit"]]
+        return Workers(max(1, sum(each["nthreads"] for each in found)), min(shares, default=math.inf))
+    threads = len(os.sched_getaffinity(0))
+    return Workers(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads)
+
+
+# ----------------------------------------------------------------------------------------------------- blocks of space
+def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: Halo, rows: int = 0) -> Division:
+    """Return a division of a dask array (n, d) into `count` blocks of space with as many points each.
+
+    Blocks are as cubic as they can be; where points come in the order of space, they are slabs or columns instead, if
+    these need few of the chunks of X and halos stay small. Consecutive chunks of up to `rows` points go together.
+
+    This computes, unless `count` is 1: one pass over X takes a sample and the extent of each of its chunks.
+    """
+    if count == 1:
+        return Division(None, X.shape[0])
+    period = period or (0.0,) * X.shape[1]
+    sample, *extents = _sampled(X, period)
+    sample = sample[np.isfinite(sample).all(axis=1)]
+    axes = _axes_to_cut(sample[:: max(1, len(sample) // _LOOKED_AT)], extents, count, period, halo)
+    partition = _blocks(sample, axes, count, period, halo)
+    return Division(partition, rows, partition.reached(*extents))
+
+
+def _axes_to_cut(sample: Any, extents: list[Any], count: int, period: tuple[float, ...], halo: Halo) -> tuple[int, ...]:
+    """Return the axes that space is cut along: all, or fewer where that halves the pairs of chunks and blocks."""
+    axes = range(min(sample.shape[1], 3))
+    every = itertools.chain.from_iterable(itertools.combinations(axes, k + 1) for k in reversed(axes))
+    ways = {some: _blocks(sample, some, count, period, halo) for some in every}
+    pairs = {some: sum(map(len, way.reached(*extents))) for some, way in ways.items()}
+    cubic = tuple(axes)
+    fewer = [some for some in ways if pairs[some] <= pairs[cubic] / 2]
+    share = {some: ways[some].halo_share(sample) for some in ([cubic, *fewer] if fewer else [])}
+    good = [some for some in fewer if share[some] <= min(share.values()) + _HALO]
+    return min(good, key=lambda some: (pairs[some], share[some]), default=cubic)
+
+
+def _blocks(sample: Any, axes: tuple[int, ...], count: int, period: tuple[float, ...], halo: Halo) -> Partition:
+    """Return blocks with as many points each, cut along some axes, and as cubic as they can be."""
+    blocks = [1] * (axes[-1] + 1)
+    extent = [np.ptp(sample[:, axis]) if len(sample) else 0.0 for axis in axes]
+    while math.prod(blocks) < count:
+        widest = int(np.argmax([length / blocks[axis] for length, axis in zip(extent, axes, strict=True)]))
+        blocks[axes[widest]] += 1
+    return Partition(cuts=balanced_cuts(sample, tuple(blocks), period, count), period=period, halo=halo)
+
+
+def _sampled(X: Any, period: tuple[float, ...]) -> tuple[Any, Any, Any]:
+    """Return points of all chunks, and lowest and highest coordinates (chunks, d), NaN for chunks with such points.
+
+    Around a period the lowest may be negative: the other half of such a chunk is at the other end of the axis.
+    """
+    import dask.array as da
+
+    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
+    # cluster that still knows of the one warns of two tasks of one name
+    meta = np.empty((0,), object)
+    one = {"chunks": ((1,) * X.numblocks[0],), "drop_axis": 1, "dtype": object, "meta": meta}
+    boxes = da.map_blocks(_look, X, period, token="daskclust-sample", **one).compute()
+    samples, low, high = zip(*boxes, strict=True)
+    return np.concatenate(samples), np.stack(low), np.stack(high)
+
+
+# ---------------------------------------------------------------------------------------------------------- on a worker
+def _look(block: Any, period: tuple[float, ...]) -> Any:
+    """Return, in an array of one element, up to 8192 points, evenly spaced, on the host, and the extent of all."""
+    device = device_of(block)
+    points = device.to_host(device.argument(block[:: max(1, len(block) // 8192)]))
+    ends = np.full((2, block.shape[1]), np.nan)
+    if len(block):
+        low, high, bad = survey(device, device.argument(block))
+        ends = np.stack([low, high]) if bad == len(block) else ends
+        for axis, cycle in enumerate(period):
+            ends[:, axis] = _around(block[:, axis], points[:, axis], cycle, *ends[:, axis])
+    found = np.empty(1, object)
+    found[0] = points, *ends
+    return found
+
+
+def _around(x: Any, some: Any, period: float, low: float, high: float) -> tuple[float, float]:
+    """Return the extent of coordinates, those of the upper half of a period counted back where that is much less."""
+    if not (period and low >= 0 and high < period and high - low > period / 2):
+        return low, high
+    for each in (some, x):  # some of them tell fast that the others are not worth a look
+        back = np.where(each >= period / 2, each - period, each)
+        other = float(back.min()), float(back.max())
+        if other[1] - other[0] > 0.75 * (high - low):
+            return low, high
+    return other

@@ -1,0 +1,106 @@
+"""Raw Timepix3 files chunk by chunk: dask, the engine of xarray, and workers."""
+
+from __future__ import annotations
+
+import pickle
+
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+from cases.tpx3_words import stream
+
+from daskclust.io import open_tpx3, open_tpx3_triggers
+from daskclust.io.timepix.tpx3 import read as tpx3_read
+from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
+
+ENGINES = (Tpx3Entrypoint, "tpx3")
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a file of some thousand hits."""
+    path = tmp_path / "run.tpx3"
+    path.write_bytes(stream(np.random.default_rng(5), chunks=200, longest=60))
+    return str(path)
+
+
+def test_lazy_reading_decodes_nothing_before_it_is_computed(run, monkeypatch):
+    whole = open_tpx3(run)
+    lazy = open_tpx3(run, chunks=500)
+    assert lazy.chunks["hit"] == tuple(len(block) for block in dask.compute(*lazy["x"].data.to_delayed()))
+    assert len(lazy.chunks["hit"]) > 4
+    xr.testing.assert_identical(lazy.compute(), whole)
+    xr.testing.assert_identical(open_tpx3(run, chunks="auto").compute(), whole)
+    monkeypatch.setattr(tpx3_read, "read_columns", None)
+    open_tpx3(run, chunks=500)
+    xr.open_dataset(run, engine=Tpx3Entrypoint, chunks={})
+
+
+def test_one_task_reads_all_columns_of_a_chunk(run, monkeypatch):
+    read, calls = tpx3_read.read_columns, []
+    monkeypatch.setattr(tpx3_read, "read_columns", lambda *args: (calls.append(1), read(*args))[1])
+    lazy = open_tpx3(run, chunks=500)
+    lazy.compute()
+    assert len(calls) == len(lazy.chunks["hit"])
+    calls.clear()
+    xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=100_000).load()
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_xarray_engine(run, engine):
+    """By its name it is the entry point of the installed package: if this fails, ``pip install -e .``."""
+    whole = open_tpx3(run)
+    backed = xr.open_dataset(run, engine=engine, hits_per_chunk=700)
+    slices = (slice(5, 3000, 7), slice(None, None, -3), slice(4, 4), slice(2000, 10, -9), slice(None))
+    for rows in (*slices, [3, 2000, 5], -1):
+        for name in ("x", "toa"):
+            np.testing.assert_array_equal(backed[name][rows], whole[name][rows])
+    xr.testing.assert_identical(pickle.loads(pickle.dumps(backed)).load(), whole)
+    lazy = xr.open_dataset(run, engine=engine, hits_per_chunk=700, chunks={})
+    assert lazy.chunks["hit"] == open_tpx3(run, chunks=700).chunks["hit"]
+    xr.testing.assert_identical(lazy.compute(), whole)
+    xr.testing.assert_identical(xr.open_dataset(run, engine=engine, group="tdc"), open_tpx3_triggers(run))
+    quad = xr.open_dataset(run, engine=engine, layout="quad", gap=2, phase_correction=True).load()
+    xr.testing.assert_identical(quad, open_tpx3(run, layout="quad", gap=2, phase_correction=True))
+    assert "tot" not in xr.open_dataset(run, engine=engine, drop_variables=["tot"])
+    with pytest.raises(ValueError, match="unknown group 'hits'"):
+        xr.open_dataset(run, engine=engine, group="hits")
+
+
+def test_xarray_guesses_the_engine(run, tmp_path):
+    xr.testing.assert_identical(xr.open_dataset(run).load(), open_tpx3(run))
+    guess = Tpx3Entrypoint().guess_can_open
+    assert [guess("a.tpx3"), guess("A.TPX3"), guess("a.nc"), guess(3)] == [True, True, False, False]
+    (tmp_path / "text.tpx3").write_bytes(b"x,y,toa\n1,2,3\n")
+    for name, error, message in [
+        ("text.tpx3", ValueError, "has no chunk of Timepix3 words"),
+        ("none.tpx3", FileNotFoundError, "no such file"),
+    ]:
+        with pytest.raises(error, match=message):
+            xr.open_dataset(tmp_path / name, engine="tpx3")
+
+
+@pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])
+def test_the_engine_checks_the_size_of_chunks(run, hits):
+    with pytest.raises(ValueError, match=f"hits_per_chunk must be a positive number of hits, got {hits!r}"):
+        xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
+
+
+def test_on_a_worker_process(run):
+    from distributed import Client, LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        for lazy in (xr.open_dataset(run, engine="tpx3", chunks={}, hits_per_chunk=900), open_tpx3(run, chunks=900)):
+            assert len(lazy.chunks["hit"]) > 3
+            xr.testing.assert_identical(lazy.compute(scheduler=client), open_tpx3(run))
+
+
+def test_a_file_that_changes_is_not_read(run):
+    lazy = open_tpx3(run, chunks=500)
+    with open(run, "ab") as file:
+        file.write(b"more")
+    with pytest.raises(ValueError, match="has changed since it was opened"):
+        lazy.compute()
