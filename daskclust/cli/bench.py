@@ -172,8 +172,9 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
     from daskclust.core.data.checks import check_positive
 
     def show(name: str, done: int, total: int) -> None:
-        work.begin(name, total or None, "points" if total else "")
-        work.at(done)
+        if not done:  # a system begins
+            work.begin(name, total or None, "points" if total else "")
+        work.at(done, name)
 
     if system == "stream":
         for name, value in given.items():

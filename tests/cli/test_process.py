@@ -32,6 +32,8 @@ def fsync(descriptor):  # what is written waits for the disk, before it gets its
 os.fsync = fsync
 """
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def heeds_interrupts():

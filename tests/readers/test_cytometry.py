@@ -21,7 +21,6 @@ from hypothesis.extra import numpy as hnp
 
 from daskclust.io import (
     arcsinh_transform,
-    open_fcs,
     read_cells,
     read_gmhc,
     write_cells,
@@ -89,7 +88,6 @@ def test_points_as_the_program_writes_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"is empty \(0 bytes\)"),
         (b"\x01", "has 1 bytes, which no layout of gmhclust explains .too few for any"),
         (struct.pack("<II3f", 2, 2, 1, 2, 3), r"has 20 bytes, .*uint32-float32: 2 points of 2 dimensions, 24 bytes"),
         (struct.pack("<QQ5d", 2, 3, *range(5)), r"has 56 bytes, .*uint64-float64: 3 points of 2 dimensions, 64 bytes"),
@@ -217,6 +215,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     ds = read_cells(path, apriori="grp")
     assert ds["channel"].values.tolist() == ["CD3", "CD4"]
     assert ds["apriori"].values.tolist() == [5, 6]
+    assert list(read_cells(path, apriori="label")) == ["X", "apriori"]
     ds = read_cells(path, channels="CD4", apriori="grp")
     assert list(ds) == ["X", "apriori"]
     np.testing.assert_array_equal(ds["X"], [[2], [4]])
@@ -228,7 +227,6 @@ def test_columns_of_tables(tmp_path: Path) -> None:
         ({"channels": "CD8"}, r"has no channel 'CD8'; it has 'CD3', 'CD4'"),
         ({"apriori": "group"}, r"has no column 'group' \(did you mean 'grp'\?\) of apriori clusters; it has 'CD3'"),
         ({"transform": "log"}, "transform must be 'arcsinh' or None, got 'log'"),
-        ({"chunks": True}, "chunks must be a positive number of cells or None, got True"),
     ]:
         with pytest.raises(ValueError, match=message):
             read_cells(path, **options)
@@ -275,12 +273,7 @@ def test_a_transformation_without_cofactor(tmp_path: Path, suffix: str) -> None:
     assert ds["X"].attrs["long_name"] == "intensity, arcsinh"
 
 
-def test_paths(tmp_path: Path) -> None:
-    for read in (open_fcs, read_cells, read_gmhc):
-        with pytest.raises(FileNotFoundError, match="no such file"):
-            read(tmp_path / "cells.fcs")
-        with pytest.raises(IsADirectoryError, match="is a directory; give one file"):
-            read(tmp_path)
+def test_points_among_cells(tmp_path: Path) -> None:
     points = write(tmp_path, "2 1 5 6", "points")
     np.testing.assert_array_equal(read_cells(points, channels="channel_2")["X"], [[6]])
     with pytest.raises(ValueError, match=r"has no column 'grp'; use read_gmhc with assignments="):

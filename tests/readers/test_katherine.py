@@ -117,20 +117,11 @@ def test_frames(tmp_path: Path) -> None:
 def test_chunks(tmp_path: Path) -> None:
     path = write(tmp_path, [hit(k, k, k, 1, 0) for k in range(5)])
     assert open_katherine(path, chunks=2).chunks["hit"] == (2, 2, 1)
-    for wrong in (0, -1, 2.5, True, "auto"):
-        with pytest.raises(ValueError, match=f"chunks must be a positive number of hits, got {wrong!r}"):
-            open_katherine(path, chunks=wrong)  # type: ignore[arg-type]
 
 
 def test_wrong_files(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"is empty \(0 bytes\)"):
-        open_katherine(write(tmp_path, []))
     with pytest.raises(ValueError, match=r"is no Katherine file: none of its 2 words .* 1 are of unknown types"):
         open_katherine(write(tmp_path, [word(15), word(5)]))
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        open_katherine(tmp_path / "none.raw")
-    with pytest.raises(IsADirectoryError, match="is a directory"):
-        open_katherine(tmp_path)
     ds = open_katherine(write(tmp_path, [], b"abc"))
     assert (ds.sizes["hit"], ds.attrs["n_truncated_bytes"]) == (0, 3)
     ds = open_katherine(write(tmp_path, [word(7), word(13, 5), word(12)]))

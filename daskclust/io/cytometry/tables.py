@@ -73,7 +73,7 @@ def choose_columns(
     # Who chooses channels has chosen; otherwise what write_cells writes beside them is no channel.
     beside = {name: name for name in VARIABLES if name in found and channels is None}
     if apriori is not None:
-        beside = {apriori: "apriori"} | {name: ours for name, ours in beside.items() if ours != "apriori"}
+        beside = {name: ours for name, ours in beside.items() if ours != "apriori"} | {apriori: "apriori"}
     names = [name for name in found if name not in beside]
     picked = [names[k] for k in choose_channels(channels, [(name,) for name in names], source)]
     if not picked:

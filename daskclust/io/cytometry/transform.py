@@ -147,10 +147,8 @@ def compensate(ds: xr.Dataset, spillover: Spillover) -> xr.Dataset:
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For transformed values, and for matrices of other shapes, without an inverse, or of unknown channels.
+    TypeError, ValueError
+        For arrays on a GPU; for transformed values, and matrices of other shapes, without inverse, of unknown channels.
 
     References
     ----------
@@ -191,10 +189,8 @@ def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Seque
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For a cofactor that is not positive, patterns that no channel matches, and cells that are transformed already.
+    TypeError, ValueError
+        For arrays on a GPU; for a cofactor that is not positive, patterns that no channel matches, transformed cells.
 
     References
     ----------

@@ -30,12 +30,7 @@ class Calibration:
     ----------
     a, b, c, t : array_like, shape (256, 256)
         By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
-        fitted them, ns or ticks of 25 ns.
-
-    Raises
-    ------
-    ValueError
-        For other shapes.
+        fitted them, ns or ticks of 25 ns. Other shapes raise a ValueError.
     """
 
     a: npt.ArrayLike
@@ -60,12 +55,8 @@ class Calibration:
         Returns
         -------
         numpy.ndarray of float64, shape (n,)
-            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
-
-        Raises
-        ------
-        ValueError
-            For pixels that no chip has.
+            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT. Pixels that no chip has
+            raise a ValueError.
         """
         columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
         _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate")
@@ -148,8 +139,8 @@ def calibrate(
     TypeError
         For arrays on a GPU.
     ValueError
-        For missing variables, chips without a calibration, pixels that no chip has, and another `tot_unit` or layout.
-        On dask, chips and pixels are checked when they are computed.
+        For missing variables, chips without a calibration, pixels that no chip has (on dask when they are computed),
+        and another `tot_unit` or layout.
 
     Notes
     -----

@@ -35,8 +35,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     Parameters
     ----------
     path : str or path
-        Text, with tabs between the columns and their names in the first line: Matrix Index, ToA, ToT and FToA in any
-        order, Index and Overflow where there are any. Others are passed over.
+        Text, with tabs between the columns and their names in the first line: Matrix Index, ToA, ToT and FToA, perhaps
+        Index and Overflow, in any order. Others are passed over.
     measurement : int, optional
         Which measurement to read, from 0, where several were appended to one file: a new one begins where Index is
         0 again, unless it is 0 in all rows. Times begin anew in each, so that None is for files with one.

@@ -37,21 +37,15 @@ def correct_timewalk(
     Returns
     -------
     xarray.Dataset
-        `ds` with ``toa`` corrected. In memory all variables are sorted anew by (toa, order before), and
-        ``attrs["n_uncorrected"]`` counts hits that have no delay (NaN, or not above e0): their time is kept. On dask
-        the hits stay where they are, so that they are out of order by up to the difference of delays: EventBuilder
+        `ds` with ``toa`` corrected, no multiples of 1.5625 ns any more. In memory all variables are sorted anew by
+        (toa, order before), and ``attrs["n_uncorrected"]`` counts hits that have no delay (NaN, or not above e0): their
+        time is kept. On dask the hits stay where they are, out of order by up to the difference of delays: EventBuilder
         sorts them.
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, and for a table or parameters that are not as above.
-
-    Notes
-    -----
-    Times are no multiples of 1.5625 ns any more.
+    TypeError, ValueError
+        For arrays on a GPU; for missing variables, and for a table or parameters that are not as above.
 
     References
     ----------

@@ -13,10 +13,6 @@ from daskclust.io.fields import TIMEPIX
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
 from daskclust.io.timepix.tpx3.read import IndexedFile, check_chunks, index_hits, lazy_columns, open_hits
-from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers, time_of_flight
-from daskclust.io.timepix.tpx3.write import write_tpx3
-
-__all__ = ["open_tpx3", "open_tpx3_triggers", "time_of_flight", "write_tpx3"]
 
 
 def open_tpx3(
@@ -98,7 +94,7 @@ def open_tpx3(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> import numpy as np
+    >>> from daskclust.io import write_tpx3
     >>> folder = tempfile.TemporaryDirectory()
     >>> file = pathlib.Path(folder.name, "run.tpx3")
     >>> hits = {"x": [7, 8], "y": [0, 255], "toa": [25.0, 12.5], "tot": [100.0, 50.0], "chip": [0, 0]}

@@ -56,25 +56,10 @@ class Hits(NamedTuple):
 class WordDecoder:
     """Decode the bytes of a readout, given piece by piece, cut anywhere.
 
-    Notes
-    -----
-    Words mean what they do to `daskclust.io.open_tpx3`, and on an undamaged stream hits are the same, with two
-    differences, as a stream cannot look ahead. Times are given before all is known that tells of multiples of 26.84 s:
-    add `base` for the times of `open_tpx3`; they are negative where the first hits come out of order across the wrap.
-    And the size that a header claims is believed: where no header follows the chunk, bytes are skipped up to one whose
-    chunk ends at another, and the words before stay as they were taken.
-
-    Examples
-    --------
-    >>> import struct
-    >>> decoder = WordDecoder()
-    >>> word = 0xB << 60 | 100 << 30 | 4 << 20
-    >>> data = b"TPX3" + struct.pack("<BBHQ", 2, 0, 8, word)
-    >>> len(decoder.feed(data[:13]).tick)
-    0
-    >>> hits = decoder.feed(data[13:])
-    >>> hits.tick, hits.tot, hits.chip
-    (array([1600]), array([100.], dtype=float32), array([2], dtype=uint8))
+    On an undamaged stream hits are those of `daskclust.io.open_tpx3`, with two differences, as what follows is not
+    known. Times are given before all is known that tells of multiples of 26.84 s: add `base` for those of `open_tpx3`;
+    they are negative where the first hits come out of order across the wrap. And the size that a header claims is
+    believed: where no header follows the chunk, bytes are skipped up to one whose chunk ends at another.
     """
 
     def __init__(self, *, disorder: float = 600_000.0, on_reset: Literal["continue", "restart"] = "continue") -> None:

@@ -49,10 +49,8 @@ def open_tpx3_triggers(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, one without a chunk of Timepix3 words, and another `on_reset`.
+    FileNotFoundError, IsADirectoryError, ValueError
+        As `open_tpx3`.
 
     Notes
     -----
@@ -110,10 +108,8 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For another channel, a Dataset that has no triggers, and trigger times that are no 1-D array of finite numbers.
+    TypeError, ValueError
+        For arrays on a GPU; for another channel, and triggers that are no 1-D array of finite times.
 
     Examples
     --------

@@ -77,9 +77,7 @@ def write_tpx3(
         )
     names = [name for name in _COLUMNS if name != "chip" or name in ds.variables]
     ds = hits_with(ds.reset_coords(), names, "write_tpx3")[names]
-    words, times, chips = (np.empty(0, t) for t in (np.uint64, np.float64, np.uint8))
-    if triggers is not None:
-        words, times, chips = _trigger_words(triggers)
+    words, times, chips = _trigger_words(xr.Dataset({"time": ("trigger", [])}) if triggers is None else triggers)
     latest, done = None, 0
     with replacing(Path(path)) as stream:
         nothing = native_block(ds.isel({ds["toa"].dims[0]: slice(0)}).compute())
