@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-_PACKAGES = (
+_PACKAGES = [
     "daskclust",
     "numpy",
     "numba",
@@ -21,18 +21,9 @@ _PACKAGES = (
     "xarray",
     "pandas",
     "pyarrow",
-)
-_OPTIONAL = (
-    "holoviews",
-    "datashader",
-    "panel",
-    "uproot",
-    "pooch",
-    "cupy-cuda13x",
-    "cupy-cuda12x",
-    "numba-cuda",
-    "dask-cuda",
-)
+]
+_PACKAGES += ["holoviews", "datashader", "panel", "uproot", "pooch"]
+_PACKAGES += ["cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "dask-cuda"]
 _GPU_PACKAGES = (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda"))
 _DRIVER = (
     "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
@@ -46,20 +37,13 @@ class NoGPUError(RuntimeError):
 
 
 def describe() -> dict[str, dict[str, str]]:
-    """Return facts about this machine by section: versions, processor, gpu.
-
-    Returns
-    -------
-    dict of dict of str
-        ``versions`` of packages, ``processor`` with model, what kernels are compiled for, cores and memory, ``gpu``
-        with devices or what is missing.
-    """
+    """Return facts about this machine: versions of packages, the processor, GPUs or what is missing for one."""
     return {"versions": _versions(), "processor": _processor(), "gpu": _gpu()}
 
 
 def _versions() -> dict[str, str]:
     versions = {"python": platform.python_version()}
-    for name in (*_PACKAGES, *_OPTIONAL):
+    for name in _PACKAGES:
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
@@ -87,10 +71,7 @@ def _processor() -> dict[str, str]:
 
 
 def gpus() -> list[str]:
-    """Return name, memory and driver of each NVIDIA GPU that this process may use; none where there is no driver.
-
-    ``CUDA_VISIBLE_DEVICES`` is heeded.
-    """
+    """Return name, memory and driver of each GPU that ``CUDA_VISIBLE_DEVICES`` allows; none without a driver."""
     query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         asked = subprocess.run(query, capture_output=True, text=True, timeout=20, check=True)
@@ -105,13 +86,7 @@ def gpus() -> list[str]:
 
 
 def missing_for_cuda(dask: bool = True) -> list[str]:
-    """Return what keeps this process from using a GPU, each with its remedy; nothing where it can.
-
-    Parameters
-    ----------
-    dask : bool, default True
-        Whether workers are to be started on GPUs, too.
-    """
+    """Return what keeps this process from using a GPU, with `dask` also its workers, each with its remedy."""
     missing = []
     if not gpus():
         missing.append(_DRIVER)
@@ -123,18 +98,7 @@ def missing_for_cuda(dask: bool = True) -> list[str]:
 
 
 def check_gpu(dask: bool = False) -> None:
-    """Raise an error where this process cannot use a GPU.
-
-    Parameters
-    ----------
-    dask : bool, default False
-        Whether workers are to be started on GPUs, too.
-
-    Raises
-    ------
-    NoGPUError
-        With all that is missing.
-    """
+    """Raise an error with all that is missing where this process, with `dask` also its workers, can use no GPU."""
     missing = missing_for_cuda(dask)
     if missing:
         raise no_gpu("workers with GPUs cannot start here" if dask else "no GPU can be used here", missing)

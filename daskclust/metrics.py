@@ -46,15 +46,13 @@ def purity(
 
     Parameters
     ----------
-    truth : array_like of int, shape (n,)
-        True clusters, -1 noise.
-    labels : array_like of int, shape (n,)
-        Predicted clusters, -1 noise.
+    truth, labels : array_like of int, shape (n,)
+        True and predicted clusters, -1 noise.
     sample_weight : array_like of float, shape (n,), optional
         Weight of each point, such as its energy in GeV; 1 by default.
     noise : {"ignore", "cluster"}, default "ignore"
-        "ignore": points labelled noise do not count, and true noise in a cluster is an impurity of it, even where it
-        is the largest part. "cluster": -1 is a cluster like any other.
+        "ignore": points labelled noise do not count, and true noise in a cluster is an impurity of it. "cluster": -1 is
+        a cluster like any other.
 
     Returns
     -------
@@ -68,8 +66,7 @@ def purity(
 
     Notes
     -----
-    O(n log n) time; memory is O(n), as the contingency table is sparse. One cluster per point is pure: look at
-    `completeness` too.
+    O(n log n) time, O(n) memory. One cluster per point is pure: look at `completeness` too.
 
     Examples
     --------
@@ -91,16 +88,13 @@ def completeness(
 
     Parameters
     ----------
-    truth, labels, sample_weight
-        As for `purity`.
-    noise : {"ignore", "cluster"}, default "ignore"
-        "ignore": true noise does not count, and points of a true cluster that are labelled noise are lost. "cluster":
-        -1 is a cluster like any other.
+    truth, labels, sample_weight, noise
+        As for `purity`, which with the first two exchanged is this.
 
     Returns
     -------
     float
-        From 0 to 1; NaN where no weight is in a true cluster. It is `purity` with the first two arguments exchanged.
+        From 0 to 1; NaN where no weight is in a true cluster.
 
     Raises
     ------
@@ -133,7 +127,7 @@ def f_score(
     Parameters
     ----------
     truth, labels, sample_weight, noise
-        As for `purity` and `completeness`.
+        As for `purity`.
 
     Returns
     -------
@@ -166,8 +160,8 @@ def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: N
     truth, labels : array_like of int, shape (n,)
         Clusters, -1 noise.
     noise : {"ignore", "cluster"}, default "ignore"
-        "ignore": a noise point shares a cluster with no other point, as if it were a cluster of its own. "cluster": -1
-        is a cluster like any other, which is what scikit-learn does with the same arrays.
+        "ignore": each noise point is a cluster of its own. "cluster": -1 is a cluster like any other, as for
+        `sklearn.metrics.adjusted_rand_score`.
 
     Returns
     -------
@@ -178,10 +172,6 @@ def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: N
     ------
     ValueError
         For unequal lengths, and for labels that are no integers or below -1.
-
-    Notes
-    -----
-    The number is that of `sklearn.metrics.adjusted_rand_score`. It has no weights: pairs are counted.
 
     References
     ----------
@@ -197,8 +187,8 @@ def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: N
     _check_noise(noise)
     sides = [_check_labels(values, name) for values, name in ((truth, "truth"), (labels, "labels"))]
     _check_lengths(truth=sides[0], labels=sides[1])
-    if noise == "ignore":
-        sides = [_noise_apart(side) for side in sides]
+    if noise == "ignore":  # below the labels there is a number for each noise point
+        sides = [np.where(side == NOISE, NOISE - np.arange(len(side)), side) for side in sides]
     return float(adjusted_rand_score(*sides))
 
 
@@ -213,8 +203,8 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        1 where the heights of points (`point_heights`) are the same up to a scale and a shift, as of hierarchies that
-        went through similar clusters; NaN where all points of one have the same height, as for fewer than 3 points.
+        1 where `point_heights` are the same up to a scale and a shift, as of hierarchies that went through similar
+        clusters; NaN where all points of one have the same height, as for fewer than 3 points.
 
     Raises
     ------
@@ -244,17 +234,7 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
         raise ValueError(f"Z1 and Z2 must be of the same points, got {len(sides[0])} and {len(sides[1])}")
     if any(np.ptp(side) == 0 for side in sides):
         return float("nan")
-    away = [side - side.mean() for side in (side / side.max() for side in sides)]
-    product = float(away[0] @ away[1]) / float(np.sqrt((away[0] @ away[0]) * (away[1] @ away[1])))
-    return min(1.0, max(-1.0, product))
-
-
-def _noise_apart(labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return labels where every noise point has a number of its own."""
-    is_noise = labels == NOISE
-    result: npt.NDArray[np.int64] = np.unique(labels, return_inverse=True)[1].astype(np.int64)
-    result[is_noise] = len(labels) + np.arange(int(is_noise.sum()))
-    return result
+    return float(np.corrcoef(*(side / side.max() for side in sides))[0, 1])
 
 
 def _contingency(

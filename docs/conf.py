@@ -5,9 +5,9 @@ from pathlib import Path
 
 import daskclust
 
-# kernels of the pages find figures.py, and what is in examples/
+# kernels of the pages find figures.py, what is in examples/, and the scripts of the page on scaling
 _here = Path(__file__).parent
-_paths = [str(_here), str(_here / "examples"), os.environ.get("PYTHONPATH", "")]
+_paths = [str(_here), str(_here / "examples"), str(_here / "explanation" / "scaling"), os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, _paths))
 
 project = "daskclust"

@@ -71,6 +71,6 @@ def points(axis, X, labels=None, *, size=4.0, **options):
 
 
 def record(name):
-    """Return what ``daskclust bench`` wrote to ``docs/benchmarks``; None where that has not been done."""
+    """Return a record of ``docs/benchmarks``; None where there is none."""
     path = _RECORDS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None

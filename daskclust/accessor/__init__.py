@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT
 
 from . import _clue, _density, _hca
-from ._points import LABEL, Name, like_columns, name_of, points_of
+from ._points import LABEL, Name, fit_points, like_columns, name_of, points_of
 
 if TYPE_CHECKING:
     from daskclust.clue.estimator import CLUE
     from daskclust.core.space.partition import Partition
 
-LARGEST = 2**63 - 1  # whole number that a file's attribute holds
 Boxsize = float | Sequence[float | None] | EllipsisType | None
 
 
@@ -29,10 +29,22 @@ Boxsize = float | Sequence[float | None] | EllipsisType | None
 class ClustAccessor:
     """Clustering of the points of a Dataset, as ``ds.clust``.
 
+    Every method returns a new Dataset: the same variables, coordinates, attributes and chunks, and results as variables
+    along the point dimension, lazy where the coordinates are; they replace variables of these names. Parameters are in
+    words in ``attrs`` under the name of the method, and as numbers in attributes of the results. Unknown names are a
+    ValueError, and errors are those of the estimators; but a Dataset without points is no error.
+
     Parameters
     ----------
     ds : xarray.Dataset
         Points along one dimension.
+
+    Notes
+    -----
+    Two parameters are the same in all methods. `coordinates` names the variables that are coordinates, of which all are
+    converted to the unit of the first one. Default: ``x``, ``y``, and ``z`` where there is no ``layer``. `partition` is
+    how a Dataset of dask arrays is divided for the work, see ``fit`` of the estimators; the result is the same. DBSCAN
+    and friends-of-friends take a sample of several chunks at once, unless it is a Partition.
 
     Examples
     --------
@@ -72,35 +84,25 @@ class ClustAccessor:
         Parameters
         ----------
         dc, rhoc, delta_c, delta_o, kernel, neighbor_weight
-            As of `daskclust.CLUE`; lengths in the unit of the first coordinate, to which the others are converted, and
-            `rhoc` in that of the weight. `rhoc` may be the name of a variable.
+            As of `daskclust.CLUE`; lengths in the unit of the coordinates, `rhoc` in that of the weight, or the name of
+            a variable.
         wrap : mapping, optional
-            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``, in the unit of the first coordinate.
-        coordinates : sequence of str, optional
-            Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
+            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``, in the unit of the coordinates.
         layer, event : str or None, optional
             Variables of whole numbers: points of different layers, or events, are never neighbours. Default: ``layer``
             and ``event`` where the Dataset has them and they are no coordinates; None: not used.
         weight : str or None, optional
             Variable with the weight of each point. Default: ``energy`` or else ``weight`` where the Dataset has them;
             None: 1 for each.
-        partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
-            How a Dataset of dask arrays is divided for the work, see `daskclust.CLUE.fit`; the result is the same.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
         xarray.Dataset
-            The same variables, coordinates, attributes and chunks, and along the point dimension ``label`` (int64,
-            noise -1), ``density`` (unit of the weight), ``delta`` (unit of the coordinates; inf where there is no
-            higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed`` (bool), lazy where the
-            coordinates are. Variables of these names are replaced. Parameters are in ``attrs["clue"]``, and as numbers
-            in attributes of ``density`` (``dc``, ``rhoc``) and ``delta`` (``delta_c``, ``delta_o``, ``axes``,
-            ``periods``).
-
-        Raises
-        ------
-        ValueError
-            For unknown names, and as `daskclust.CLUE.fit`. Unlike there, a Dataset without points is no error.
+            With ``label`` (int64, noise -1), ``density`` (unit of the weight), ``delta`` (unit of the coordinates; inf
+            where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed``
+            (bool).
 
         Examples
         --------
@@ -130,13 +132,8 @@ class ClustAccessor:
         )
         columns = {name: None if column is None else points.columns[column] for name, column in used.items()}
         X = like_columns(points.X, columns.values())
-        if len(X) == 0:
-            results = _clue.of_nothing(estimator, X)
-        else:
-            estimator.fit(
-                X, layer=columns["layer"], event=columns["event"], sample_weight=columns["weight"], partition=partition
-            )
-            results = _clue.results_of(estimator)
+        options = {"layer": columns["layer"], "event": columns["event"], "sample_weight": columns["weight"]}
+        results = fit_points(estimator, X, _clue.ATTRIBUTES, **options, partition=partition)
         return _clue.with_results(self._ds, results, estimator, points, used, rhoc)
 
     def events(
@@ -153,21 +150,14 @@ class ClustAccessor:
         Parameters
         ----------
         dt_max, variant, connectivity, min_hits
-            As of `daskclust.EventBuilder`; `dt_max` in ns. A ``toa`` whose ``attrs["units"]`` name another unit of
-            time is converted to ns first.
+            As of `daskclust.EventBuilder`; `dt_max` in ns, to which ``toa`` is converted.
         partition : {"auto", "chunks", "windows"} or Partition, default "auto"
-            How a Dataset of dask arrays is divided for the work, see `daskclust.EventBuilder.fit`.
+            See the class.
 
         Returns
         -------
         xarray.Dataset
-            The same variables, coordinates, attributes and chunks, and ``label`` (int64, noise -1) along the hits, lazy
-            where ``toa`` is. Parameters are in ``attrs["events"]``.
-
-        Raises
-        ------
-        ValueError
-            As `daskclust.EventBuilder.fit`.
+            With ``label`` (int64, noise -1).
 
         Examples
         --------
@@ -200,34 +190,20 @@ class ClustAccessor:
         Parameters
         ----------
         eps, min_samples
-            As of `daskclust.DBSCAN`; `eps` in the unit of the first coordinate, to which the others are converted.
+            As of `daskclust.DBSCAN`; `eps` in the unit of the coordinates.
         boxsize : float or sequence of float or None, optional
-            Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
-            ``y`` and ``z`` where it is there; others are open. In the unit of the first coordinate; the attribute in
-            that of ``attrs["boxsize_units"]``, or of ``x``.
-        coordinates : sequence of str, optional
-            Variables that are coordinates. Default: ``x``, ``y``, and ``z`` where there is no ``layer``.
+            Period of all coordinates, or of each, in their unit; None: open. Default: ``attrs["boxsize"]`` of the
+            Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of
+            ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
-        partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            How a Dataset of dask arrays is divided for the work, see `daskclust.DBSCAN.fit`; the result is the same.
+        coordinates, partition
+            See the class.
 
         Returns
         -------
         xarray.Dataset
-            The same variables, coordinates, attributes and chunks, and along the point dimension ``label`` (int64,
-            noise -1) and ``is_core`` (bool), lazy where the coordinates are. Variables of these names are replaced.
-            Parameters are in ``attrs["dbscan"]``, and as numbers in attributes of ``label`` (``eps``,
-            ``min_samples``).
-
-        Raises
-        ------
-        ValueError
-            For unknown names, and as `daskclust.DBSCAN.fit`. Unlike there, a Dataset without points is no error.
-
-        Notes
-        -----
-        Of several chunks, one pass over the coordinates takes a sample at once, unless `partition` is a Partition.
+            With ``label`` (int64, noise -1) and ``is_core`` (bool).
 
         Examples
         --------
@@ -243,11 +219,11 @@ class ClustAccessor:
         box = _density.box_of(self._ds, boxsize, points)
         column = name_of("weight", weight, (), points)
         estimator = DBSCAN(eps, min_samples=min_samples, boxsize=box)
-        results = _density.results_of(estimator, points, column, partition)
-        attrs = {**_density.length_attrs("eps", eps, points), "min_samples": min(int(min_samples), LARGEST)}
-        ds = _density.with_results(self._ds, results, points, attrs)
-        words = _density.described("eps", eps, f"min_samples={min_samples}", box, points)
-        return ds.assign_attrs(dbscan=f"{words}, weight={column!r}")
+        weights = None if column is None else points.columns[column]
+        X, attributes = like_columns(points.X, [weights]), {"label": "labels_", "is_core": "is_core_"}
+        results = fit_points(estimator, X, attributes, sample_weight=weights, partition=partition)
+        ds, told = _density.with_results(self._ds, results, points, box, ("eps", eps), ("min_samples", min_samples))
+        return ds.assign_attrs(dbscan=f"{told}, weight={column!r}")
 
     def fof(
         self,
@@ -264,34 +240,24 @@ class ClustAccessor:
         Parameters
         ----------
         linking_length : float, optional
-            Largest distance between friends, in the unit of the first coordinate, to which the others are converted.
-            Either this or `b` must be given.
+            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
         b : float, optional
             The same as a fraction of the mean separation of the points in their box, see `daskclust.io.linking_length`;
             0.2 and 0.168 are usual.
         min_members : int, default 2
             Groups with fewer members are noise. Catalogues of halos usually begin with 20.
-        boxsize, coordinates
+        boxsize, coordinates, partition
             As of `dbscan`.
-        partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            How a Dataset of dask arrays is divided for the work, see `daskclust.DBSCAN.fit`; the result is the same.
 
         Returns
         -------
         xarray.Dataset
-            The same variables, coordinates, attributes and chunks, and ``label`` (int64, noise -1) along the point
-            dimension, lazy where the coordinates are. A variable of this name is replaced. Parameters are in
-            ``attrs["fof"]``, and as numbers in attributes of ``label`` (``linking_length``, ``min_members``).
+            With ``label`` (int64, noise -1).
 
         Raises
         ------
         ValueError
-            Unless exactly one of `linking_length` and `b` is given, for `b` without a box, for unknown names, and as
-            `daskclust.FriendsOfFriends.fit`. Unlike there, a Dataset without points is no error.
-
-        Notes
-        -----
-        Of several chunks, one pass over the coordinates takes a sample at once, unless `partition` is a Partition.
+            Unless exactly one of `linking_length` and `b` is given, and for `b` without a box.
 
         Examples
         --------
@@ -306,12 +272,11 @@ class ClustAccessor:
         box = _density.box_of(self._ds, boxsize, points)
         length = _density.length_of(linking_length, b, points, box)
         estimator = FriendsOfFriends(length, min_members=min_members, boxsize=box)
-        results = _density.results_of(estimator, points, None, partition)
-        attrs = _density.length_attrs("linking_length", length, points)
-        attrs["min_members"] = min(int(min_members), LARGEST)
-        ds = _density.with_results(self._ds, {"label": results["label"]}, points, attrs)
-        more = ("" if b is None else f"b={b:g}, ") + f"min_members={min_members}"
-        return ds.assign_attrs(fof=_density.described("linking_length", length, more, box, points))
+        results = fit_points(estimator, points.X, {"label": "labels_"}, partition=partition)
+        ds, told = _density.with_results(
+            self._ds, results, points, box, ("linking_length", length), ("min_members", min_members), b=b
+        )
+        return ds.assign_attrs(fof=told)
 
     def hca(
         self,
@@ -346,27 +311,21 @@ class ClustAccessor:
         min_size : int or float, default 1
             Smaller clusters are noise in ``label``. A float between 0 and 1 is a fraction of all cells.
         coordinates : sequence of str, optional
-            Variables that are coordinates. Default: ``X`` (cell, channel), or else ``x``, ``y``, and ``z`` where there
-            is no ``layer``.
+            See the class; default: ``X`` (cell, channel) where the Dataset has it.
         partition : {"auto", "chunks"}, default "auto"
-            How a Dataset of dask arrays is divided for the work, see `daskclust.MahalanobisHCA.fit`; the result is the
-            same.
+            See the class.
 
         Returns
         -------
         xarray.Dataset
-            The same variables, coordinates, attributes and chunks, and along the cells ``label`` (int64, noise -1) and
-            ``point_height`` (float64), along ``merge`` the hierarchy as ``linkage`` (merge, linkage_column), which is
-            SciPy's, with ``id1``, ``id2``, ``height`` and ``size`` along the second dimension, and ``is_apriori``
-            (bool), which merges are within apriori clusters. They are lazy where the coordinates are, and replace
-            variables of these names. Parameters are in ``attrs["hca"]``, and as numbers and texts in attributes of
-            ``linkage``, those of the cut in attributes of ``label``.
+            With ``label`` (int64, noise -1) and ``point_height`` (float64) along the cells; along ``merge`` the
+            hierarchy as ``linkage`` (merge, linkage_column), which is SciPy's, with ``id1``, ``id2``, ``height`` and
+            ``size`` along the second dimension, and ``is_apriori`` (bool), which merges are within apriori clusters.
 
         Raises
         ------
         ValueError
-            For unknown names, for both `n_clusters` and `height`, and as `daskclust.MahalanobisHCA.fit` and
-            `daskclust.MahalanobisHCA.labels`. Unlike there, a Dataset without cells is no error.
+            For both `n_clusters` and `height`.
 
         Examples
         --------
@@ -419,7 +378,7 @@ class ClustAccessor:
         points = points_of(self._ds, coordinates)
         if not hasattr(estimator, "labels_"):
             raise ValueError(f"{estimator!r} is not fitted; call its fit method first")
-        results = _clue.results_of(estimator)
+        results = {name: plain(name, getattr(estimator, attribute)) for name, attribute in _clue.ATTRIBUTES.items()}
         if len(results["label"]) != len(points.X):
             raise ValueError(
                 f"the estimator was fitted on {len(results['label'])} points, the Dataset has {len(points.X)}; "

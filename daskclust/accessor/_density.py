@@ -13,11 +13,10 @@ from daskclust.core.data.checks import check_distance, check_positive
 from daskclust.core.data.inputs import Points
 from daskclust.core.data.units import box_in, words
 
-from ._points import LABEL, dim_of, like_columns
+from ._points import LABEL, described, dim_of
 
 if TYPE_CHECKING:
-    from daskclust.core.space.partition import Partition
-    from daskclust.dbscan.estimator import DBSCAN, FriendsOfFriends
+    pass
 
 _AXES = ("x", "y", "z")
 _IS_CORE = {"long_name": "whether the point is a core point", "units": "1"}
@@ -70,39 +69,32 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     return check_distance(f"the linking length of b={b!r}", length)
 
 
-def results_of(
-    estimator: DBSCAN | FriendsOfFriends, points: Points, weight: str | None, partition: str | Partition
-) -> dict[str, Any]:
-    """Return labels and core points; of no points, too."""
-    weights = None if weight is None else points.columns[weight]
-    X = like_columns(points.X, [weights])
-    if len(X) == 0:
-        estimator.fit(np.zeros((1, X.shape[1])))  # checks the parameters
-        return {"label": X[:, 0].astype(np.int64), "is_core": X[:, 0].astype(np.bool_)}
-    options: dict[str, Any] = {} if weight is None else {"sample_weight": weights}
-    estimator.fit(X, partition=partition, **options)
-    return {"label": estimator.labels_, "is_core": estimator.is_core_}
-
-
 def with_results(
-    ds: xr.Dataset, results: Mapping[str, Any], points: Points, parameters: Mapping[str, Any]
-) -> xr.Dataset:
-    """Return the Dataset with results as variables."""
-    attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **parameters}, "is_core": _IS_CORE}
+    ds: xr.Dataset,
+    results: Mapping[str, Any],
+    points: Points,
+    box: Any,
+    length: tuple[str, float],
+    least: tuple[str, int],
+    *,
+    b: float | None = None,
+) -> tuple[xr.Dataset, str]:
+    """Return the Dataset with results as variables, and the parameters in words: a length, a least number, a box."""
+    unit = points.units.get(points.axes[0])
+    numbers = {
+        length[0]: float(length[1]),
+        **({} if unit is None else {f"{length[0]}_units": unit}),
+        least[0]: min(int(least[1]), 2**63 - 1),  # what an attribute of a file holds
+    }
+    attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **numbers}, "is_core": _IS_CORE}
     dim = dim_of(ds, points)
-    return ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()})
-
-
-def described(name: str, length: float, more: str, box: Any, points: Points) -> str:
-    """Return parameters in words: a length, others, and what DBSCAN and friends-of-friends have in common."""
-    unit = words(points.units.get(points.axes[0]))
     sides = [None if side is None else f"{side:g}" for side in ([box] if np.ndim(box) == 0 else box)]
     told = str(sides[0]) if np.ndim(box) == 0 else "(" + ", ".join(map(str, sides)) + ")"
-    told += "" if box is None else unit
-    return f"{name}={length:g}{unit}, {more}, boxsize={told}, coordinates={tuple(map(str, points.axes))}"
-
-
-def length_attrs(name: str, length: float, points: Points) -> dict[str, Any]:
-    """Return a length, and its unit where it is known, as attributes."""
-    unit = points.units.get(points.axes[0])
-    return {name: float(length), **({} if unit is None else {f"{name}_units": unit})}
+    shown = {
+        length[0]: f"{length[1]:g}{words(unit)}",
+        **({} if b is None else {"b": f"{b:g}"}),
+        least[0]: least[1],
+        "boxsize": told if box is None else told + words(unit),
+        "coordinates": tuple(map(str, points.axes)),
+    }
+    return ds.assign({name: (dim, values, attrs[name]) for name, values in results.items()}), described(shown)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import EllipsisType
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
+from daskclust.core.data.columns import plain
 from daskclust.core.data.inputs import EVENT, LAYER, WEIGHT, Points, split_points
 from daskclust.core.device.arrays import is_dask
 
@@ -54,3 +56,22 @@ def like_columns(X: Any, columns: Iterable[Any]) -> Any:
 def dim_of(ds: xr.Dataset, points: Points) -> Any:
     """Return the dimension of the points."""
     return ds[points.axes[0]].dims[0]
+
+
+def fit_points(estimator: Any, X: Any, attributes: Mapping[str, str], **options: Any) -> dict[str, Any]:
+    """Return results by the names of variables; those of no points, too, which estimators refuse, in X's class."""
+    if len(X):
+        estimator.fit(X, **options)
+        return {name: plain(name, getattr(estimator, attribute)) for name, attribute in attributes.items()}
+    from sklearn.base import clone
+
+    if np.ndim(getattr(estimator, "rhoc", 0)):
+        estimator = clone(estimator).set_params(rhoc=0.0)
+    real = X.dtype if X.dtype == np.float32 else np.float64
+    estimator.fit(np.zeros((1, X.shape[1]), real))  # checks the parameters
+    return {name: X[:, 0].astype(getattr(estimator, attribute).dtype) for name, attribute in attributes.items()}
+
+
+def described(parameters: Mapping[str, Any]) -> str:
+    """Return parameters in words."""
+    return ", ".join(f"{name}={value}" for name, value in parameters.items())

@@ -43,12 +43,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.bench._timing import place_of, seconds_of
 from daskclust.bench.kernels import OPERATIONS, multiply_add
+from daskclust.bench.timing import device_of, seconds_of
 from daskclust.core.device.arrays import HOST, Cuda, copy
 from daskclust.core.device.threads import in_threads, thread_count
 
-_COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: beyond caches, and long beside a launch
+_COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: larger than caches, and long beside a launch
 _POINTS = 1 << 18
 _ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
 _REPEATS = 5
@@ -63,42 +63,20 @@ class Work(NamedTuple):
 
 
 # ------------------------------------------------------------------------------------------------------------ ceilings
-def measure_ceilings(
-    device: str = "cpu", *, copied: int | None = None, points: int = _POINTS, rounds: int | None = None
-) -> dict[str, float]:
-    """Measure how fast this machine copies and computes, on all threads.
-
-    Parameters
-    ----------
-    device : {"cpu", "cuda"}
-        The processor or the current CUDA device.
-    copied : int, optional
-        Bytes of the array that is copied; larger than the caches, of which it would else be the speed. By default
-        256 MiB on the CPU, 1 GiB on a GPU.
-    points : int, default 262_144
-        Numbers that are computed with.
-    rounds : int, optional
-        How often; by default 256 times on the CPU, 16384 times on a GPU.
-
-    Returns
-    -------
-    dict
-        ``bytes_per_second``, read and written, of a copy within memory, on a GPU by a kernel or by the driver;
-        ``operations_per_second`` in float32, of products and sums in registers, as fast as the compiler makes them
-        from one kernel: apart on the CPU, fused on CUDA. The best of 5 runs, as they are ceilings.
-    """
-    finish = place_of(device).finish
-    place = HOST if device == "cpu" else Cuda(gives_cupy=True)
-    return _ceilings(place, finish, copied or _COPIED[device], points, rounds or _ROUNDS[device])
-
-
 @functools.cache
 def ceilings_of(device: str) -> dict[str, float]:
-    """Return the ceilings of a device, measured once in this process."""
-    return measure_ceilings(device)
+    """Measure, once in this process, how fast ``"cpu"`` or ``"cuda"`` copies and computes, on all threads.
+
+    ``bytes_per_second``, read and written, are of a copy within memory, on a GPU by a kernel or by the driver.
+    ``operations_per_second`` in float32 are of products and sums in registers, as the compiler makes them from one
+    kernel: apart on the CPU, fused on CUDA. Both are the best of 5 runs, as they are ceilings.
+    """
+    place = HOST if device == "cpu" else Cuda(gives_cupy=True)
+    return measure_ceilings(place, device_of(device).finish, _COPIED[device], _POINTS, _ROUNDS[device])
 
 
-def _ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:
+def measure_ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:
+    """Measure the ceilings of a device with arrays of `copied` bytes and `rounds` of operations on `points` numbers."""
     source, target = (place.full(max(copied // 4, 1), 1.0, np.float32) for _ in range(2))
     copies = (_by_threads,) if place.name == "cpu" else (_by_kernel, _by_driver)
     seconds = min(_best(functools.partial(copied_by, place, source, target), finish) for copied_by in copies)
@@ -158,22 +136,10 @@ def hca_work(n: int, d: int) -> Work:
 
 
 def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
-    """Count the neighbours of points within a radius, the radius included and the point itself not.
+    """Count the neighbours of each point within a radius, the radius included and the point itself not.
 
-    Parameters
-    ----------
-    X : array (n, d)
-        Coordinates.
-    radius : float
-        In their unit.
-    sample : int, default 200_000
-        Of more points than these about so many are counted for: those of 50 slabs across the first axis, among their
-        quantiles, with all of their neighbours.
-
-    Returns
-    -------
-    array of int64
-        One number for each point that is counted for; all points in their order where there are not more than `sample`.
+    Of more than `sample` points about so many are counted for: those of 50 slabs across the first axis, at its
+    quantiles, with all of their neighbours.
     """
     if len(X) <= sample:
         return _neighbours(X, X, radius)
@@ -205,22 +171,7 @@ def mean_of(counts: NDArray[np.int64]) -> float:
 
 # --------------------------------------------------------------------------------------------------------------- floor
 def beside_floor(work: Work, ms: float, ceilings: dict[str, float]) -> dict[str, float]:
-    """Return the work of a run, the time that it would take at the ceilings, and their share of the time it took.
-
-    Parameters
-    ----------
-    work : Work
-        Bytes and operations.
-    ms : float
-        What was measured.
-    ceilings : dict
-        As `measure_ceilings` returns them.
-
-    Returns
-    -------
-    dict
-        ``bytes``, ``operations``, ``floor_ms`` and ``of_roofline``.
-    """
+    """Return ``bytes``, ``operations``, ``floor_ms`` and ``of_roofline`` of a run that took `ms`."""
     seconds = max(
         work.bytes / ceilings["bytes_per_second"],
         work.operations / ceilings["operations_per_second"],

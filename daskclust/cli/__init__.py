@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from daskclust.cli import bench, clue, dbscan, events, explore, fof, hca, tools
-from daskclust.cli._manual import CLUSTER, LOOK, TOOLS, group_with_manual, with_manual
+from daskclust.cli import bench, clue, events, hca, points, tools
+from daskclust.cli._console import ManualCommand, ManualGroup
 from daskclust.cli._run import leave, run
 
 _MANUAL = """
@@ -29,13 +29,18 @@ Environment
 
 Examples
   # see that it works: an event is made, clustered and shown
-  $ daskclust demo
+  daskclust demo
   # cluster your own hits
-  $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  # any of them on four Dask workers, for a script
+  daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
+  # on the workers of a cluster that runs, or on a GPU
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --scheduler tcp://host:8786 -o clusters.parquet
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
   # all about one command
-  $ daskclust clue --help
+  daskclust clue --help
   # complete commands, options and choices with the Tab key
-  $ daskclust --install-completion
+  daskclust --install-completion
 """
 
 _HELP = """Cluster large point data exactly: in memory, on Dask and on GPUs.
@@ -44,26 +49,30 @@ The answer does not depend on chunks, workers, threads or the device. An output 
 file that exists is replaced."""
 
 app = typer.Typer(
-    cls=group_with_manual(_MANUAL),
+    cls=ManualGroup,
     no_args_is_help=True,
     help=_HELP,
+    epilog=_MANUAL,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command, panel in (
-    (clue.clue, CLUSTER), (events.events, CLUSTER), (dbscan.dbscan, CLUSTER), (fof.fof, CLUSTER), (hca.hca, CLUSTER),
-    (explore.explore, LOOK), (tools.demo, LOOK),
-    (tools.info, TOOLS), (bench.bench, TOOLS),
-):  # fmt: skip
-    manual = getattr(sys.modules[command.__module__], "MANUALS", {}).get(command.__name__, "")
-    app.command(cls=with_manual(manual), rich_help_panel=panel)(command)
+for panel, command, manual in (
+    ("Cluster", clue.clue, clue.MANUAL),
+    ("Cluster", events.events, events.MANUAL),
+    ("Cluster", points.dbscan, points.DBSCAN),
+    ("Cluster", points.fof, points.FOF),
+    ("Cluster", hca.hca, hca.MANUAL),
+    ("Look", tools.explore, tools.EXPLORE),
+    ("Look", tools.demo, tools.DEMO),
+    ("Tools", tools.info, tools.INFO),
+    ("Tools", bench.bench, bench.MANUALS["bench"]),
+):
+    app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(command)
 
 
 @app.callback(invoke_without_command=True)
-def _program(
-    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
-) -> None:
+def _program(version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False) -> None:
     if version:
         from daskclust import __version__
 

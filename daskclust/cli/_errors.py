@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import traceback
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,11 +20,9 @@ import typer
 from daskclust.core.data.quote import short
 from daskclust.machine import NoGPUError
 
-# What is the user's to mend. All else is a fault of this program, and shows where it happened.
+# What the user can correct. All else is a fault of this program, and shows where it happened.
 _OF_USERS = (ValueError, TypeError, OSError, ImportError, MemoryError, NoGPUError)
-_USAGE: Any = next(
-    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError"
-)  # typer has no name for it
+_USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")  # typer hides it
 
 _LONGEST = 4000  # characters of a message
 _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
@@ -42,48 +39,31 @@ _PHRASES = (
 _OF_FILES = (
     (r"is empty \(0 bytes\)|has no data", "give a file with points; was it written to its end?"),
     (
-        r"cannot be read as|is not a UTF-8|is damaged|signature",
+        r"cannot be read as|is not a UTF-8|is damaged|signature|no layout of",
         "is it complete, and does its extension tell its format?",
     ),
-    (r"no layout of", "is it complete, and a file of the format that its extension tells?"),
     (r", line \d+", "correct that line, or leave it out"),
 )
 """What to do where a message on a file does not say so."""
-_NUMBERS = {"float_parsing": "a number", "int_parsing": "a whole number", "int_from_float": "a whole number"}
-_SYSTEM = {
-    errno.ENOENT: ("there is no {path}", "check the name; paths count from {here}"),
-    errno.EACCES: ("no permission for {path}", "ask its owner, or choose another place: `ls -ld` tells whose it is"),
-    errno.EPERM: ("no permission for {path}", "ask its owner, or choose another place: `ls -ld` tells whose it is"),
-    errno.EISDIR: ("{path} is a folder", "name a file in it"),
-    errno.ENOTDIR: ("{path} is no folder, or a part of its path is none", "check the path"),
-    errno.EEXIST: ("{path} is there already, and is no folder", "remove it, or choose another name"),
-    errno.ENOSPC: ("no space is left to write {path}", "free some (`df -h` tells where), or write to another disk"),
-    errno.EDQUOT: (
-        "your quota leaves no space to write {path}",
-        "free some (`quota` tells how much), or write elsewhere",
-    ),
-    errno.EFBIG: ("{path} grows larger than files may be here", "`ulimit -f` tells how large; write to another disk"),
-    errno.EROFS: ("{path} is on a disk that is only read", "write to another one"),
-    errno.ENAMETOOLONG: ("the name {path} is too long", "give a shorter one"),
-    errno.EADDRINUSE: ("the port is taken: {text}", "choose another one, or 0 for any free one"),
-    errno.ECONNREFUSED: ("nobody listens there: {text}", "start the sender first, and check host and port"),
+_ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
+_FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
+_OF_SYSTEM = {
+    errno.ENOENT: "check the name; paths count from {here}",
+    errno.EACCES: _ELSEWHERE,
+    errno.EPERM: _ELSEWHERE,
+    errno.EROFS: _ELSEWHERE,
+    errno.ENOSPC: _FULL,
+    errno.EDQUOT: _FULL,
+    errno.EFBIG: "`ulimit -f` tells how large a file may be; write to another disk",
+    errno.EADDRINUSE: "choose another port, or 0 for any free one",
+    errno.ECONNREFUSED: "start the sender first, and check host and port",
 }
-"""What errors of the system mean, and what to do."""
+"""What to do about errors of the system."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """An error as it is told.
-
-    Parameters
-    ----------
-    kind : str
-        Class of the error, for scripts.
-    what, hint : str
-        One line each.
-    status : int
-        Exit code.
-    """
+    """An error as it is told: its class, for scripts; a line each; the exit code."""
 
     kind: str
     what: str
@@ -91,38 +71,38 @@ class Trouble:
     status: int = 1
 
 
-def trouble(error: BaseException, command: Any, commands: Sequence[str]) -> Trouble | None:
-    """Return how an error is told; None for one that is a fault of this program.
-
-    Parameters
-    ----------
-    error : Exception
-        What a command raised, or the parser of the command line.
-    command : click command or None
-        The one that was called, if it got so far.
-    commands : sequence of str
-        Names of all.
-    """
-    manual = f"`daskclust {command.name} --help` tells more" if command else "`daskclust --help` lists the commands"
+def trouble(error: BaseException, command: Any) -> Trouble | None:
+    """Return how an error of a command is told, None for a fault of this program; the command may not be known."""
+    kind, manual = type(error).__name__, "`daskclust --help` lists the commands"
+    if command is not None:
+        manual = f"`daskclust {command.name} --help` tells more"
     if isinstance(error, _USAGE):
-        return _of_usage(error, command, commands, manual)
-    if type(error).__name__ == "KilledWorker":
-        return Trouble("KilledWorker", "a Dask worker died, most likely for lack of memory",
-                       "smaller --chunks, or fewer --workers, take less memory")  # fmt: skip
+        return Trouble("UsageError", *_of_usage(error, manual), error.exit_code)
+    if kind == "KilledWorker":
+        what = "a Dask worker died, most likely for lack of memory"
+        return Trouble(kind, what, "smaller --chunks, or fewer --workers, take less memory")
     if isinstance(error, MemoryError):
-        return Trouble("MemoryError", f"not enough memory: {_one_line(error) or 'none is left'}",
-                       "--workers with --chunks takes less; or close other programs")  # fmt: skip
+        what = f"not enough memory: {_one_line(error) or 'none is left'}"
+        return Trouble("MemoryError", what, "--workers with --chunks takes less; or close other programs")
     if not isinstance(error, _OF_USERS):
         return None
     if isinstance(error, OSError) and error.errno is not None:
-        return _of_system(error)
-    what, hint = _split(error)
+        return Trouble(kind, *_of_system(error))
     names = _names_of(command)
-    what, hint = _in_options(what, names), _in_options(hint, names)
-    if isinstance(error, FileNotFoundError) and not hint:
+    what, hint = (_in_options(text, names) for text in _split(error))
+    if not hint and isinstance(error, FileNotFoundError):
         hint = _near(what)
     hint = hint or _option_named(what, command) or next((do for mark, do in _OF_FILES if re.search(mark, what)), manual)
-    return Trouble(type(error).__name__, what, hint)
+    return Trouble(kind, what, hint)
+
+
+def fault(error: BaseException) -> Trouble:
+    """Return how a fault of this program is told, after its traceback."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""
+    told = f"{type(error).__name__}: {_one_line(error)}".removesuffix(": ")
+    hint = "report it, please, with the lines above and the output of `daskclust info`"
+    return Trouble(type(error).__name__, f"a fault of daskclust itself: {told}{where}", hint)
 
 
 def note(text: str, command: Any) -> str:
@@ -131,13 +111,26 @@ def note(text: str, command: Any) -> str:
     return _in_options(" ".join(text.split()), _names_of(command))
 
 
-def fault(error: BaseException) -> Trouble:
-    """Return how a fault of this program is told, after its traceback."""
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = f" in {Path(last[0].filename).name}, line {last[0].lineno}" if last else ""
-    told = f"{type(error).__name__}: {_one_line(error)}" if _one_line(error) else type(error).__name__
-    return Trouble(type(error).__name__, f"a fault of daskclust itself: {told}{where}",
-                   "report it, please, with the lines above and the output of `daskclust info`")  # fmt: skip
+# ------------------------------------------------------------------------------------------------ usage, and the system
+def _of_usage(error: Any, manual: str) -> tuple[str, str]:
+    """Return what is wrong with a command line in typer's words, and the help of the option that is meant."""
+    what = " ".join(error.format_message().split()).rstrip(".")
+    what = what[:1].lower() + what[1:]
+    if hasattr(error.__cause__, "errors"):  # of pydantic, which does not always show the value
+        value = repr(error.__cause__.errors()[0]["input"])
+        what += f", got {value}" * (value not in what)
+    parameter = getattr(error, "param", None)
+    return what, manual if parameter is None else f"{_name_of(parameter)}: {parameter.help} {manual}"
+
+
+def _of_system(error: OSError) -> tuple[str, str]:
+    """Return what the system says, without the name of the temporary file, and what to do."""
+    text = error.strerror or _one_line(error)
+    path = error.filename2 if isinstance(error.filename2, str) else error.filename
+    what = text[:1].lower() + text[1:]
+    if isinstance(path, str | bytes):
+        what += ": " + _TEMPORARY.sub(r"\1", os.fsdecode(path))
+    return what, _OF_SYSTEM.get(error.errno or 0, "check the path and the disk").format(here=Path.cwd())
 
 
 # ------------------------------------------------------------------------------------------------------------- messages
@@ -151,26 +144,24 @@ def _split(error: BaseException) -> tuple[str, str]:
     if isinstance(error, ImportError) and ": pip install" in text:
         what, _, hint = text.partition(": ")
         return what, hint
-    marks = [found for found in re.finditer("; ", text) if _depth(text[: found.start()]) == 0]
-    marks = marks or list(re.finditer(rf"[:,] (?=({_VERBS}) )", text))
-    if not marks:
+    ends = [text[: found.start()] for found in re.finditer("; ", text)]
+    ends = [what for what in ends if what.count("(") == what.count(")")]  # not within brackets
+    ends = ends or [text[: found.start()] for found in re.finditer(rf"[:,] (?=({_VERBS}) )", text)]
+    if not ends:
         return text, ""
-    what, hint = text[: marks[-1].start()], text[marks[-1].end() :]
-    return what, f"use one of {hint.removeprefix('known: ')}" if hint.startswith("known: ") else hint
+    hint = text[len(ends[-1]) + 2 :]
+    return ends[-1], re.sub("^known: ", "use one of ", hint)
 
 
-def _depth(text: str) -> int:
-    """Return how many brackets are open behind a text."""
-    return text.count("(") - text.count(")")
+def _name_of(parameter: Any) -> str:
+    """Return the name of a parameter on the command line."""
+    name: str = next((option for option in parameter.opts if option.startswith("--")), parameter.metavar)
+    return (name or parameter.name.upper()).strip("[]")
 
 
 def _names_of(command: Any) -> dict[str, str]:
     """Return parameters of a command, as Python has them, with the names on the command line."""
-    names: dict[str, str] = {}
-    for parameter in command.params if command else ():
-        long = [option for option in parameter.opts if option.startswith("--")]
-        names[parameter.name] = long[0] if long else (parameter.metavar or parameter.name.upper()).strip("[]")
-    return names
+    return {parameter.name: _name_of(parameter) for parameter in (command.params if command else ())}
 
 
 def _in_options(text: str, names: dict[str, str]) -> str:
@@ -187,9 +178,9 @@ def _in_options(text: str, names: dict[str, str]) -> str:
             return found[0]
         return names[name] if value in ("", "True") else f"{names[name]} {_value(value)}"
 
-    long = [name for name in names if "_" in name]
     text = _KEYWORD.sub(option, text)
-    return re.sub(rf"(?<![\w'-])({'|'.join(long)})(?![\w'])", lambda found: names[found[1]], text) if long else text
+    long = "|".join(name for name in names if "_" in name)
+    return re.sub(rf"(?<![\w'-])({long})(?![\w'])", lambda found: names[found[1]], text) if long else text
 
 
 def _value(text: str) -> str:
@@ -203,17 +194,10 @@ def _value(text: str) -> str:
 
 
 def _option_named(what: str, command: Any) -> str:
-    """Return what the manual has on the option that a message begins with."""
+    """Return the help of the option that a message begins with."""
     word = what.partition(" ")[0]
-    for parameter in command.params if command else ():
-        if word in parameter.opts or word == _names_of(command)[parameter.name]:
-            return f"{word}: {_bare(parameter.help)}"
-    return ""
-
-
-def _bare(text: str | None) -> str:
-    """Return a help text without marks and defaults."""
-    return re.sub(r"\s*\\?\[default:.*", "", (text or "").replace("\\[", "[")).strip()
+    parameters = command.params if command else ()
+    return next((f"{word}: {each.help}" for each in parameters if word in (*each.opts, _name_of(each))), "")
 
 
 def _near(what: str) -> str:
@@ -223,61 +207,6 @@ def _near(what: str) -> str:
     if not folder.is_dir():
         return f"there is no folder {folder}; paths count from {Path.cwd()}"
     near = get_close_matches(path.name, sorted(os.listdir(folder)), 2, 0.7)
-    return (
-        f"did you mean {' or '.join(str(folder / name) for name in near)}?"
-        if near
-        else f"`ls {folder}` tells what is there"
-    )
-
-
-# --------------------------------------------------------------------------------------------------------------- system
-def _of_system(error: OSError) -> Trouble:
-    text = error.strerror or _one_line(error)
-    told = error.filename2 if isinstance(error.filename2, str) else error.filename
-    path = _TEMPORARY.sub(r"\1", os.fsdecode(told)) if isinstance(told, str | bytes) else "the output"
-    what, hint = _SYSTEM.get(error.errno or 0, (f"{path}: {text}" if told else text, "check the path and the disk"))
-    fields = {"path": path, "text": f"{error.strerror or error}", "here": Path.cwd()}
-    return Trouble(type(error).__name__, what.format(**fields), hint.format(**fields))
-
-
-# ---------------------------------------------------------------------------------------------------------------- usage
-def _of_usage(error: Any, command: Any, commands: Sequence[str], manual: str) -> Trouble:
-    """Return what is wrong with a command line."""
-    kind, text = type(error).__name__, " ".join(error.format_message().split()).rstrip(".")
-    parameter = getattr(error, "param", None)
-    needed = [each for each in (command.params if command else ()) if each.required]
-    if kind == "NoSuchOption":
-        known = [
-            option for each in (command.params if command else ()) for option in (*each.opts, *each.secondary_opts)
-        ]
-        what = f"there is no option {error.option_name}{f' of daskclust {command.name}' if command else ''}"
-        hint = _meant(error.option_name, [*known, "--help"]) + manual
-    elif text.startswith("No such command"):
-        word = text.split("'")[1]
-        what, hint = f"there is no command {word}", _meant(word, commands) + "`daskclust --help` lists the commands"
-    elif parameter is not None:
-        names = _names_of(command)
-        name = names.get(parameter.name, parameter.name)
-        what, more = f"{name} is missing", f"needed are {', '.join(names[each.name] for each in needed)}; "
-        if kind != "MissingParameter":
-            what, more = _of_value(error, name), ""
-        hint = f"{name}: {_bare(getattr(parameter, 'help', ''))}".rstrip(".") + f"; {more}{manual}"
-    else:
-        what, hint = text[:1].lower() + text[1:], manual
-    return Trouble("UsageError", what, hint, error.exit_code)
-
-
-def _of_value(error: Any, name: str) -> str:
-    """Return what is wrong with the value of an option."""
-    checked = getattr(error.__cause__, "errors", None)
-    if checked is None:
-        return f"{name}: {' '.join(error.message.split()).rstrip('.')}"
-    first = checked()[0]
-    choices = first["msg"].partition(" is not one of ")[2].rstrip(".").replace("'", "")
-    kind = _NUMBERS.get(first["type"]) or (f"one of {choices}" if choices else first["msg"])
-    return f"{name} must be {kind}, got {first['input']!r}"
-
-
-def _meant(word: str, known: Iterable[str]) -> str:
-    near = get_close_matches(word, list(known), 2)
-    return f"did you mean {' or '.join(near)}? " if near else ""
+    if near:
+        return f"did you mean {' or '.join(str(folder / name) for name in near)}?"
+    return f"`ls {folder}` tells what is there"

@@ -4,41 +4,46 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-CLUSTERING, READING, OUTPUT, RUNNING = "Clustering", "Reading", "Output", "Running"
-"""Panels of the manual, in this order."""
+
+def option(panel: str, help: str, *names: str, metavar: str | None = None, default: str | bool = True) -> Any:
+    """Return an option for `Annotated`; `default` says in words what is taken where the value is None."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=default)
+
+
+# Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
+OUTPUT, RUNNING = "Output", "Running"
+clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
+writing, running = partial(option, OUTPUT), partial(option, RUNNING)
 
 Columns = Annotated[
     str | None,
-    typer.Option(
-        help="Which column of the file is which: x=PosX,energy=E; =NAME leaves one out. Or all names in order, x,y,z, "
-        "where the file has none.  \\[default: by name]",
-        rich_help_panel=READING,
+    reading(
+        "Which column of the file is which: x=PosX,energy=E; =NAME leaves one out. Or all names in order, x,y,z, where "
+        "the file has none.",
+        default="by name",
     ),
 ]
 Units = Annotated[
-    str | None,
-    typer.Option(
-        help="Units of the columns where the file tells none: x=mm,energy=MeV.  \\[default: those under Reads]",
-        rich_help_panel=READING,
-    ),
+    str | None, reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads")
 ]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print the summary as one JSON document, and nothing else.", rich_help_panel=RUNNING),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show neither progress nor a summary.", rich_help_panel=RUNNING)
-]
+Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
+Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 
 
-def one_of(help: str, panel: str) -> Any:
-    """Return an option whose choices are in its help text: as the name of its value they would fill the page."""
-    return typer.Option(metavar="NAME", help=help, rich_help_panel=panel)
+def number_of(text: str) -> int | float | None:
+    """Return a whole number, or another one, None for other texts."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
 
 
 def names(text: str | None) -> list[str] | None:
@@ -80,29 +85,26 @@ def _pairs(option: str, text: str, example: str) -> dict[str, str]:
 
 
 # -------------------------------------------------------------------------------------------------------------- outputs
-def check_outputs(source: str | Path, outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
+def check_outputs(sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
     """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
 
     A suffix in brackets may be used, too, and is not told of.
     """
     given = {option: path for option, path in outputs.items() if path is not None}
-    known = [suffix.strip("()") for suffix in suffixes]
-    told = [suffix for suffix in suffixes if not suffix.startswith("(")]
+    told = " or ".join(suffix for suffix in suffixes if not suffix.startswith("("))
     for option, path in given.items():
-        if path.suffix not in known:
-            raise ValueError(f"{option} must be a {' or '.join(told)} file, got {path}")
+        if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
+            raise ValueError(f"{option} must be a {told} file, got {path}")
         check_place(path)
-        if path.resolve() == Path(source).resolve():
+        if path.resolve() in [Path(source).resolve() for source in sources]:
             raise ValueError(f"{option} {path} is the input; write to another file")
     if len({path.resolve() for path in given.values()}) < len(given):
         raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
 
 
-def check_place(*paths: Path | None) -> None:
+def check_place(*paths: Path) -> None:
     """Refuse, before any work, to write where there is no folder, or where nothing may be written."""
     for path in paths:
-        if path is None:
-            continue
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
         if path.is_dir() and path.suffix != ".zarr":

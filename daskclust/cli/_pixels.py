@@ -6,70 +6,129 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._running import Running
+    from daskclust.cli._job import Running
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
 
-    Prepare = Callable[[xr.Dataset], xr.Dataset] | None
+    Prepare = Callable[[xr.Dataset], xr.Dataset]
 
 ROUND = 1 << 20  # hits that are clustered at once
 
 
-def check_reading(
-    source: str,
-    reading: dict[str, Any],
-    naming: dict[str, Any],
-    follow: bool,
-    idle: float | None,
-    trigger: int | None,
-    running: Running,
-) -> None:
-    """Refuse options that do not go with each other, or with the kind of file."""
-    if reading["layout"] == "quad" and source.endswith(".t3pa"):
-        raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
-    for option in ("gap", "disorder"):
-        if not reading[option] >= 0:
-            raise ValueError(f"--{option} must be 0 or more, got {reading[option]:g}")
-    if reading["gap"] and not (source.endswith(".tpx3") or follow):
-        raise ValueError(f"--gap is for raw .tpx3 words, and {source} has coordinates of its own; leave it out")
-    if reading["on_reset"] != "continue" and not (source.endswith(".tpx3") or follow):
-        raise ValueError(f"--on-reset is for raw .tpx3 words, which have global time, got {source}; leave it out")
-    for option, given in naming.items():
-        if given is not None and (follow or source.endswith((".tpx3", ".t3pa"))):
-            raise ValueError(f"--{option} is for tables, and the format of {source} has its own; leave it out")
-    if source.startswith("tcp://") and not follow:
-        raise ValueError(f"{source} is a running readout; add --follow")
-    if follow and not source.startswith("tcp://") and not source.endswith(".tpx3"):
-        raise ValueError(
-            f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
+@dataclass(frozen=True)
+class Pixels:
+    """Hits of a file, or of a readout that is followed, and how they are read: options of the command, times in ns."""
+
+    source: str
+    columns: Any
+    units: dict[str, str] | None
+    layout: Literal["chips", "quad"] | None
+    gap: int
+    disorder: float
+    on_reset: Literal["continue", "restart"]
+    trigger: int | None
+    calibration: Path | None
+    tot_unit: Literal["ns", "tick"]
+    follow: bool
+    idle: float | None
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the source has raw words, without coordinates of its own."""
+        return self.follow or self.source.endswith(".tpx3")
+
+    def check(self, run: Running) -> None:
+        """Refuse options that do not go with each other, or with the kind of file."""
+        source, is_readout = self.source, self.source.startswith("tcp://")
+        for option, value in (("gap", self.gap), ("disorder", self.disorder), ("idle", self.idle or 0)):
+            if not value >= 0:
+                raise ValueError(f"--{option} must be 0 or more, got {value:g}")
+        if self.trigger not in (None, 1, 2):
+            raise ValueError(f"--trigger must be 1 or 2, got {self.trigger}")
+        if self.layout == "quad" and source.endswith(".t3pa"):
+            raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
+        of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}
+        of_tables = {"columns": self.columns is not None, "units": self.units is not None}
+        for option, is_given in (of_tables if self.is_raw or source.endswith(".t3pa") else of_words).items():
+            if is_given:
+                kind = "tables" if option in of_tables else "raw .tpx3 words"
+                raise ValueError(f"--{option} is for {kind}, got {source}; leave it out")
+        if is_readout and not self.follow:
+            raise ValueError(f"{source} is a running readout; add --follow")
+        if self.follow and not is_readout and not source.endswith(".tpx3"):
+            raise ValueError(
+                f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
+            )
+        elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None, "--cuda": run.cuda}
+        for option, is_given in elsewhere.items():
+            if self.follow and is_given:
+                raise ValueError(f"--follow clusters in this process, on its CPU; leave {option} out")
+        if self.idle is not None and not self.follow:
+            raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
+
+    def check_where(self, expression: str) -> None:
+        """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
+        is_table = not (self.is_raw or self.source.endswith(".t3pa"))
+        energy = ["energy"] * (is_table or self.calibration is not None)
+        check_columns(
+            expression, ["x", "y", "toa", "tot", "chip", *energy, *["tof"] * (is_table or bool(self.trigger))]
         )
-    where = {"--workers": running.workers, "--scheduler": running.scheduler, "--cuda": running.cuda}
-    for option, given in where.items():
-        if follow and given:
-            raise ValueError(f"--follow clusters in this process, on its CPU; leave {option} out")
-    if idle is not None and not follow:
-        raise ValueError(f"--idle is for --follow, got --idle {idle:g} without it; leave it out, or add --follow")
-    if idle is not None and not idle >= 0:
-        raise ValueError(f"--idle must be 0 or more, got {idle:g}")
-    if trigger not in (None, 1, 2):
-        raise ValueError(f"--trigger must be 1 or 2, got {trigger}")
-    if trigger is not None and not (follow or source.endswith(".tpx3")):
-        raise ValueError(f"--trigger is for raw .tpx3 words, which have TDC times, got {source}; leave it out")
 
+    def open(self) -> xr.Dataset:
+        """Return the hits of a file, lazy where the format allows it."""
+        from daskclust import io
 
-def check_where(expression: str, source: str, follow: bool, trigger: int | None, calibration: Path | None) -> None:
-    """Refuse, before any work, an expression that no table of clusters of such a source could be asked."""
-    is_raw = follow or source.endswith((".tpx3", ".t3pa"))
-    names = ["x", "y", "toa", "tot", "chip"]
-    names += ["energy"] if calibration is not None or not is_raw else []
-    names += ["tof"] if trigger is not None or not is_raw else []
-    check_columns(expression, names)
+        source = self.source
+        if source.endswith(".t3pa"):
+            return io.open_t3pa(source, chunks=ROUND)
+        if not self.is_raw:
+            naming: dict[str, Any] = {"columns": self.columns, "units": self.units, "layout": self.layout}
+            return _in_time(io.read_hits(source, field="timepix", chunks=ROUND, **naming))
+        options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
+        data = io.open_tpx3(source, chunks=ROUND, disorder=self.disorder, **options)
+        if self.trigger is not None:
+            triggers = io.open_tpx3_triggers(source, on_reset=self.on_reset)
+            data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=self.trigger), {"units": "ns"})
+        return data
+
+    def preparation(self) -> Prepare:
+        """Return what gives hits energies; those that have none (masked pixels, say) add nothing to their cluster's."""
+        if self.calibration is None:
+            return lambda hits: hits
+        from daskclust.io import calibrate, read_calibration
+
+        calibration, unit = read_calibration(self.calibration), self.tot_unit
+
+        def prepare(hits: xr.Dataset) -> xr.Dataset:
+            energy = calibrate(hits, calibration, tot_unit=unit)["energy"]
+            return hits.assign(energy=energy.where(energy > 0, 0))
+
+        return prepare
+
+    def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare) -> EventStream:
+        """Return the stream of a running readout, or of a file that grows."""
+        from daskclust.io.timepix import readout
+        from daskclust.readout.stream import EventStream
+
+        source = self.source
+        layout: Literal["chips", "quad"] = self.layout or "chips"
+        items = readout.receive if source.startswith("tcp://") else readout.follow
+        return EventStream(
+            items(source, idle=self.idle, stop=stop.is_set),
+            builder,
+            disorder=self.disorder,
+            buffer=ROUND,
+            chip=layout != "quad",
+            reader=readout.WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
+            prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
+        )
 
 
 def check_columns(expression: str, names: Iterable[Any]) -> None:
@@ -84,21 +143,6 @@ def check_columns(expression: str, names: Iterable[Any]) -> None:
     columns = {name: ("hit", np.empty(0, variable.dtype)) for name, variable in known if variable is not None}
     hits = xr.Dataset(columns, attrs={"field": "timepix"})
     where(cluster_table(hits, np.empty(0, np.int64), n_clusters=0), expression)
-
-
-def open_hits(source: str, reading: dict[str, Any], naming: dict[str, Any], trigger: int | None) -> xr.Dataset:
-    """Return the hits of a file, lazy where the format allows it."""
-    from daskclust import io
-
-    if source.endswith(".tpx3"):
-        data = io.open_tpx3(source, chunks=ROUND, **{**reading, "layout": reading["layout"] or "chips"})
-        if trigger is not None:
-            triggers = io.open_tpx3_triggers(source, on_reset=reading["on_reset"])
-            data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=trigger), {"units": "ns"})
-        return data
-    if source.endswith(".t3pa"):
-        return io.open_t3pa(source, chunks=ROUND)
-    return _in_time(io.read_hits(source, field="timepix", layout=reading["layout"], chunks=ROUND, **naming))
 
 
 def _in_time(data: xr.Dataset) -> xr.Dataset:
@@ -116,8 +160,7 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventS
     def windows() -> Iterator[xr.Dataset]:
         start = 0
         for length in data.chunks.get("hit", (data.sizes["hit"],)):
-            part = data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous")
-            yield part if prepare is None else prepare(part)
+            yield prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
             start += length
 
     return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")
@@ -140,47 +183,3 @@ def stop_at_interrupt() -> Iterator[threading.Event]:
         yield stop
     finally:
         signal.signal(signal.SIGINT, before or signal.SIG_DFL)
-
-
-def running_readout(
-    source: str,
-    builder: EventBuilder,
-    reading: dict[str, Any],
-    idle: float | None,
-    stop: threading.Event,
-    trigger: int | None,
-    prepare: Prepare,
-) -> EventStream:
-    """Return the stream of a running readout, or of a file that grows."""
-    from daskclust.io.timepix import readout
-    from daskclust.readout.stream import EventStream
-
-    gap: int = reading["gap"]
-    layout: Any = reading["layout"] or "chips"
-    items = (readout.receive if source.startswith("tcp://") else readout.follow)(source, idle=idle, stop=stop.is_set)
-
-    def prepared(hits: xr.Dataset) -> xr.Dataset:
-        return hits if prepare is None else prepare(hits.assign_attrs(layout=layout, gap=gap))
-
-    return EventStream(
-        items,
-        builder,
-        disorder=reading["disorder"],
-        buffer=ROUND,
-        chip=layout != "quad",
-        reader=readout.WordReader(layout=layout, gap=gap, trigger=trigger, on_reset=reading["on_reset"]),
-        prepare=prepared,
-    )
-
-
-def energies(calibration: Path, tot_unit: Any) -> Callable[[xr.Dataset], xr.Dataset]:
-    """Return what gives hits energies; those that have none (masked pixels, say) add nothing to their cluster's."""
-    from daskclust.io import calibrate, read_calibration
-
-    given = read_calibration(calibration)
-
-    def prepare(hits: xr.Dataset) -> xr.Dataset:
-        energy = calibrate(hits, given, tot_unit=tot_unit)["energy"]
-        return hits.assign(energy=energy.where(energy > 0, 0))
-
-    return prepare

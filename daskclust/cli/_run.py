@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 import typer
 from rich.markup import escape
 
+from daskclust.cli._console import emit, errors
 from daskclust.cli._errors import Trouble, fault, note, trouble
-from daskclust.cli._frame import emit, errors
 
 _NAME = "daskclust"
 _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
@@ -38,20 +38,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
-    """Run a command, and return the exit code.
-
-    Parameters
-    ----------
-    app : typer.Typer
-        All commands.
-    arguments : sequence of str
-        What was given behind the name of the program.
-
-    Returns
-    -------
-    int
-        0: done; 1: an error; 2: a wrong command line; 130, 143: stopped by a signal; 141: nobody reads the output.
-    """
+    """Run a command, and return the exit code: docs/howto/terminal.md lists them."""
     program: Any = typer.main.get_command(app)
     if _COMPLETE in os.environ:  # a shell asks what may come next
         program.main(list(arguments), prog_name=_NAME, standalone_mode=True)
@@ -71,7 +58,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _tell(_stopped(_INTERRUPTED), as_json)
     except Exception as error:
-        told = trouble(error, called, list(program.commands))
+        told = trouble(error, called)
         if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
             traceback.print_exception(error)
         return _tell(told or fault(error), as_json)

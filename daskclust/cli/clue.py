@@ -2,204 +2,124 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._frame import progress, show, write_all
+from daskclust.cli._job import Job, Running, clusters
 from daskclust.cli._options import (
-    CLUSTERING,
-    OUTPUT,
-    READING,
-    RUNNING,
     Columns,
-    Json,
-    Quiet,
     Units,
-    check_outputs,
+    clustering,
     columns_of,
     names,
     needs_of,
-    one_of,
+    number_of,
+    reading,
+    running,
     units_of,
+    writing,
 )
-from daskclust.cli._running import Chunks, Cuda, MemoryLimit, Running, Scheduler, Workers
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz")
 
-MANUALS = {
-    "clue": """
+MANUAL = """
 Reads
-  IN                            CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
-  x, y                          position, cm, to which --units x=mm,y=mm converts; all lengths are in cm, then;
-                                also pos_x, hit_x; --coordinates takes others
-  layer                         optional, whole number: hits of two layers are never neighbours
-  energy                        optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
-  any other                     is kept, and written again
+  IN              CSV or text, Parquet, HDF5, ROOT (file.root:tree), .npy, .npz
+  x, y            position, cm, to which --units x=mm,y=mm converts, as all lengths; also pos_x, hit_x
+  layer           optional, whole number: hits of two layers are never neighbours
+  energy          optional, GeV, the weight; also e, edep, weight. Without one each hit weighs 1
 
 Writes
-  -o                            the hits in their order, all columns of IN, and:
-  label                         number of the cluster, from 0; noise -1
-  density                       energy within dc of the hit, GeV
-  delta                         distance to the nearest hit of higher density, cm; inf where there is none
-  nearest_higher                row of that hit, from 0; none -1
-  is_seed                       whether the hit is the seed of a cluster
-  --table                       a row for each cluster: size, energy (GeV), x, y, z with _rms, _min, _max, and
-                                rms (cm), layer, seed (its row in -o) with x_seed, y_seed, z_seed (cm), cluster
-                                (the label)
+  -o              the hits in their order, all columns of IN, and:
+  label           number of the cluster, from 0; noise -1
+  density, delta  energy within dc of the hit, GeV; distance to the nearest hit of higher density, cm; inf: none
+  nearest_higher  row of that hit, from 0; none -1
+  is_seed         whether the hit is the seed of a cluster
+  --table         a row for each cluster: size, energy (GeV), x, y, z with _rms, _min, _max, and rms (cm), layer, seed
+                  (its row in -o) with x_seed, y_seed, z_seed (cm), cluster (the label)
 
 Keys of --json
-  hits, clusters, noise         numbers of hits, clusters, hits in none
-  seconds                       time in all, s
-  output, table                 files that were written
+  hits, clusters, noise     numbers of hits, clusters, hits in none
+  seconds, output, table    time in all, s; files that were written
 
 Examples
   # hits of a file, with their clusters
-  $ daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
-  # a table of clusters, seeds 2 cm apart
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --delta-c 2 --table t.csv
-  # your own names of columns, millimetres that become cm
-  $ daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1
+  daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  # your own names of columns, millimetres that become cm, a table of clusters
+  daskclust clue my.csv --columns x=px,y=py,energy=E --units x=mm,y=mm --dc 2 --rhoc 1 --table t.csv
   # in eta and phi, which wraps around
-  $ daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
-  # on four Dask workers, for a script
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --workers 4 --json
-  # on a GPU
-  $ daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
-""",
-}
+  daskclust clue hits.csv --dc 0.1 --rhoc 5 --coordinates eta,phi --wrap phi=6.283185307
+"""
 
 
+@clusters()
 def clue(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
-    dc: Annotated[
-        float,
-        typer.Option(help="Radius of the local density, in the unit of the coordinates.", rich_help_panel=CLUSTERING),
-    ],
-    rhoc: Annotated[
-        str,
-        typer.Option(
-            help="Least density of a seed, in the unit of energy: a number, or the name of a column with one a hit.",
-            rich_help_panel=CLUSTERING,
-        ),
-    ],
-    delta_c: Annotated[
-        float | None,
-        typer.Option(
-            help="Least distance of a seed from higher density, unit of the coordinates.  \\[default: dc]",
-            rich_help_panel=CLUSTERING,
-        ),
-    ] = None,
+    dc: Annotated[float, clustering("Radius of the local density; lengths are in the unit of the coordinates.")],
+    rhoc: Annotated[str, clustering("Least density of a seed, in the unit of energy, or a column with one a hit.")],
+    delta_c: Annotated[float | None, clustering("Least distance of a seed from higher density.", default="dc")] = None,
     delta_o: Annotated[
-        float | None,
-        typer.Option(
-            help="Least distance of an outlier from higher density, unit of the coordinates.  \\[default: delta-c]",
-            rich_help_panel=CLUSTERING,
-        ),
+        float | None, clustering("Least distance of an outlier from higher density.", default="delta-c")
     ] = None,
     kernel: Annotated[
         Literal["flat", "gaussian", "exponential"],
-        one_of("flat, gaussian or exponential: how a neighbour's weight falls with distance.", CLUSTERING),
+        clustering("flat, gaussian or exponential: how a neighbour's weight falls with distance.", metavar="NAME"),
     ] = "flat",
-    neighbor_weight: Annotated[
-        float,
-        typer.Option(
-            help="Factor for neighbours in the flat kernel: 1 in the paper, 0.5 in CMSSW.", rich_help_panel=CLUSTERING
-        ),
-    ] = 1.0,
+    neighbor_weight: Annotated[float, clustering("Factor for neighbours in the flat kernel: 0.5 in CMSSW.")] = 1.0,
     wrap: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="AXIS=PERIOD",
-            help="Period of an axis, e.g. phi=6.283185307; may be repeated.  \\[default: all are open]",
-            rich_help_panel=CLUSTERING,
-        ),
+        clustering("Period of an axis, phi=6.283; may be repeated.", metavar="AXIS=PERIOD", default="all are open"),
     ] = None,
-    coordinates: Annotated[
-        str | None,
-        typer.Option(help="Columns of the axes, e.g. eta,phi; 1 to 4.  \\[default: x,y]", rich_help_panel=READING),
-    ] = None,
+    coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     columns: Columns = None,
     units: Units = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Hits with results: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option(help="A row for each cluster: .parquet, .csv, .h5 or .npz.", rich_help_panel=OUTPUT),
-    ] = None,
-    workers: Workers = 0,
-    cuda: Cuda = False,
-    scheduler: Scheduler = None,
-    memory_limit: MemoryLimit = None,
-    chunks: Chunks = 1_000_000,
+    output: Annotated[Path | None, writing("Hits with results: .parquet, .csv, .h5 or .npz.", "--output", "-o")] = None,
+    table: Annotated[Path | None, writing("A row for each cluster: .parquet, .csv, .h5 or .npz.")] = None,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
-        one_of("auto, layers, space or chunks (as they come, one layer each): how --workers divide the hits.", RUNNING),
+        running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
     ] = "auto",
-    as_json: Json = False,
-    quiet: Quiet = False,
+    *,
+    run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
 
     Seeds are hits of high density, far from any of higher density; other hits follow the nearest one of higher density.
     """
-    from daskclust.accessor import ClustAccessor
     from daskclust.accessor._clue import by_number
     from daskclust.io import read_hits, write_hits
 
-    began = time.perf_counter()
-    running = Running(workers, cuda, scheduler, memory_limit)
-    check_outputs(path, {"-o": output, "--table": table}, _WRITABLE)
+    job = Job("CLUE", "hits", path, run, {"-o": output, "--table": table}, _WRITABLE)
+    density, axes = number_of(rhoc), names(coordinates)
     parameters: dict[str, Any] = {
         "dc": dc,
-        "rhoc": _number_or_name(rhoc),
+        "rhoc": rhoc if density is None else float(density),
         "delta_c": delta_c,
         "delta_o": delta_o,
         "kernel": kernel,
         "neighbor_weight": neighbor_weight,
-        "coordinates": names(coordinates),
+        "coordinates": axes,
         "wrap": dict(map(_period, wrap or [])) or None,
         "partition": partition,
     }
-    by_number(parameters["wrap"], parameters["coordinates"] or ("x", "y"))  # refused before anything is read
-    reading: dict[str, Any] = {
-        "columns": columns_of(columns),
-        "units": units_of(units),
-        "chunks": running.chunks(chunks),
-        "needs": needs_of(rhoc=parameters["rhoc"], coordinates=parameters["coordinates"]),
-    }
-    with progress(f"clustering {path.name}", quiet=quiet) as work, running.cluster(work):
-        work.read(path)
-        hits = read_hits(path, **reading)
-        n = next(iter(hits.sizes.values()))  # along hits, or the points of another field
-        work.begin(f"clustering {n:,} hits")
-        found = ClustAccessor(running.give(hits)).clue(**parameters)
-        result = running.results(found, hits, f"clustering {path.name}", (n, "hits"), work)
-        summary = _summary(result)
-        write_all(
-            [
-                (output, lambda target: write_hits(result, target)),
-                (table, lambda target: write_hits(_table_of(result, summary["clusters"]), target)),
-            ],
-            work,
-        )
-    summary["seconds"] = round(time.perf_counter() - began, 3)
-    summary |= {name: str(file) for name, file in (("output", output), ("table", table)) if file is not None}
-    show(summary, as_json, f"CLUE: {path}", quiet=quiet)
-
-
-def _number_or_name(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    by_number(parameters["wrap"], axes or ("x", "y"))  # refused before anything is read
+    given = {"columns": columns_of(columns), "units": units_of(units)}
+    given["needs"] = needs_of(rhoc=parameters["rhoc"], coordinates=axes)
+    with job.started():
+        result = job.cluster(job.read(read_hits, **given), "clue", parameters)
+        job.summary = {
+            "hits": int(result["label"].size),
+            "clusters": int(result["is_seed"].sum()),
+            "noise": int((result["label"] < 0).sum()),
+        }
+        job.write(output, lambda target: write_hits(result, target))
+        job.write(table, lambda target: write_hits(_table_of(result, job.summary["clusters"]), target))
+    job.show(output=output, table=table)
 
 
 def _period(text: str) -> tuple[str, float]:
@@ -215,13 +135,3 @@ def _table_of(result: xr.Dataset, clusters: int) -> xr.Dataset:
 
     table = cluster_table(result, weight="energy" if "energy" in result else None, n_clusters=clusters)
     return table.compute().drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
-
-
-def _summary(result: xr.Dataset) -> dict[str, Any]:
-    """Count hits, clusters and noise of a result in memory or on workers."""
-    label = result["label"]
-    return {
-        "hits": int(label.size),
-        "clusters": int(result["is_seed"].sum()),
-        "noise": int((label < 0).sum()),
-    }

@@ -1,70 +1,122 @@
-"""``daskclust demo`` and ``info``."""
+"""``daskclust explore``, ``demo`` and ``info``."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from daskclust.cli._frame import console, emit, facts_table, progress
-from daskclust.cli._options import OUTPUT, RUNNING, Json, Quiet
+from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
+from daskclust.cli._options import Columns, Json, Quiet, columns_of, reading, running, writing
+from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "x": ".1f", "y": ".1f", "rms": ".2f"}
+_HERE = ("localhost", "127.0.0.1", "::1")
 
-MANUALS = {
-    "demo": """
+EXPLORE = """
 Reads
-  nothing                       the event is made, the same one for the same --seed
+  FILE               into memory, as the command of --system does, which says what columns and units there are: .tpx3,
+                     .t3pa, Parquet, HDF5, CSV or text, NumPy, zarr, ArborX, ROOT, FCS
 
 Writes
-  -o                            daskclust-demo.html, a page with pictures, in this folder; needs the extra app
+  standard output    the address of the page
+  in the browser     its buttons give the table of clusters, as CSV or Parquet, and the Python lines of what is shown
+
+Examples
+  # halos of a snapshot
+  daskclust explore snapshot.hdf5 --system fof
+  # on another machine, behind ssh -L 5006:localhost:5006 of this one
+  daskclust explore run.tpx3 --port 5006 --no-browser
+"""
+
+DEMO = """
+Writes
+  -o                      daskclust-demo.html, a page with pictures, in this folder; needs the extra app
 
 Keys of --json
-  hits, layers                  numbers of the event
-  clusters, noise               number of clusters, and of hits in none
-  purity, completeness          from 0 to 1, by energy, against the true showers
-  seconds_dask, seconds_memory  time to cluster on workers and in this process, kernels compiled, s
-  equal                         whether the two answers are equal, element by element
-  page                          the file that was written
+  hits, layers            numbers of the event
+  clusters, noise         number of clusters, and of hits in none
+  purity, completeness    from 0 to 1, by energy, against the true showers
+  seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
+  equal                   whether the two answers are equal, element by element
+  page                    the file that was written
 
 Examples
   # make an event, cluster it, show it
-  $ daskclust demo
+  daskclust demo
   # the same in a folder of your own, on four workers
-  $ daskclust demo -o pictures --workers 4
-""",
-    "info": """
-Writes
-  standard output               versions; processor, cores, memory (GiB); GPUs, or what is missing for one
+  daskclust demo -o pictures --workers 4
+"""
 
+INFO = """
 Keys of --json
-  versions                      of Python and packages, "not installed" where there is none
-  processor                     model, cores, threads of kernels, memory
-  gpu                           devices, driver, packages
+  versions     of Python and packages, "not installed" where there is none
+  processor    model, cores, threads of kernels, memory
+  gpu          devices, driver, packages
 
 Examples
   # what a report of an error should have
-  $ daskclust info
+  daskclust info
   # the version of one package, for a script
-  $ daskclust info --json | jq -r .versions.numba
-""",
-}
+  daskclust info --json | jq -r .versions.numba
+"""
+
+
+# ------------------------------------------------------------------------------------------------------------- explore
+def explore(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
+    ],
+    system: Annotated[
+        Literal["clue", "events", "fof", "dbscan", "hca"] | None,
+        reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
+    ] = None,
+    columns: Columns = None,
+    port: Annotated[int, running("Port of the page; 0: a free one.")] = 0,
+    address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
+    no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Explore a file in the browser: sliders, pictures, a table and histograms that follow.
+
+    The page is for this machine only, unless --address says otherwise. Ctrl-C ends it.
+    """
+    from daskclust.app import serve
+    from daskclust.app.opening import open_file
+
+    if not 0 <= port < 65536:
+        raise ValueError(f"--port must be from 0 to 65535, got {port}")
+    with progress(f"reading {path.name}", quiet=quiet):
+        ds, line = open_file(path, system, columns_of(columns))
+        title = f"{path.name} - daskclust"
+        server = serve(ds, system, source=[line], address=address, port=port, show=False, start=False, title=title)
+    url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
+    console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
+    if address not in _HERE:
+        errors.print(f"note: whoever reaches {address} may explore, too", highlight=False)
+    server.start()
+    if not no_browser:
+        server.io_loop.add_callback(server.show, "/")
+    try:
+        server.io_loop.start()  # Ctrl-C ends it: Panel sees to that
+    finally:
+        server.stop()
 
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
-    folder: Annotated[
-        Path,
-        typer.Option("--output", "-o", help="Folder for the page; made if it is not there.", rich_help_panel=OUTPUT),
-    ] = Path("daskclust-demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the event: another one, another event.")] = 1,
-    workers: Annotated[int, typer.Option(help="Processes of the Dask cluster.", rich_help_panel=RUNNING)] = 2,
+    folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
+        "daskclust-demo"
+    ),
+    seed: Annotated[int, running("Seed of the event: another one, another event.")] = 1,
+    workers: Annotated[int, running("Processes of the Dask cluster.")] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -77,13 +129,15 @@ def demo(
 
     _check_demo(folder, workers, seed)
     with progress("making an event", quiet=quiet) as work:
-        report = run_demo(folder, workers, seed, tell=work.begin)
-    if as_json:
-        emit(report.facts())
-    elif not quiet:
-        console.print(_largest(report.clusters))
-        for line in report.lines():
-            console.print(line, highlight=False, soft_wrap=True)
+        clusters, facts = run_demo(folder, workers, seed, work.begin)
+    shown = not as_json and not quiet
+    if shown:
+        console.print(_largest(clusters))
+    show(facts, as_json, "Demonstration: purity and completeness by energy", quiet=quiet)
+    if shown:
+        same = "are equal, element by element" if facts["equal"] else "DIFFER"
+        text = f"the answers of the workers and of this process {same}\nnext, a file of your own: daskclust --help"
+        console.print(text, highlight=False, soft_wrap=True)
 
 
 def _check_demo(folder: Path, workers: int, seed: int) -> None:
@@ -102,10 +156,9 @@ def _check_demo(folder: Path, workers: int, seed: int) -> None:
 def _largest(clusters: xr.Dataset) -> Table:
     """Return a table of the clusters with most energy."""
     largest = clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
-    table = Table(title="The ten clusters with most energy", title_justify="left")
-    for name in _COLUMNS:
-        unit = largest[name].attrs.get("units", "1")
-        table.add_column(name if unit == "1" else f"{name} ({unit})", justify="right")
+    units = {name: largest[name].attrs.get("units", "1") for name in _COLUMNS}
+    heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]
+    table = table_of("The ten clusters with most energy", heads)
     for row in zip(*[largest[name].values for name in _COLUMNS], strict=True):
         table.add_row(*[format(value, form) for value, form in zip(row, _COLUMNS.values(), strict=True)])
     return table

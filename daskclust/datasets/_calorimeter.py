@@ -7,7 +7,7 @@ import xarray as xr
 
 from daskclust.core.merge.labels import NOISE
 
-from ._arguments import RNG, check_counts, check_fraction, check_not_negative, check_positive, dataset
+from ._arguments import RNG, count, dataset, given
 from ._showers import Deposits, layer_positions, noise_deposits, shower_deposits, sum_in_cells
 
 
@@ -49,8 +49,8 @@ def calorimeter(
 
     Raises
     ------
-    ValueError
-        For negative numbers, lengths that are not positive, and a `noise` outside of 0 to 1.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
@@ -70,11 +70,7 @@ def calorimeter(
     >>> ds.sizes["hit"], int(ds["truth"].max()) + 1, int((ds["truth"] == -1).sum())
     (200, 20, 10)
     """
-    check_counts(n_layers=n_layers, points_per_layer=points_per_layer)
-    check_counts(1, points_per_cluster=points_per_cluster)
-    check_positive(size=size)
-    check_not_negative(sigma=sigma)
-    check_fraction(noise=noise)
+    attrs = given("calorimeter", locals(), n_layers=count)
     random = np.random.default_rng(rng)
     clustered = round(points_per_layer * (1 - noise))
     n_clusters = -(-clustered // points_per_cluster)
@@ -83,28 +79,15 @@ def calorimeter(
     xy = np.empty((n_layers, points_per_layer, 2), dtype=np.float32)
     inner, outer = size - min(10.0, size / 4), size - min(20.0, size / 4)
     # Layer by layer: random numbers in float64 for all layers at once would take several times the result.
-    for layer in xy:
+    for points in xy:
         centres = random.uniform(-inner, inner, (n_clusters, 2))
-        layer[:clustered] = centres[local[:clustered]] + random.normal(0.0, sigma, (clustered, 2))
-        layer[clustered:] = random.uniform(-outer, outer, (points_per_layer - clustered, 2))
+        points[:clustered] = centres[local[:clustered]] + random.normal(0.0, sigma, (clustered, 2))
+        points[clustered:] = random.uniform(-outer, outer, (points_per_layer - clustered, 2))
     truth = np.where(local >= 0, local + n_clusters * np.arange(n_layers)[:, None], NOISE)
-    flat = xy.reshape(-1, 2)
-    return dataset(
-        {
-            "x": np.ascontiguousarray(flat[:, 0]),
-            "y": np.ascontiguousarray(flat[:, 1]),
-            "layer": np.arange(n_layers, dtype=np.int32).repeat(points_per_layer),
-            "energy": np.ones(len(flat), dtype=np.float32),
-            "truth": truth.reshape(-1),
-        },
-        generator="calorimeter",
-        n_layers=n_layers,
-        points_per_layer=points_per_layer,
-        size=size,
-        points_per_cluster=points_per_cluster,
-        sigma=sigma,
-        noise=noise,
-    )
+    x, y = np.ascontiguousarray(xy.reshape(-1, 2).T)
+    layer = np.arange(n_layers, dtype=np.int32).repeat(points_per_layer)
+    energy = np.ones(len(x), dtype=np.float32)
+    return dataset({"x": x, "y": y, "layer": layer, "energy": energy, "truth": truth.reshape(-1)}, attrs)
 
 
 def hgcal_event(
@@ -148,8 +131,8 @@ def hgcal_event(
 
     Raises
     ------
-    ValueError
-        For negative numbers, lengths that are not positive, and fractions outside of 0 to 1.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
@@ -169,13 +152,9 @@ def hgcal_event(
     >>> set(ds["truth"].values.tolist()) <= {-1, 0, 1, 2}, bool((ds["energy"] >= 0.003).all())
     (True, True)
     """
-    check_counts(n_showers=n_showers, n_noise=n_noise)
-    check_counts(1, n_layers=n_layers)
-    check_fraction(hadronic=hadronic)
-    check_positive(cell_size=cell_size)
+    attrs = given("hgcal_event", locals())
     if not 0 < energy_range[0] <= energy_range[1] < np.inf:
         raise ValueError(f"energy_range must be two positive energies, the smaller one first, got {energy_range!r}")
-    check_not_negative(threshold=threshold)
     random = np.random.default_rng(rng)
     z_of_layer = layer_positions(n_layers)
     deposits = [
@@ -188,14 +167,4 @@ def hgcal_event(
     hits["eta"] = np.arcsinh(z / np.maximum(np.hypot(hits["x"], hits["y"]), cell_size / 2)).astype(np.float32)
     hits["phi"] = np.arctan2(hits["y"], hits["x"]).astype(np.float32)
     order = ("x", "y", "z", "layer", "energy", "eta", "phi", "truth")
-    return dataset(
-        {name: hits[name] for name in order},
-        generator="hgcal_event",
-        n_showers=n_showers,
-        n_layers=n_layers,
-        hadronic=hadronic,
-        energy_range=list(energy_range),
-        n_noise=n_noise,
-        cell_size=cell_size,
-        threshold=threshold,
-    )
+    return dataset({name: hits[name] for name in order}, attrs | {"energy_range": list(energy_range)})

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.merge.labels import NOISE
-
-from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_positive
-from ._indexed import Bits, Steps, directions, draw_keys, make_columns, normals, segment_of, shuffled, uniforms
+from ._arguments import RNG, Float, Int, given
+from ._indexed import Bits, Order, Steps, directions, draw, make_columns, normals, uniforms
 
 _OMEGA_M = 0.3
 _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
@@ -28,15 +26,13 @@ _UNITS = {**dict.fromkeys(_POSITIONS, "Mpc/h"), **dict.fromkeys(_VELOCITIES, "km
 class _Recipe(NamedTuple):
     """What the particles are made from, but the halos."""
 
-    n: int
-    n_in_halos: int
+    order: Order
     side: float  # Mpc/h
     slope: float
     smallest: int  # particles
     largest: float  # particles
     filaments: float  # fraction of halos
     particle_mass: float  # Msun/h
-    shuffle: bool
     seed: int
     keys: Bits
 
@@ -92,8 +88,7 @@ def cosmology_box(
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional
-        Particles per chunk of a Dataset of dask arrays. By default they are made in memory. Particles are the same for
-        any chunks.
+        Particles per chunk of a Dataset of dask arrays, the same for any chunks. Default: in memory.
     rng : int, numpy.random.Generator or None, default None
         Seed or generator.
 
@@ -106,22 +101,20 @@ def cosmology_box(
 
     Raises
     ------
-    ValueError
-        For negative numbers, lengths that are not positive, fractions outside of 0 to 1, and chunks that are not
-        positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     A halo of N particles has the radius R in which its mean density is 200 times that of the box, and an NFW profile
-    that ends there. Its particles have its bulk velocity, and along each axis a normal dispersion of sqrt(G M / (2 R)),
-    that of an isothermal sphere of its mass M and radius R. Bulk velocities, and velocities of the background, have a
-    dispersion of 200 km/s along each axis. Omega_m is 0.3. Filaments are straight, 15 % of the side long and thick by a
-    standard deviation of 0.6 % of it; there is one for about 2000 halos, and at least 8. The other halos are uniform.
-    Halos may overlap: ``halo`` tells where a particle was put, not which group it belongs to.
+    that ends there. Its particles have its bulk velocity, and along each axis a normal dispersion of sqrt(G M / (2 R)).
+    Bulk velocities, and velocities of the background, have a dispersion of 200 km/s along each axis. Omega_m is 0.3.
+    Filaments are straight, 15 % of the side long and thick by a standard deviation of 0.6 % of it; there is one for
+    about 2000 halos, and at least 8. The other halos are uniform. Halos may overlap: ``halo`` tells where a particle
+    was put, not which group it belongs to.
 
-    Each particle is made from its number by counting generators, so that chunks need nothing but the table of halos,
-    which is made once on a worker: 72 bytes for each halo, of which there are 17 thousand for a million particles and
-    750 thousand for a hundred millions. Time and memory are O(n).
+    Each particle is made from its number alone, so that chunks need only the table of halos, which is made once on a
+    worker: 72 bytes for each of 17 thousand halos for a million particles. Time and memory are O(n).
 
     References
     ----------
@@ -134,24 +127,19 @@ def cosmology_box(
     >>> ds.attrs["boxsize"], int((ds["halo"] == -1).sum())
     (10.0, 360)
     """
-    check_counts(n=n)
-    check_counts(1, smallest=smallest)
-    check_positive(separation=separation, slope=slope, concentration=concentration)
-    check_fraction(background=background, largest=largest, filaments=filaments)
-    random = np.random.default_rng(rng)
+    attrs = given("cosmology_box", locals())
     side = float(separation * np.cbrt(n))
+    seed, order, keys = draw(np.random.default_rng(rng), n, background, shuffle, 4 + 1 + 4)
     recipe = _Recipe(
-        n=int(n),
-        n_in_halos=int(n) - round(background * n),
+        order=order,
         side=side,
         slope=slope,
         smallest=int(smallest),
         largest=max(100.0, largest * n, smallest),
         filaments=filaments,
         particle_mass=_OMEGA_M * _CRITICAL * separation**3,
-        shuffle=bool(shuffle),
-        seed=int(random.integers(1 << 63)),
-        keys=draw_keys(random, 4 + 4 + 1 + 4),
+        seed=seed,
+        keys=keys,
     )
     steps: Steps = {
         _POSITIONS: (_positions, np.float32),
@@ -161,21 +149,7 @@ def cosmology_box(
     }
     table = partial(_table, recipe, concentration)
     columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-cosmology")
-    attrs = {
-        "boxsize": side,
-        "boxsize_units": _UNITS["x"],
-        "omega_m": _OMEGA_M,
-        "generator": "cosmology_box",
-        "n": n,
-        "separation": separation,
-        "background": background,
-        "slope": slope,
-        "smallest": smallest,
-        "largest": largest,
-        "concentration": concentration,
-        "filaments": filaments,
-        "shuffle": int(shuffle),
-    }
+    attrs |= {"boxsize": side, "boxsize_units": _UNITS["x"], "omega_m": _OMEGA_M}
     return xr.Dataset({name: ("particle", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
@@ -212,11 +186,11 @@ def _table(recipe: _Recipe, concentration: float) -> _Table:
 
 def _halo_sizes(random: np.random.Generator, recipe: _Recipe) -> Int:
     """Return particles of each halo, by a power law between two bounds; the last one has what is left."""
-    if not recipe.n_in_halos:
+    if not recipe.order.n_inside:
         return np.zeros(0, np.int64)
     parts: list[Int] = []
     total, power = 0, 1.0 - recipe.slope
-    while total < recipe.n_in_halos:
+    while total < recipe.order.n_inside:
         u = random.random(1 << 16)
         if power == 0:
             drawn = recipe.smallest * (recipe.largest / recipe.smallest) ** u
@@ -227,29 +201,21 @@ def _halo_sizes(random: np.random.Generator, recipe: _Recipe) -> Int:
         total += int(parts[-1].sum())
     sizes = np.concatenate(parts)
     ends = np.cumsum(sizes)
-    last = int(np.searchsorted(ends, recipe.n_in_halos))
+    last = int(np.searchsorted(ends, recipe.order.n_inside))
     sizes = sizes[: last + 1]
-    sizes[last] -= ends[last] - recipe.n_in_halos
+    sizes[last] -= ends[last] - recipe.order.n_inside
     return sizes
-
-
-def _places(table: _Table, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
-    """Return the number of each particle before they are shuffled, which are in halos, and in which ones."""
-    recipe = table.recipe
-    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
-    is_in_halo = number < recipe.n_in_halos
-    return number, is_in_halo, segment_of(table.first, number[is_in_halo])
 
 
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return x, y and z."""
-    number, is_in_halo, halo = _places(table, index)
-    recipe, inside = table.recipe, number[is_in_halo]
+    recipe = table.recipe
+    number, is_inside, halo = recipe.order.places(table.first, index)
+    inside, outside = number[is_inside], number[~is_inside]
     out = np.empty((3, len(index)))
-    distance = np.interp(uniforms(recipe.keys[8], inside), table.enclosed, table.within) * table.radius[halo]
-    out[:, is_in_halo] = table.centre[:, halo] + distance * directions(recipe.keys[4:8], inside, 3)
-    outside = ~is_in_halo
-    out[:, outside] = [uniforms(key, number[outside]) * recipe.side for key in recipe.keys[4:7]]
+    distance = np.interp(uniforms(recipe.keys[4], inside), table.enclosed, table.within) * table.radius[halo]
+    out[:, is_inside] = table.centre[:, halo] + distance * directions(recipe.keys[:4], inside, 3)
+    out[:, ~is_inside] = [uniforms(key, outside) * recipe.side for key in recipe.keys[:3]]
     side = np.float32(recipe.side)
     # What is rounded up to the side would be outside of a box that begins with 0.
     return np.minimum((out % recipe.side).astype(np.float32), np.nextafter(side, np.float32(0)))
@@ -257,10 +223,10 @@ def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
 
 def _velocities(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return vx, vy and vz."""
-    number, is_in_halo, halo = _places(table, index)
-    out = normals(table.recipe.keys[9:13], number)[:3]
-    out[:, is_in_halo] = table.velocity[:, halo] + out[:, is_in_halo] * table.dispersion[halo]
-    out[:, ~is_in_halo] *= _BULK
+    number, is_inside, halo = table.recipe.order.places(table.first, index)
+    out = normals(table.recipe.keys[5:9], number)[:3]
+    out[:, is_inside] = table.velocity[:, halo] + out[:, is_inside] * table.dispersion[halo]
+    out[:, ~is_inside] *= _BULK
     return out.astype(np.float32)
 
 
@@ -271,7 +237,4 @@ def _masses(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
 
 def _halos(table: _Table, index: Bits) -> Int:
     """Return the number of the halo."""
-    _, is_in_halo, halo = _places(table, index)
-    out = np.full((1, len(index)), NOISE, np.int64)
-    out[0, is_in_halo] = halo
-    return out
+    return table.recipe.order.clusters(table.first, index)

@@ -9,10 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.merge.labels import NOISE
-
-from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_not_negative, check_positive
-from ._indexed import Bits, Steps, draw_keys, make_columns, normals, segment_of, shuffled, uniforms
+from ._arguments import RNG, Float, Int, at_least_1, count, fraction, given
+from ._indexed import Bits, Order, Steps, draw, make_columns, normals, uniforms
 
 _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
 
@@ -20,10 +18,8 @@ _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
 class _Recipe(NamedTuple):
     """What the cells are made from, but the clusters."""
 
-    n: int
-    n_clustered: int
+    order: Order
     d: int
-    shuffle: bool
     seed: int
     keys: Bits
 
@@ -64,11 +60,8 @@ def cytometry(
         Fraction of cells that are uniform in all channels, as debris and doublets are, from 0 to 1.
     shuffle : bool, default True
         Whether cells are in random order. Otherwise they come population after population, the noise last.
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -78,15 +71,14 @@ def cytometry(
 
     Raises
     ------
-    ValueError
-        For negative numbers, no channels or populations, fractions outside of 0 to 1, and chunks that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     A population is a Gaussian. Each marker is positive with the probability 0.4, with a mean from 2.5 to 5.5, else from
     0 to 0.7. Axes of the ellipsoid have random directions; two are long, with standard deviations of about 0.7 and 0.5,
-    the others of 0.1 to 0.3. Populations may overlap. Each cell is made from its number by counting generators, so that
-    chunks need nothing but the table of populations. Time is O(n channels**2), memory O(n channels).
+    the others of 0.1 to 0.3. Populations may overlap. Time is O(n channels**2), memory O(n channels).
 
     Examples
     --------
@@ -94,21 +86,10 @@ def cytometry(
     >>> dict(ds.sizes), int((ds["population"] == -1).sum()), ds["channel"].values[0].item()
     ({'cell': 1000, 'channel': 14}, 10, 'marker_1')
     """
-    check_counts(n=n)
-    check_counts(1, channels=channels, populations=populations)
-    check_fraction(rarest=rarest, noise=noise)
-    check_positive(rarest=rarest)
-    recipe = _recipe(n, int(n) - round(noise * n), channels, shuffle, rng)
-    attrs = {
-        "generator": "cytometry",
-        "n": n,
-        "populations": populations,
-        "rarest": rarest,
-        "noise": noise,
-        "shuffle": int(shuffle),
-        "transform": "arcsinh",
-        "field": "cytometry",
-    }
+    attrs = given("cytometry", locals(), populations=at_least_1)
+    fraction("rarest", rarest)
+    attrs |= {"transform": "arcsinh", "field": "cytometry"}
+    recipe = _recipe(n, noise, channels, shuffle, rng)
     return _dataset(partial(_populations, recipe, int(populations), rarest), recipe, chunks, "population", attrs)
 
 
@@ -140,11 +121,8 @@ def apriori_gaussians(
     shuffle : bool, default False
         Whether cells are in random order. Otherwise they come cluster after cluster, so that chunks of multiples of
         `size` hold whole ones.
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default they are made in memory. Cells are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -153,14 +131,13 @@ def apriori_gaussians(
 
     Raises
     ------
-    ValueError
-        For negative numbers, no channels, lengths that are not positive, and chunks that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
-    The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". It does
-    not tell the shapes of its clusters: here they are ellipsoids in random directions. Time is O(groups size
-    channels**2).
+    The defaults have the sizes of the data set "apriori 1M" of the thesis; ``size=2000`` makes "apriori 2M". Clusters
+    are ellipsoids in random directions. Time is O(groups size channels**2).
 
     References
     ----------
@@ -173,37 +150,23 @@ def apriori_gaussians(
     >>> ds["X"].shape, ds["apriori"].values
     ((6, 4), array([0, 0, 1, 1, 2, 2]))
     """
-    check_counts(groups=groups, size=size)
-    check_counts(1, channels=channels)
-    check_positive(spread=spread)
-    check_not_negative(extent=extent)
-    n = int(groups) * int(size)
-    recipe = _recipe(n, n, channels, shuffle, rng)
-    attrs = {
-        "generator": "apriori_gaussians",
-        "groups": groups,
-        "size": size,
-        "spread": spread,
-        "extent": extent,
-        "shuffle": int(shuffle),
-        "field": "cytometry",
-    }
+    attrs = given("apriori_gaussians", locals(), size=count)
+    attrs |= {"field": "cytometry"}
+    recipe = _recipe(int(groups) * int(size), 0.0, channels, shuffle, rng)
     return _dataset(partial(_groups, recipe, int(groups), int(size), spread, extent), recipe, chunks, "apriori", attrs)
 
 
-def _recipe(n: int, n_clustered: int, channels: int, shuffle: bool, rng: RNG) -> _Recipe:
+def _recipe(n: int, noise: float, channels: int, shuffle: bool, rng: RNG) -> _Recipe:
     """Return the recipe of a data set."""
-    random = np.random.default_rng(rng)
-    d = int(channels)
-    seed = int(random.integers(1 << 63))
-    return _Recipe(int(n), n_clustered, d, bool(shuffle), seed, draw_keys(random, 4 + d + d % 2))
+    seed, order, keys = draw(np.random.default_rng(rng), n, noise, shuffle, int(channels) + int(channels) % 2)
+    return _Recipe(order, int(channels), seed, keys)
 
 
 def _dataset(table: Any, recipe: _Recipe, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
     """Return the data set of cells that a table gives."""
     names = tuple(f"marker_{k + 1}" for k in range(recipe.d))
     steps: Steps = {names: (_positions, np.float32), (truth,): (_numbers, np.int64)}
-    columns = make_columns(table, steps, recipe.n, chunks, "daskclust-datasets-cytometry")
+    columns = make_columns(table, steps, recipe.order.n, chunks, "daskclust-datasets-cytometry")
     if chunks is None:
         X = np.stack([columns[name] for name in names], axis=1)
     else:
@@ -222,7 +185,7 @@ def _populations(recipe: _Recipe, k: int, rarest: float) -> _Table:
     random = np.random.default_rng(recipe.seed)
     d = recipe.d
     shares = np.geomspace(1.0, rarest, k)
-    first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * recipe.n_clustered
+    first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * recipe.order.n_inside
     is_positive = random.random((d, k)) < 0.4
     centre = np.where(is_positive, random.uniform(2.5, 5.5, (d, k)), random.uniform(0.0, 0.7, (d, k)))
     deviations = random.uniform(0.1, 0.3, (k, d))
@@ -246,20 +209,12 @@ def _roots(random: np.random.Generator, deviations: Float) -> Float:
     return np.ascontiguousarray(np.linalg.cholesky(covariance).transpose(1, 2, 0))
 
 
-def _places(table: _Table, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
-    """Return the number of each cell before they are shuffled, which are in clusters, and in which ones."""
-    recipe = table.recipe
-    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
-    is_inside = number < recipe.n_clustered
-    return number, is_inside, segment_of(table.first, number[is_inside])
-
-
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return the values in all channels."""
     recipe = table.recipe
-    number, is_inside, cluster = _places(table, index)
+    number, is_inside, cluster = recipe.order.places(table.first, index)
     out = np.empty((recipe.d, len(index)))
-    z = normals(recipe.keys[4:], number[is_inside])
+    z = normals(recipe.keys, number[is_inside])
     for i in range(recipe.d):
         # A loop, as the order of the sums of a matrix product depends on the number of rows.
         value = table.centre[i, cluster]
@@ -268,13 +223,10 @@ def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
         out[i, is_inside] = value
     low, high = _NOISE_RANGE
     outside = number[~is_inside]
-    out[:, ~is_inside] = [low + (high - low) * uniforms(key, outside) for key in recipe.keys[4 : 4 + recipe.d]]
+    out[:, ~is_inside] = [low + (high - low) * uniforms(key, outside) for key in recipe.keys[: recipe.d]]
     return out.astype(np.float32)
 
 
 def _numbers(table: _Table, index: Bits) -> Int:
     """Return the number of the cluster."""
-    _, is_inside, cluster = _places(table, index)
-    out = np.full((1, len(index)), NOISE, np.int64)
-    out[0, is_inside] = cluster
-    return out
+    return table.recipe.order.clusters(table.first, index)

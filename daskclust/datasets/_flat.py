@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.merge.labels import NOISE
 
-from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_not_negative, check_positive, dataset
+from ._arguments import RNG, Float, Int, at_least_1, dataset, given, not_negative
 
 
 def moons(
     n: int = 1000, *, spread: float = 0.05, noise: float = 0.05, size: float = 230.0, rng: RNG = None
 ) -> xr.Dataset:
-    """Make two interleaved half circles with uniform noise on one layer.
+    """Make two interleaved half circles with uniform noise on one layer: scikit-learn's `make_moons`.
 
     Parameters
     ----------
     n : int, default 1000
         Number of hits, noise included.
     spread : float, default 0.05
-        Standard deviation across the arcs, as a fraction of their radius.
+        Standard deviation from the arcs along x and along y, as a fraction of their radius.
     noise : float, default 0.05
         Fraction of uniform noise, from 0 to 1.
     size : float, default 230.0
@@ -34,27 +33,25 @@ def moons(
     Returns
     -------
     xarray.Dataset
-        Along ``hit``: ``x``, ``y`` (cm, float32), ``layer`` (all 0, int32), ``energy`` (all 1, float32), ``truth``
-        (int64: 0, 1, noise -1).
+        Along ``hit``, noise last: ``x``, ``y`` (cm, float32), ``layer`` (all 0, int32), ``energy`` (all 1, float32),
+        ``truth`` (int64: 0, 1, noise -1).
 
     Raises
     ------
-    ValueError
-        For negative numbers and fractions outside of 0 to 1.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Examples
     --------
     >>> sorted(set(moons(100, rng=0)["truth"].values.tolist()))
     [-1, 0, 1]
     """
-    random, truth = _start(n, 2, noise, size, rng, spread=spread)
-    angle = random.uniform(0.0, np.pi, n)
-    upper = np.stack([np.cos(angle) - 0.5, np.sin(angle) - 0.25], axis=1)
-    # The second arc is the first one turned by half a turn around the origin.
-    unit = np.where((truth == 0)[:, None], upper, -upper) + random.normal(0.0, spread, (n, 2))
-    return _flat(
-        unit * (size / 1.75), truth, size, random, generator="moons", n=n, spread=spread, noise=noise, size=size
-    )
+    attrs = given("moons", locals(), spread=not_negative)
+    from sklearn.datasets import make_moons
+
+    random, sizes = np.random.default_rng(rng), _sizes(n, 2, noise)
+    xy, truth = make_moons(tuple(sizes), shuffle=False, noise=spread, random_state=int(random.integers(1 << 32)))
+    return _flat((xy - (0.5, 0.25)) * (size / 1.75), truth, random, attrs)
 
 
 def circles(
@@ -66,22 +63,18 @@ def circles(
     size: float = 230.0,
     rng: RNG = None,
 ) -> xr.Dataset:
-    """Make a small circle inside of a large one with uniform noise on one layer.
+    """Make a small circle inside of a large one with uniform noise on one layer: scikit-learn's `make_circles`.
 
     Parameters
     ----------
     n : int, default 1000
         Number of hits, noise included.
     factor : float, default 0.4
-        Radius of the small circle as a fraction of the other, from 0 to 1.
+        Radius of the small circle as a fraction of the other, from 0 to 1, which is excluded.
     spread : float, default 0.04
-        Standard deviation across the circles, as a fraction of the large radius.
-    noise : float, default 0.05
-        Fraction of uniform noise, from 0 to 1.
-    size : float, default 230.0
-        Half the side of the square that noise fills, in cm.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+        Standard deviation from the circles along x and along y, as a fraction of the large radius.
+    noise, size, rng
+        As of `moons`.
 
     Returns
     -------
@@ -90,8 +83,8 @@ def circles(
 
     Raises
     ------
-    ValueError
-        For negative numbers and fractions outside of 0 to 1.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Examples
     --------
@@ -99,23 +92,13 @@ def circles(
     >>> [round(float(r), 1) for r in np.unique(np.hypot(ds["x"], ds["y"]).round(1))]
     [73.6, 184.0]
     """
-    random, truth = _start(n, 2, noise, size, rng, spread=spread)
-    check_fraction(factor=factor)
-    angle = random.uniform(0.0, 2 * np.pi, n)
-    radius = np.where(truth == 0, 1.0, factor)[:, None]
-    unit = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1) + random.normal(0.0, spread, (n, 2))
-    return _flat(
-        unit * (0.8 * size),
-        truth,
-        size,
-        random,
-        generator="circles",
-        n=n,
-        factor=factor,
-        spread=spread,
-        noise=noise,
-        size=size,
-    )
+    attrs = given("circles", locals(), spread=not_negative)
+    from sklearn.datasets import make_circles
+
+    random, sizes = np.random.default_rng(rng), tuple(_sizes(n, 2, noise))
+    seed = int(random.integers(1 << 32))
+    xy, truth = make_circles(sizes, shuffle=False, noise=spread, factor=factor, random_state=seed)
+    return _flat(xy * (0.8 * size), truth, random, attrs)
 
 
 def anisotropic_blobs(
@@ -137,12 +120,8 @@ def anisotropic_blobs(
         Number of clusters; hits are divided evenly.
     elongation : float, default 4.0
         Ratio of the long axis of the clusters to the short one.
-    noise : float, default 0.05
-        Fraction of uniform noise, from 0 to 1.
-    size : float, default 230.0
-        Half the side of the square that noise fills, in cm.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator: it also draws the common direction of the clusters.
+    noise, size, rng
+        As of `moons`; `rng` also draws the common direction of the clusters.
 
     Returns
     -------
@@ -151,8 +130,8 @@ def anisotropic_blobs(
 
     Raises
     ------
-    ValueError
-        For negative numbers, no clusters, and fractions outside of 0 to 1.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
@@ -164,54 +143,29 @@ def anisotropic_blobs(
     >>> int(anisotropic_blobs(100, n_clusters=5, rng=0)["truth"].max())
     4
     """
-    check_counts(1, n_clusters=n_clusters)
-    check_positive(elongation=elongation)
-    random, truth = _start(n, n_clusters, noise, size, rng)
+    attrs = given("anisotropic_blobs", locals(), n_clusters=at_least_1)
+    random = np.random.default_rng(rng)
+    truth = np.repeat(np.arange(n_clusters), _sizes(n, n_clusters, noise))
     short = 0.8 * size / (3.0 * n_clusters)
     long = min(short * elongation, 0.35 * size)
-    across = (2.0 * np.maximum(truth, 0) + 1.0 - n_clusters) * 3.0 * short + random.normal(0.0, short, n)
-    along = random.normal(0.0, long, n)
+    across, along = random.normal(0.0, short, n)[: len(truth)], random.normal(0.0, long, n)[: len(truth)]
+    across += (2.0 * truth + 1.0 - n_clusters) * 3.0 * short
     angle = random.uniform(0.0, np.pi)
-    xy = np.stack(
-        [along * np.cos(angle) - across * np.sin(angle), along * np.sin(angle) + across * np.cos(angle)], axis=1
-    )
-    return _flat(
-        xy,
-        truth,
-        size,
-        random,
-        generator="anisotropic_blobs",
-        n=n,
-        n_clusters=n_clusters,
-        elongation=elongation,
-        noise=noise,
-        size=size,
-    )
+    turned = [along * np.cos(angle) - across * np.sin(angle), along * np.sin(angle) + across * np.cos(angle)]
+    return _flat(np.stack(turned, axis=1), truth, random, attrs)
 
 
-def _start(
-    n: int, n_clusters: int, noise: float, size: float, rng: RNG, **lengths: float
-) -> tuple[np.random.Generator, Int]:
-    """Check common arguments; return a generator and true clusters of equal size, in sequence, noise last."""
-    check_counts(n=n)
-    check_fraction(noise=noise)
-    check_positive(size=size)
-    check_not_negative(**lengths)
+def _sizes(n: int, n_clusters: int, noise: float) -> Int:
+    """Return the number of hits of each cluster."""
     clustered = round(n * (1 - noise))
-    truth = np.full(n, NOISE, dtype=np.int64)
-    truth[:clustered] = np.arange(clustered) * n_clusters // max(clustered, 1)
-    return np.random.default_rng(rng), truth
+    return np.bincount(np.arange(clustered) * n_clusters // max(clustered, 1), minlength=n_clusters)
 
 
-def _flat(xy: Float, truth: Int, size: float, random: np.random.Generator, /, **attrs: Any) -> xr.Dataset:
-    """Return a data set of one layer, with uniform noise in the place of the points that are noise."""
-    is_noise = truth == NOISE
-    xy[is_noise] = random.uniform(-size, size, (int(is_noise.sum()), 2))
-    columns: dict[str, npt.NDArray[Any]] = {
-        "x": xy[:, 0].astype(np.float32),
-        "y": xy[:, 1].astype(np.float32),
-        "layer": np.zeros(len(xy), dtype=np.int32),
-        "energy": np.ones(len(xy), dtype=np.float32),
-        "truth": truth,
-    }
-    return dataset(columns, **attrs)
+def _flat(xy: Float, truth: Int, random: np.random.Generator, attrs: dict[str, Any]) -> xr.Dataset:
+    """Return a data set of one layer, filled up with uniform noise."""
+    n, size = attrs["n"], attrs["size"]
+    x, y = np.concatenate([xy, random.uniform(-size, size, (n - len(xy), 2))]).astype(np.float32).T
+    columns = {"x": np.ascontiguousarray(x), "y": np.ascontiguousarray(y), "layer": np.zeros(n, np.int32)}
+    columns["energy"] = np.ones(n, np.float32)
+    columns["truth"] = np.concatenate([truth.astype(np.int64), np.full(n - len(xy), NOISE)])
+    return dataset(columns, attrs)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.checks import check_whole
+from daskclust.core.merge.labels import NOISE
 from daskclust.core.space.partition import block_sizes
 
-from ._arguments import Float, Int, check_counts
+from ._arguments import Float, Int
 
 Bits = npt.NDArray[np.uint64]
 Columns = npt.NDArray[Any]
@@ -24,6 +26,37 @@ _BLOCK = 1 << 16
 _ROUNDS = 4
 
 
+class Order(NamedTuple):
+    """The order of n points: those of clusters, cluster by cluster, and then the others; or any."""
+
+    n: int
+    n_inside: int  # in clusters
+    shuffle: bool
+    keys: Bits  # (4,)
+
+    def places(self, first: Int, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
+        """Return the number of each point before they are shuffled, which are in clusters, and in which ones.
+
+        `first` has the number of the first point of each cluster.
+        """
+        number = shuffled(self.keys, index, self.n) if self.shuffle else index
+        is_inside = number < self.n_inside
+        return number, is_inside, np.searchsorted(first, number[is_inside].astype(np.int64), side="right") - 1
+
+    def clusters(self, first: Int, index: Bits) -> Int:
+        """Return the cluster of each point as a column."""
+        _, is_inside, cluster = self.places(first, index)
+        out = np.full((1, len(index)), NOISE, np.int64)
+        out[0, is_inside] = cluster
+        return out
+
+
+def draw(random: np.random.Generator, n: int, noise: float, shuffle: bool, count: int) -> tuple[int, Order, Bits]:
+    """Return a seed of clusters, the order of n points, and `count` keys."""
+    seed, keys = int(random.integers(1 << 63)), draw_keys(random, 4 + count)
+    return seed, Order(int(n), int(n) - round(noise * n), bool(shuffle), keys[:4]), keys[4:]
+
+
 def draw_keys(random: np.random.Generator, count: int) -> Bits:
     """Return keys of independent streams of numbers."""
     return random.integers(0, 1 << 64, count, dtype=np.uint64)
@@ -32,8 +65,6 @@ def draw_keys(random: np.random.Generator, count: int) -> Bits:
 def random_bits(key: np.uint64, index: Bits) -> Bits:
     """Return 64 random bits for each index, of the stream of a key.
 
-    References
-    ----------
     SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA (2014),
     doi:10.1145/2660193.2660195.
     """
@@ -63,22 +94,6 @@ def normals(keys: Bits, index: Bits) -> Float:
 def shuffled(keys: Bits, index: Bits, n: int) -> Bits:
     """Return where each index of 0 to n - 1 goes in a random order of these.
 
-    Parameters
-    ----------
-    keys : numpy.ndarray of uint64, shape (4,)
-        Of the order.
-    index : numpy.ndarray of uint64
-        Some of 0 to n - 1.
-    n : int
-        How many there are.
-
-    Returns
-    -------
-    numpy.ndarray of uint64
-        Different for different indices.
-
-    Notes
-    -----
     A Feistel network permutes the numbers of an even count of bits, at most 4 n; what falls beyond n is permuted again
     until it does not.
     """
@@ -99,45 +114,15 @@ def _permuted(keys: Bits, index: Bits, half: np.uint64) -> Bits:
     return (left << half) | right
 
 
-def make_columns(
-    table: Callable[[], Any],
-    steps: Steps,
-    n: int,
-    chunks: int | None,
-    name: str,
-) -> dict[str, Any]:
-    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes.
-
-    Parameters
-    ----------
-    table : callable
-        Returns what steps need beside the index. It is called once, on a worker where data are lazy.
-    steps : Steps
-        What makes the columns.
-    n : int
-        Number of points.
-    chunks : int or None
-        Points of a block; None makes all at once.
-    name : str
-        What names of tasks begin with.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray or dask.array.Array, each of shape (n,)
-        By name.
-
-    Raises
-    ------
-    ValueError
-        For `chunks` that is not positive.
-    """
+def make_columns(table: Callable[[], Any], steps: Steps, n: int, chunks: int | None, name: str) -> dict[str, Any]:
+    """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes."""
     columns: dict[str, Any] = {}
     if chunks is None:
         made = table()
         for names, (step, dtype) in steps.items():
             columns.update(zip(names, _filled(step, made, 0, n, np.empty((len(names), 0), dtype)), strict=True))
         return columns
-    check_counts(1, chunks=chunks)
+    check_whole("chunks", chunks, 1)
     import dask
     import dask.array as da
     from dask.base import tokenize
@@ -183,8 +168,3 @@ def directions(keys: Bits, index: Bits, d: int) -> Float:
     out = normals(keys, index)[:d]
     length = np.sqrt((out * out).sum(axis=0))
     return out / np.where(length > 0, length, 1.0)
-
-
-def segment_of(first: Int, index: Bits) -> Int:
-    """Return in which segment each index is; `first` has where each begins, the first one with 0."""
-    return np.searchsorted(first, index.astype(np.int64), side="right") - 1

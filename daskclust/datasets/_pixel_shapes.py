@@ -45,48 +45,19 @@ KINDS = {
 
 
 class Shapes(NamedTuple):
-    """A library of shapes, one after the other.
+    """A library of shapes, one after the other."""
 
-    Parameters
-    ----------
-    start : numpy.ndarray, shape (n_shapes + 1,)
-        Where the pixels of each shape begin.
-    x, y : numpy.ndarray of int16
-        Pixels, from 0 in each shape.
-    delay : numpy.ndarray of float32
-        When a pixel's charge arrives, as a fraction of the drift time: 0 to 1.
-    light : numpy.ndarray of float32
-        Logarithm of the median ToT in ticks.
-    width, height : numpy.ndarray of int64, shape (n_shapes,)
-        Extent of each shape in pixels.
-    """
-
-    start: Int
-    x: npt.NDArray[np.int16]
+    start: Int  # (n_shapes + 1,): where the pixels of each shape begin
+    x: npt.NDArray[np.int16]  # pixels, from 0 in each shape
     y: npt.NDArray[np.int16]
-    delay: npt.NDArray[np.float32]
-    light: npt.NDArray[np.float32]
-    width: Int
+    delay: npt.NDArray[np.float32]  # when a pixel's charge arrives, as a fraction of the drift time: 0 to 1
+    light: npt.NDArray[np.float32]  # logarithm of the median ToT in ticks
+    width: Int  # (n_shapes,): extent in pixels
     height: Int
 
 
 def make_shapes(random: np.random.Generator, kind: Kind, n_shapes: int) -> Shapes:
-    """Draw a library.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    kind : Kind
-        What to draw.
-    n_shapes : int
-        How many.
-
-    Returns
-    -------
-    Shapes
-        Each is connected, by pixels that touch at a side or a corner.
-    """
+    """Draw a library of shapes, each connected by pixels that touch at a side or a corner."""
     core, is_large, fibre = _sizes(random, kind, n_shapes)
     core_shape = np.repeat(np.arange(n_shapes), core)
     place = np.arange(core.sum()) - np.repeat(np.cumsum(core) - core, core)  # of a pixel in its core
@@ -112,7 +83,7 @@ def _sizes(random: np.random.Generator, kind: Kind, n: int) -> tuple[Int, npt.ND
 
     Sizes are quantiles at even steps, in random order: a library of few thousand has the moments it should have.
     """
-    from scipy.special import ndtri
+    from scipy.stats import nbinom, norm
 
     shuffled = random.permutation(n)
     n_large = round(kind.large[0] * n)
@@ -121,14 +92,14 @@ def _sizes(random: np.random.Generator, kind: Kind, n: int) -> tuple[Int, npt.ND
     quantile = _even_quantiles(random, n - n_large)
     mean, variance = kind.core
     if kind.track:
-        core[~is_large] = np.maximum(2, np.round(mean + np.sqrt(variance) * ndtri(quantile)))
+        core[~is_large] = np.maximum(2, np.round(norm.ppf(quantile, mean, np.sqrt(variance))))
     else:
-        core[~is_large] = 1 + _negative_binomial(quantile, mean - 1.0, variance)
+        core[~is_large] = 1 + nbinom.ppf(quantile, (mean - 1) ** 2 / (variance - mean + 1), (mean - 1) / variance)
     fibre = np.zeros(n, dtype=np.int64)
     if n_large:
         _, mean, variance = kind.large
         sigma2 = np.log1p(variance / mean**2)
-        size = mean * np.exp(np.sqrt(sigma2) * ndtri(_even_quantiles(random, n_large)) - sigma2 / 2)
+        size = mean * np.exp(norm.ppf(_even_quantiles(random, n_large), -sigma2 / 2, np.sqrt(sigma2)))
         size = np.minimum(size, _MOST_CORE).round().astype(np.int64)
         fibre[is_large] = size // 4
         core[is_large] = size - size // 4
@@ -142,15 +113,6 @@ def _even_quantiles(random: np.random.Generator, n: int) -> Float:
     """Return n numbers at even steps in 0 to 1, in random order."""
     quantiles: Float = random.permutation((np.arange(n) + 0.5) / max(n, 1))
     return quantiles
-
-
-def _negative_binomial(quantile: Float, mean: float, variance: float) -> Int:
-    """Return the quantiles of the negative binomial distribution of this mean and variance."""
-    r, p = mean**2 / (variance - mean), mean / variance
-    numbers = np.arange(int(mean + 20.0 * np.sqrt(variance)) + 20)
-    ratio = (numbers + r) / (numbers + 1.0) * (1.0 - p)  # of the probability of k + 1 to that of k
-    probability = p**r * np.concatenate([[1.0], np.cumprod(ratio[:-1])])
-    return np.searchsorted(np.cumsum(probability), quantile).astype(np.int64)
 
 
 def _discs(random: np.random.Generator, most: int) -> tuple[Int, Int]:

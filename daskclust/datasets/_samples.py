@@ -15,7 +15,7 @@ class PublicFile:
     Parameters
     ----------
     url : str
-        Where it is; empty where no address is known from which it can be downloaded by itself.
+        Where it is; empty where it cannot be downloaded by itself.
     sha256 : str
         Its checksum, 64 hexadecimal digits.
     doc : str
@@ -29,55 +29,45 @@ class PublicFile:
 
 _CLUE = "https://gitlab.cern.ch/kalos/clue/-/raw/master/data/input/"
 _CLUE_DOC = "kalos/clue (CERN), data/input: x, y, layer, weight without header"
-# By commit, as files move in that repository.
-_SNS = "https://raw.githubusercontent.com/ornlneutronimaging/mcpevent2hist/"
-_COSMO = "https://raw.githubusercontent.com/pec27/hfof/fb5f27f02a7a51b419c54db7c852fc696e2c5f3c/tests/cosmo32768.dat"
+_CLUE_FILES = {
+    "aniso_1000.csv": "66bc1bb2798eda4ce845026eb4ddb7bcc49986e816ff79a67d20cd964bb2f8f9",
+    "circles_1000.csv": "83cbd34d0a4a948b8295f62860041a5819736f62f5c5eef521d9b93f887ccbaa",
+    "moons_1000.csv": "f5df4e71213a308f33342b72cf6faa5117e5720f3d8c15e845c9082efd0043c4",
+    "sissa_1000.csv": "55361ed0322b807ab59c2d0e3757b23dbd1ed6f85f022481ecf004bec12a3e40",
+    "sissa_4000.csv": "6948e1698120828c1d16221b3d62c48af79882a3c035979e5a61bd1ce68d324e",
+    "toyDetector_1000.csv": "b1419a789517c20c6a3452a6ad0752a553397139f2efe80969c5daeae8cbfae2",
+    "toyDetector_5000.csv": "f58e6536c4fd8b97e556f89808064eaf5e1fc3c14bdd25965f62af901fd43179",
+    "toyDetector_10000.csv": "81005b0844b8d17b80f8ec1c1900cd6518af7b5f17e8bdd8766d1bd2936a4200",
+}
+_GITHUB = "https://raw.githubusercontent.com/"  # by commit, as files move in these repositories
+_SNS = f"{_GITHUB}ornlneutronimaging/mcpevent2hist/{{}}/sophiread/resources/data/{{}}"
 _SNS_DOC = "ornlneutronimaging/mcpevent2hist, Timepix3 quad at the Spallation Neutron Source: raw, as written by SERVAL"
 
-FILES: dict[str, PublicFile] = (
-    {
-        f"clue/{name}": PublicFile(_CLUE + name, sha256, _CLUE_DOC)
-        for name, sha256 in {
-            "aniso_1000.csv": "66bc1bb2798eda4ce845026eb4ddb7bcc49986e816ff79a67d20cd964bb2f8f9",
-            "circles_1000.csv": "83cbd34d0a4a948b8295f62860041a5819736f62f5c5eef521d9b93f887ccbaa",
-            "moons_1000.csv": "f5df4e71213a308f33342b72cf6faa5117e5720f3d8c15e845c9082efd0043c4",
-            "sissa_1000.csv": "55361ed0322b807ab59c2d0e3757b23dbd1ed6f85f022481ecf004bec12a3e40",
-            "sissa_4000.csv": "6948e1698120828c1d16221b3d62c48af79882a3c035979e5a61bd1ce68d324e",
-            "toyDetector_1000.csv": "b1419a789517c20c6a3452a6ad0752a553397139f2efe80969c5daeae8cbfae2",
-            "toyDetector_5000.csv": "f58e6536c4fd8b97e556f89808064eaf5e1fc3c14bdd25965f62af901fd43179",
-            "toyDetector_10000.csv": "81005b0844b8d17b80f8ec1c1900cd6518af7b5f17e8bdd8766d1bd2936a4200",
-        }.items()
-    }
-    | {
-        f"timepix/sns_{name}": PublicFile(f"{_SNS}{commit}/sophiread/resources/data/{name}", sha256, _SNS_DOC)
-        for name, commit, sha256 in (
-            (
-                "rollover_test_data.tpx3",
-                "37de844c7e36873938d0bb66fdc743e7d5e2ef27",
-                "e65dd912fa4f92d9af28fca9cc8dac6a256c11d191e504b19f7c0e772102dbd9",
-            ),
-            (
-                "suann_socket_background_serval32.tpx3",
-                "c1c148cd07e513932a800cffae08918f75f8be73",
-                "8dbc8f008da105f346bf93188004069bce4b87b5312ece22700ca3dd206216fb",
-            ),
-        )
-    }
-    | {
-        "halos/cosmo32768.dat": PublicFile(
-            _COSMO,
-            "54669000a2c01876eb106951aa8fa9b56d18d1a679e4c8398c7466b21a5c6c56",
-            "pec27/hfof (MIT), tests: a cosmological simulation, a sample of 32^3 particles; "
-            "uint16, times 1/65536 in a unit box",
-        ),
-        "cytometry/nilsson_rare_sub4423_d14.bin": PublicFile(
-            "",
-            "1b9580aee3a0de547c89bae511baac9d72762aa12664d227a783733ae61b98ca",
-            "asmelko/gmhc (MIT), in the history of para/tests/input/nilsson: bone marrow cells of Nilsson et al. 2013 "
-            "with 14 channels, in the format of gmhclust",
-        ),
-    }
-)
+FILES: dict[str, PublicFile] = {
+    **{f"clue/{name}": PublicFile(_CLUE + name, sha256, _CLUE_DOC) for name, sha256 in _CLUE_FILES.items()},
+    "timepix/sns_rollover_test_data.tpx3": PublicFile(
+        _SNS.format("37de844c7e36873938d0bb66fdc743e7d5e2ef27", "rollover_test_data.tpx3"),
+        "e65dd912fa4f92d9af28fca9cc8dac6a256c11d191e504b19f7c0e772102dbd9",
+        _SNS_DOC,
+    ),
+    "timepix/sns_suann_socket_background_serval32.tpx3": PublicFile(
+        _SNS.format("c1c148cd07e513932a800cffae08918f75f8be73", "suann_socket_background_serval32.tpx3"),
+        "8dbc8f008da105f346bf93188004069bce4b87b5312ece22700ca3dd206216fb",
+        _SNS_DOC,
+    ),
+    "halos/cosmo32768.dat": PublicFile(
+        f"{_GITHUB}pec27/hfof/fb5f27f02a7a51b419c54db7c852fc696e2c5f3c/tests/cosmo32768.dat",
+        "54669000a2c01876eb106951aa8fa9b56d18d1a679e4c8398c7466b21a5c6c56",
+        "pec27/hfof (MIT), tests: a cosmological simulation, a sample of 32^3 particles; uint16, times 1/65536 in a "
+        "unit box",
+    ),
+    "cytometry/nilsson_rare_sub4423_d14.bin": PublicFile(
+        "",
+        "1b9580aee3a0de547c89bae511baac9d72762aa12664d227a783733ae61b98ca",
+        "asmelko/gmhc (MIT), in the history of para/tests/input/nilsson: bone marrow cells of Nilsson et al. 2013 with "
+        "14 channels, in the format of gmhclust",
+    ),
+}
 """Every file that `fetch` knows, by its name."""
 
 
@@ -114,43 +104,37 @@ def fetch(name: str, *, offline: bool | None = None) -> Path:
     >>> ds = read_hits(fetch("moons_1000.csv"))  # doctest: +SKIP
     """
     key = _file_key(name)
-    found = _in_mirror(key)
-    if found is not None:
-        _check_sum(found, FILES[key].sha256)
-        return found
-    remedy = f"put {key} into a folder and name that in the environment variable DASKCLUST_DATA"
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(f'downloading sample data needs pooch: pip install "daskclust[io]"; or {remedy}') from error
-    path = Path(pooch.os_cache("daskclust"), key)
-    if not FILES[key].url or _is_offline(offline):
-        if path.is_file():
-            _check_sum(path, FILES[key].sha256)
-            return path
-        if FILES[key].url:
-            raise FileNotFoundError(f"{path} is not there, and downloads are switched off; allow them, or {remedy}")
-        raise FileNotFoundError(f"{key} has no address to be downloaded from ({FILES[key].doc}); {remedy}")
-    return _download(key, path, remedy)
+    file, path = FILES[key], _in_mirror(key)
+    if path is None:
+        remedy = f"put {key} into a folder and name that in the environment variable DASKCLUST_DATA"
+        try:
+            import pooch
+        except ImportError as error:
+            raise ImportError(f'downloading needs pooch: pip install "daskclust[io]"; or {remedy}') from error
+        path = Path(pooch.os_cache("daskclust"), key)
+        if offline is None:
+            offline = os.environ.get("DASKCLUST_OFFLINE", "") not in ("", "0")
+        if file.url and not offline:
+            return _download(file, path, remedy)
+        if not path.is_file():
+            why = "downloads are switched off; allow them" if file.url else f"has no address ({file.doc})"
+            raise FileNotFoundError(f"{path} is not there, and {why}, or {remedy}")
+    _check_sum(path, file.sha256)
+    return path
 
 
-def _is_offline(offline: bool | None) -> bool:
-    """Return what the caller wants, or else the environment."""
-    return os.environ.get("DASKCLUST_OFFLINE", "") not in ("", "0") if offline is None else offline
-
-
-def _download(key: str, path: Path, remedy: str) -> Path:
+def _download(file: PublicFile, path: Path, remedy: str) -> Path:
     """Return the file in the cache, downloaded where it is not there or damaged."""
     import pooch
 
-    url, sha256 = FILES[key].url, FILES[key].sha256
+    url, sha256 = file.url, file.sha256
     # a network that answers nothing should cost seconds, not minutes
     downloader = pooch.HTTPDownloader(timeout=(5, 30))
     try:
         pooch.retrieve(url, f"sha256:{sha256}", fname=path.name, path=path.parent, downloader=downloader)
     except OSError as error:  # those of requests are among them
         raise OSError(
-            f"{key} could not be downloaded from {url} ({type(error).__name__}); "
+            f"{path.name} could not be downloaded from {url} ({type(error).__name__}); "
             f"try again with a network, or download it elsewhere and {remedy}"
         ) from error
     except ValueError as error:
@@ -175,9 +159,7 @@ def _in_mirror(key: str) -> Path | None:
     if not mirror:
         return None
     if not Path(mirror).is_dir():
-        raise ValueError(
-            f"the environment variable DASKCLUST_DATA is {mirror!r}, which is no folder; correct or unset it"
-        )
+        raise ValueError(f"the environment variable DASKCLUST_DATA is {mirror!r}, no folder; correct or unset it")
     candidates = (Path(mirror, key), Path(mirror, key.rsplit("/", 1)[1]))
     return next((path for path in candidates if path.is_file()), None)
 
@@ -188,6 +170,5 @@ def _check_sum(path: Path, expected: str) -> None:
         actual = hashlib.file_digest(stream, "sha256").hexdigest()
     if actual != expected:
         raise ValueError(
-            f"{path} has sha256 {actual}, expected {expected}: it is damaged or another version; "
-            "delete it and fetch again"
+            f"{path} has sha256 {actual}, expected {expected}: damaged or another version; delete it and fetch again"
         )

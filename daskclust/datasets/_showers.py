@@ -26,25 +26,13 @@ _DEPOSITS_PER_GEV = 15.0
 
 
 class Deposits(NamedTuple):
-    """Deposits of energy, arrays of shape (n,).
+    """Deposits of energy, arrays of shape (n,)."""
 
-    Parameters
-    ----------
-    x, y : numpy.ndarray of float64
-        Position in cm.
-    layer : numpy.ndarray of int64
-        Layer, 0 first.
-    energy : numpy.ndarray of float64
-        In GeV.
-    source : numpy.ndarray of int64
-        Number of the shower, -1 for noise.
-    """
-
-    x: Float
+    x: Float  # cm
     y: Float
-    layer: Int
-    energy: Float
-    source: Int
+    layer: Int  # 0 first
+    energy: Float  # GeV
+    source: Int  # number of the shower, -1 for noise
 
 
 def _n_thin(n_layers: int) -> int:
@@ -53,18 +41,7 @@ def _n_thin(n_layers: int) -> int:
 
 
 def layer_positions(n_layers: int) -> Float:
-    """Return where the layers are.
-
-    Parameters
-    ----------
-    n_layers : int
-        Number of layers.
-
-    Returns
-    -------
-    numpy.ndarray, shape (n_layers,)
-        Position along the beam in cm.
-    """
+    """Return where the layers are along the beam, in cm."""
     steps = np.where(np.arange(n_layers) < _n_thin(n_layers), *_LAYER_STEP)
     z: Float = _Z_FRONT + np.cumsum(steps) - steps[0]
     return z
@@ -73,26 +50,7 @@ def layer_positions(n_layers: int) -> Float:
 def shower_deposits(
     random: np.random.Generator, n_showers: int, hadronic: float, energy_range: tuple[float, float], z_of_layer: Float
 ) -> Deposits:
-    """Draw showers and return what they deposit.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    n_showers : int
-        Number of showers.
-    hadronic : float
-        Fraction of hadronic ones.
-    energy_range : tuple of float
-        Smallest and largest energy of a particle, in GeV.
-    z_of_layer : numpy.ndarray, shape (n_layers,)
-        From `layer_positions`.
-
-    Returns
-    -------
-    Deposits
-        Those inside of the calorimeter, shower by shower.
-    """
+    """Draw showers and return what they deposit inside of the calorimeter, shower by shower."""
     lowest, highest = np.log(energy_range)
     total = np.exp(random.uniform(lowest, highest, n_showers))
     is_hadronic = random.random(n_showers) < hadronic
@@ -131,22 +89,7 @@ def _deposit_layers(
 
 
 def noise_deposits(random: np.random.Generator, n_noise: int, z_of_layer: Float) -> Deposits:
-    """Draw noise, uniform over the layers and the area that particles from the origin reach.
-
-    Parameters
-    ----------
-    random : numpy.random.Generator
-        Source of random numbers.
-    n_noise : int
-        Number of deposits.
-    z_of_layer : numpy.ndarray, shape (n_layers,)
-        From `layer_positions`.
-
-    Returns
-    -------
-    Deposits
-        All of source -1.
-    """
+    """Draw noise, uniform over the layers and the area that particles from the origin reach."""
     layer = random.integers(0, len(z_of_layer), n_noise)
     inner, outer = (z_of_layer[layer] / np.sinh(eta) for eta in (3.0, 1.5))
     radius = np.sqrt(random.uniform(inner**2, outer**2))
@@ -157,22 +100,10 @@ def noise_deposits(random: np.random.Generator, n_noise: int, z_of_layer: Float)
 
 
 def sum_in_cells(deposits: Deposits, cell_size: float, threshold: float) -> dict[str, npt.NDArray[Any]]:
-    """Collect deposits in the hexagonal cells of their layers.
+    """Collect deposits in the hexagonal cells of their layers, in the order of layer, row and column.
 
-    Parameters
-    ----------
-    deposits : Deposits
-        What to collect.
-    cell_size : float
-        Distance between the centres of neighbouring cells, in cm.
-    threshold : float
-        Cells with less energy are left out, in GeV.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        ``x``, ``y`` (centre, cm) and ``energy`` (sum, GeV) in float32, ``layer`` in int32, and ``truth`` (int64): the
-        source of most of the energy, of equal ones the smallest. In the order of layer, row and column.
+    Cells with less energy than the threshold are left out; truth is the source of most of the energy, of equal ones the
+    smallest.
     """
     column, row = _hexagons(deposits.x / cell_size, deposits.y / cell_size)
     left, low = int(column.min(initial=0)), int(row.min(initial=0))

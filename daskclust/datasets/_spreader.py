@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive
 from daskclust.core.merge.labels import NOISE
 
-from ._arguments import RNG, Float, Int, check_counts, check_fraction, check_positive
-from ._indexed import Bits, Steps, directions, draw_keys, make_columns, segment_of, shuffled, uniforms
+from ._arguments import RNG, Float, Int, given
+from ._indexed import Bits, Order, Steps, directions, draw, make_columns, uniforms
 
 Density = Literal["similar", "varying"]
 _AXES = ("x", "y", "z")
@@ -22,15 +23,13 @@ _VARIANTS = 10
 class _Recipe(NamedTuple):
     """What the points are made from, but the walks."""
 
-    n: int
-    n_clustered: int
+    order: Order
     d: int
     n_clusters: float
     vicinity: float
     per_spot: int
     size: float
     is_varying: bool
-    shuffle: bool
     seed: int
     keys: Bits
 
@@ -82,11 +81,8 @@ def seed_spreader(
         Side of the domain; walks and points are reflected at its borders.
     shuffle : bool, default True
         Whether points are in random order. Otherwise they come walk after walk, the noise last.
-    chunks : int, optional
-        Points per chunk of a Dataset of dask arrays. By default they are made in memory. Points are the same for any
-        chunks.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    chunks, rng
+        As of `cosmology_box`.
 
     Returns
     -------
@@ -97,16 +93,14 @@ def seed_spreader(
 
     Raises
     ------
-    ValueError
-        For an unknown density, negative numbers, lengths that are not positive, fractions outside of 0 to 1, and chunks
-        that are not positive.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     Walks may cross, and in more than four dimensions steps are longer than balls are wide: ``truth`` is how points
     were made, not what DBSCAN finds. The defaults are those of the paper, which calls the two densities SS-simden and
-    SS-varden; it does not say what happens at the borders. Time and memory are O(n d); chunks need the table of spots
-    alone, which is made once on a worker: n / per_spot entries of 8 d + 24 bytes.
+    SS-varden; it does not say what happens at the borders. Time and memory are O(n d).
 
     References
     ----------
@@ -119,41 +113,14 @@ def seed_spreader(
     >>> list(ds), int((ds["truth"] == -1).sum())
     (['x', 'y', 'truth'], 100)
     """
-    check_counts(n=n)
-    check_counts(1, d=d, per_spot=per_spot)
-    check_positive(n_clusters=n_clusters, vicinity=vicinity, size=size)
-    check_fraction(noise=noise)
+    attrs = given("seed_spreader", locals(), n_clusters=check_positive)
     if density not in get_args(Density):
         raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {density!r}")
-    random = np.random.default_rng(rng)
-    recipe = _Recipe(
-        n=int(n),
-        n_clustered=int(n) - round(noise * n),
-        d=int(d),
-        n_clusters=n_clusters,
-        vicinity=vicinity,
-        per_spot=int(per_spot),
-        size=size,
-        is_varying=density == "varying",
-        shuffle=bool(shuffle),
-        seed=int(random.integers(1 << 63)),
-        keys=draw_keys(random, 4 + 1 + d + d % 2),
-    )
+    seed, order, keys = draw(np.random.default_rng(rng), n, noise, shuffle, 1 + d + d % 2)
+    recipe = _Recipe(order, int(d), n_clusters, vicinity, int(per_spot), size, density == "varying", seed, keys)
     axes = _AXES[:d] if d <= len(_AXES) else tuple(f"X{k}" for k in range(d))
     steps: Steps = {axes: (_positions, np.float32), ("truth",): (_walks, np.int64)}
     columns = make_columns(partial(_table, recipe), steps, int(n), chunks, "daskclust-datasets-spreader")
-    attrs = {
-        "generator": "seed_spreader",
-        "n": n,
-        "d": d,
-        "density": density,
-        "n_clusters": n_clusters,
-        "noise": noise,
-        "vicinity": vicinity,
-        "per_spot": per_spot,
-        "size": size,
-        "shuffle": int(shuffle),
-    }
     ds = xr.Dataset({name: ("particle", v) for name, v in columns.items()}, attrs=attrs)
     ds["truth"].attrs["units"] = "1"
     return ds if d <= len(_AXES) else _with_matrix(ds, axes)
@@ -187,15 +154,15 @@ def _table(recipe: _Recipe) -> _Table:
 
 def _walk_ends(random: np.random.Generator, recipe: _Recipe) -> Int:
     """Return the number of the point after the last one of each walk."""
-    if not recipe.n_clustered:
+    if not recipe.order.n_inside:
         return np.zeros(0, np.int64)
-    chance = min(1.0, recipe.n_clusters / recipe.n_clustered)
+    chance = min(1.0, recipe.n_clusters / recipe.order.n_inside)
     parts = [np.zeros(1, np.int64)]
-    while parts[-1][-1] < recipe.n_clustered:
+    while parts[-1][-1] < recipe.order.n_inside:
         parts.append(parts[-1][-1] + np.cumsum(random.geometric(chance, 1024)))
     ends = np.concatenate(parts)[1:]
-    ends = ends[: np.searchsorted(ends, recipe.n_clustered) + 1]
-    ends[-1] = recipe.n_clustered
+    ends = ends[: np.searchsorted(ends, recipe.order.n_inside) + 1]
+    ends[-1] = recipe.order.n_inside
     return ends
 
 
@@ -204,28 +171,19 @@ def _reflected(values: Float, size: float) -> Float:
     return np.abs((values + size) % (2 * size) - size)
 
 
-def _numbers(recipe: _Recipe, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_]]:
-    """Return the number of each point before they are shuffled, and whether it is on a walk."""
-    number = shuffled(recipe.keys[:4], index, recipe.n) if recipe.shuffle else index
-    return number, number < recipe.n_clustered
-
-
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return all coordinates."""
     recipe = table.recipe
-    number, is_on_walk = _numbers(recipe, index)
+    number, is_on_walk, spot = recipe.order.places(table.first, index)
     inside, outside = number[is_on_walk], number[~is_on_walk]
-    spot = segment_of(table.first, inside)
-    distance = table.radius[spot] * uniforms(recipe.keys[4], inside) ** (1 / recipe.d)
+    distance = table.radius[spot] * uniforms(recipe.keys[0], inside) ** (1 / recipe.d)
     out = np.empty((recipe.d, len(index)))
-    out[:, is_on_walk] = table.centre[:, spot] + distance * directions(recipe.keys[5:], inside, recipe.d)
-    out[:, ~is_on_walk] = np.array([uniforms(key, outside) * recipe.size for key in recipe.keys[5 : 5 + recipe.d]])
+    out[:, is_on_walk] = table.centre[:, spot] + distance * directions(recipe.keys[1:], inside, recipe.d)
+    out[:, ~is_on_walk] = np.array([uniforms(key, outside) * recipe.size for key in recipe.keys[1 : 1 + recipe.d]])
     return _reflected(out, recipe.size).astype(np.float32)
 
 
 def _walks(table: _Table, index: Bits) -> Int:
     """Return the number of the walk."""
-    number, is_on_walk = _numbers(table.recipe, index)
-    out = np.full((1, len(index)), NOISE, np.int64)
-    out[0, is_on_walk] = table.walk[segment_of(table.first, number[is_on_walk])]
-    return out
+    spot = table.recipe.order.clusters(table.first, index)
+    return np.where(spot >= 0, table.walk[spot], NOISE) if len(table.walk) else spot

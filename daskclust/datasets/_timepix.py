@@ -7,11 +7,13 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.units import HITS
 
-from ._arguments import RNG, Int, check_counts, check_not_negative, check_positive
+from ._arguments import RNG, Int, given, not_negative
 from ._pixel_shapes import KINDS, Shapes, make_shapes
 
 Array = npt.NDArray[Any]
@@ -78,8 +80,7 @@ def timepix(
     timewalk : float, default 75.0
         Delay of the smallest signals, in ns; it falls exponentially with ToT, to 1/e at 200 ns.
     start : float, default 0.0
-        Time before all hits, in ns, a multiple of 1.5625. Long runs can be made in parts, each from where the last
-        one ended.
+        Time before all hits, in ns, a multiple of 1.5625: long runs can be made in parts.
     rng : int, numpy.random.Generator or None, default None
         Seed or generator.
 
@@ -92,16 +93,15 @@ def timepix(
 
     Raises
     ------
-    ValueError
-        For unknown kinds and layouts, negative numbers, and a quad of other than 4 chips.
+    ValueError, TypeError
+        For arguments outside of the ranges above, and what is no number.
 
     Notes
     -----
     Cluster sizes have about the means and standard deviations of the paper's figure 3: gamma 2.46 and 2.15, pions 7.2
     and 27 (0 degrees), 23 and 33 (45), 60 and 64 (75), lead 132 and 501. Particles come at random (a Poisson process)
-    and fall uniformly where their whole cluster is on the detector, so every one is connected. Those that are close in
-    time and space are not kept apart. ToT is log-normal, larger in the middle of a large cluster. Dead time is not
-    modelled. Time and memory are O(n_hits).
+    and fall uniformly where their whole cluster is on the detector, so every one is connected; close ones may touch.
+    ToT is log-normal, larger in the middle of a large cluster. Time and memory are O(n_hits).
 
     References
     ----------
@@ -114,10 +114,8 @@ def timepix(
     >>> ds.sizes["hit"], bool((ds["toa"].diff("hit") >= 0).all()), bool((ds["toa"] % 1.5625 == 0).all())
     (1000, True, True)
     """
-    check_counts(n_hits=n_hits)
-    check_positive(rate=rate)
-    check_not_negative(drift=drift, timewalk=timewalk, start=start)
-    chips = _check_layout(kind, chips, layout, start)
+    attrs = given("timepix", locals())
+    attrs["chips"] = chips = _check_layout(kind, chips, layout, start)
     random = np.random.default_rng(rng)
     n_shapes = int(np.clip(4 * n_hits / KINDS[kind].core[0], 500, _MOST_SHAPES))
     shapes = make_shapes(random, KINDS[kind], n_shapes)
@@ -136,12 +134,9 @@ def timepix(
         "toa": hits.tick * _TICK + start,
         "tot": hits.tot * np.float32(_TOT_TICK),
         "chip": _quad_chip(hits.x, hits.y) if layout == "quad" else hits.chip,
-        "truth": _by_first_hit(hits.particle),
+        "truth": pd.factorize(hits.particle)[0],
     }
-    attrs = {"field": "timepix", "layout": layout, "generator": "timepix", "n_hits": n_hits, "kind": kind, "rate": rate}
-    attrs |= {"chips": chips, "drift": drift, "timewalk": timewalk, "start": start}
-    if layout == "quad":
-        attrs["gap"] = 0
+    attrs |= {"field": "timepix"} | ({"gap": 0} if layout == "quad" else {})
     return xr.Dataset({name: ("hit", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
@@ -155,11 +150,9 @@ def _check_layout(kind: str, chips: int | None, layout: str, start: float) -> in
         raise ValueError(f"start must be a multiple of {_TICK} ns, got {start!r}")
     if chips is None:
         return 4 if layout == "quad" else 1
-    check_counts(1, chips=chips)
+    check_whole("chips", chips, 1, 256)  # their numbers are of 8 bits
     if layout == "quad" and chips != 4:
         raise ValueError(f"a quad has 4 chips, got chips={chips}; leave chips out, or use layout='chips'")
-    if chips > 256:
-        raise ValueError(f"chips must be at most 256, got {chips}; their numbers are of 8 bits")
     return chips
 
 
@@ -182,7 +175,7 @@ def _blocks(random: np.random.Generator, shapes: Shapes, times: _Times, chips: i
         drawn = drawn._replace(particle=drawn.particle + number)
         begin, number = float(when[-1]), number + n_particles
         hits = _Hits(*(np.concatenate(pair) for pair in zip(kept, drawn, strict=True)))
-        order = _time_order(hits.tick)
+        order = np.argsort(hits.tick, kind="stable")
         hits = _Hits(*(column[order] for column in hits))
         complete = int(np.searchsorted(hits.tick, int(begin)))
         kept = _Hits(*(column[complete:] for column in hits))
@@ -210,33 +203,11 @@ def _draw(
     return _Hits(x.astype(np.uint16), y.astype(np.uint16), tick, tot, chip, particle)
 
 
-def _time_order(tick: Int) -> Int:
-    """Return the order of time, and of the input at equal times."""
-    if not len(tick):
-        return np.empty(0, dtype=np.int64)
-    # The place below the tick in one number: numpy sorts numbers faster than it finds their order.
-    bits = len(tick).bit_length()
-    packed = (tick - tick.min()) << bits | np.arange(len(tick))
-    packed.sort()
-    order: Int = packed & ((1 << bits) - 1)
-    return order
-
-
 def _quad_chip(x: npt.NDArray[np.uint16], y: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint8]:
     """Return which chip of a quad each pixel is on: 3 and 0 below, 2 and 1 above, from left to right."""
     chip_at = np.array([[3, 0], [2, 1]], dtype=np.uint8)
     chip: npt.NDArray[np.uint8] = chip_at[y // _SIDE, x // _SIDE]
     return chip
-
-
-def _by_first_hit(particle: Int) -> Int:
-    """Return numbers of particles from 0, in the order of their first hits."""
-    first = np.full(int(particle.max(initial=-1)) + 1, len(particle))
-    first[particle[::-1]] = np.arange(len(particle))[::-1]  # the last one written stays
-    number = np.empty_like(first)
-    number[np.argsort(first, kind="stable")] = np.arange(len(first))
-    numbers: Int = number[particle]
-    return numbers
 
 
 def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None) -> Int:
@@ -270,7 +241,7 @@ def readout_order(ds: xr.Dataset, disorder: float = 20_000.0, *, rng: RNG = None
     >>> bool((np.diff(late) < 0).any()), bool((np.maximum.accumulate(late) - late).max() <= 500.0)
     (True, True)
     """
-    check_not_negative(disorder=disorder)
+    not_negative("disorder", disorder)
     if "toa" not in ds:
         raise ValueError(f"the Dataset has no variable 'toa'; it has {', '.join(map(str, ds)) or 'none'}")
     toa = np.asarray(ds["toa"].values)

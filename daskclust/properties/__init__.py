@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.inputs import dataset_of
+from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
 from daskclust.core.merge.labels import NOISE
 
@@ -43,19 +44,19 @@ def cluster_table(
     ds : xarray.Dataset
         Points along one dimension, numpy or dask. Variables ``layer`` (integer) and ``is_seed`` (boolean) are used
         where they are present. Timepix hits (``attrs["field"]`` is "timepix", or there are ``x``, ``y``, ``toa`` and
-        ``tot``) have a table of their own; ``energy``, ``chip`` and ``tof`` are used where they are present. Hits may
-        be cupy arrays: the table is, too, then.
+        ``tot``) have a table of their own, which uses ``energy``, ``chip`` and ``tof`` where they are present; of cupy
+        arrays it is made of such, too.
     labels : str or array_like of int, shape (n,), default "label"
-        Cluster numbers, 0 or larger, and -1 for noise: a variable of `ds`, or an array.
+        Cluster numbers, -1 for noise: a variable of `ds`, or an array.
     weight : str or None, optional
-        Variable that weighs the points, finite and not negative; None weighs all by 1. By default "energy"; of Timepix
-        hits without energy "tot".
+        Variable that weighs the points, finite and not negative; None: 1 for each. Default: "energy"; of Timepix hits
+        without energy "tot".
     coords : sequence of str, optional
-        Variables with positions, finite; converted to the unit of the first one. By default those of ``x``, ``y`` and
-        ``z`` that `ds` has. Do not give an angle such as ``phi``: means of angles that wrap are wrong. Not for Timepix
-        hits.
+        Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
+        ``z`` that `ds` has. Not for angles such as ``phi``, whose means are wrong where they wrap, nor Timepix hits.
     n_clusters : int, optional
-        Number of rows, at least the largest label plus 1. It is the default, and must be given for a lazy result.
+        Number of rows. Default: the largest label plus 1, for which a table of dask arrays is computed at once; with
+        a number it is lazy.
 
     Returns
     -------
@@ -67,58 +68,50 @@ def cluster_table(
         - ``x`` (float64): weighted mean; NaN where the sum of weights is 0;
         - ``x_rms`` (float64): weighted root mean square distance to the mean along x; ``rms``: over all coordinates;
         - ``x_min``, ``x_max`` (float64): extent; NaN for a number without points;
-        - ``seed`` (int64), ``x_seed`` (float64): index of the seed in `ds` (the smallest, if there are several), -1 if
-          there is none, and its position; only with ``is_seed``;
+        - ``seed`` (int64), ``x_seed`` (float64): index of the first seed in `ds`, -1 if there is none, and its
+          position; only with ``is_seed``;
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
           a cluster has several; only with ``layer``.
 
         Of Timepix hits:
 
         - ``size`` (int64): number of hits;
-        - ``tot`` (float64, ns), ``energy`` (float64, keV): sums; ``energy`` only where `ds` has it;
-        - ``x``, ``y`` (float32, pixel): centroid weighted by `weight`; not weighted where weights are all 0;
-          ``x_plain``, ``y_plain``: centroid that is not weighted;
+        - ``tot`` (float64, ns), ``energy`` (float64, keV): sums;
+        - ``x``, ``y`` (float32, pixel): centroid weighted by `weight`, where weights are not all 0; ``x_plain``,
+          ``y_plain``: not weighted;
         - ``length``, ``width`` (float32, pixel): along the principal axes, 1 of a single pixel; ``angle`` (float32,
           rad): of the long axis from x towards y, above -pi/2 and up to pi/2, 0 where no axis is longer;
         - ``toa``, ``toa_last`` (float64, ns): of the first and of the last hit;
-        - ``tof`` (float64, ns), ``chip``: of the first hit (in `ds`, if there are several); only where `ds` has them;
+        - ``tof`` (float64, ns), ``chip``: of the first hit (in `ds`, if there are several);
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
-        - ``seed`` (int64): index in `ds` of the hit with the largest ToT (the smallest, if there are several), -1
-          without one; ``x_seed``, ``y_seed``, ``tot_max``: its pixel and ToT.
+        - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, -1 without one; ``x_seed``,
+          ``y_seed``, ``tot_max``: its pixel and ToT.
 
         In the row of a number without hits sums, pixels and chips are 0, the others NaN.
 
-        Units are those of the variables, of positions that of the first one. Noise has no row: ``attrs`` has its
-        ``noise_size`` and ``noise_weight``.
+        Units are those of the variables. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_weight``, which
+        are variables without dimension in a lazy table.
 
     Raises
     ------
     ValueError
         For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
-        unknown chunk sizes, pixels that are no integers or not from 0 to 65535, and values that are not finite or
-        weights that are negative (of dask arrays: when they are computed); and for units of positions that are not
-        known or cannot be converted.
+        unknown chunk sizes, pixels that are not from 0 to 65535, units that are not known or cannot be converted, and
+        values that are not finite or weights that are negative (of dask arrays: when they are computed).
 
     Notes
     -----
-    A table of dask arrays is lazy if `n_clusters` is given: nothing is computed before it is used, and as ``attrs``
-    cannot be lazy, ``noise_size`` and ``noise_weight`` are variables without dimension then. Otherwise the number of
-    clusters has to be known, and the table is computed in one pass over the data and held in memory.
-
     Each chunk gives a summary of the clusters in it, and summaries are merged as a tree: memory is one chunk and the
     summaries, time is O(n). Sizes, extents, seeds and layers are the same for any chunking. Sums, means and rms are
     equal to rounding only, and repeat exactly for the same chunks. Squares are taken around each cluster's own mean
-    (Chan et al.), so that they do not cancel far from the origin.
-
-    Of Timepix hits all but ``energy`` and the centroid weighted by it are the same for any chunking, threads and
-    device, as long as ToT is a whole number of ticks: their sums are exact, in integers or float64. Hits in time order
-    are fastest; any order is allowed.
+    (Chan et al.), so that they do not cancel far from the origin. Of Timepix hits, fastest in time order, all but
+    ``energy`` and the centroid weighted by it are the same for any chunking, threads and device, as long as ToT is a
+    whole number of ticks.
 
     ``length`` and ``width`` are sqrt(12 v + 1), where v is the larger and the smaller eigenvalue of the covariance
-    (divided by n, not weighted) of the pixels' centres: the sides of the rectangle with the second moments of the
+    (divided by n, not weighted) of the pixels' centres: the sides of the rectangle with the second moments (Hu) of the
     cluster's pixels, each a unit square with the moment 1/12. A row of n pixels has length n and width 1. Axes of the
-    ellipse with these moments, as image analysis gives them, are 2 / sqrt(3) times as long; a disc of diameter d has
-    length and width sqrt(3) / 2 d.
+    ellipse with these moments are 2 / sqrt(3) times as long.
 
     References
     ----------
@@ -126,7 +119,7 @@ def cluster_table(
     doi:10.1080/00031305.1983.10483115.
 
     Hu, "Visual pattern recognition by moment invariants", IRE Transactions on Information Theory 8 (1962),
-    doi:10.1109/TIT.1962.1057692: principal axes of an image by its moments.
+    doi:10.1109/TIT.1962.1057692.
 
     Examples
     --------
@@ -154,7 +147,7 @@ def cluster_table(
     arrays = _inputs(ds, labels, weight, names)
     arrays |= {f"[{name}]": converted(arrays[f"[{name}]"], by) for name, by in ratios.items()}
     of_chunk = functools.partial(summarise, names=names)
-    finish = functools.partial(_finish, outputs=_output_names(arrays, weight, names))
+    finish = functools.partial(_finish, weight=weight, layered="layer" in arrays)
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(arrays, of_chunk, merge, finish, n_clusters)
     else:
@@ -182,42 +175,24 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
-    return checked(arrays, first.shape)
+    return checked(arrays, first.shape, ["layer"])
 
 
-def _output_names(arrays: Mapping[str, Any], weight: str | None, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Return where each variable of the table comes from: attribute of a `Partial`, and coordinate or ''."""
-    outputs = [("size", ("size", ""))]
-    if weight is not None:
-        outputs.append((weight, ("weight", "")))
-    for name in names:
-        outputs += [(name, ("mean", name)), (f"{name}_rms", ("rms", name))]
-        outputs += [(f"{name}_min", ("low", name)), (f"{name}_max", ("high", name))]
-    outputs.append(("rms", ("rms", "")))
-    if "is_seed" in arrays:
-        outputs.append(("seed", ("seed", "")))
-        outputs += [(f"{name}_seed", ("seed_at", name)) for name in names]
-    if "layer" in arrays:
-        outputs.append(("layer", ("layer", "")))
-    twice = sorted({name for name, _ in outputs if [other for other, _ in outputs].count(name) > 1})
-    if twice:
+def _finish(partial: Partial, n_clusters: int | None, *, weight: str | None, layered: bool) -> dict[str, Array]:
+    """Return the columns of the table, and the two numbers of noise."""
+    found = partial.columns(weight, layered=layered)
+    if twice := repeated(name for name, _ in found):
         raise ValueError(
             f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
         )
-    return dict(outputs)
-
-
-def _finish(partial: Partial, n_clusters: int | None, *, outputs: Mapping[str, tuple[str, str]]) -> dict[str, Array]:
-    """Return the columns of the table, and the two numbers of noise."""
     largest = int(partial.ids.max(initial=-1))
     rows = row_count(largest, int(partial.size.sum()) + partial.noise_size, n_clusters)
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     columns: dict[str, Array] = {}
-    for name, (kind, coordinate) in outputs.items():
-        values = partial.column(kind, coordinate)
-        empty: Any = {"size": 0, "weight": 0.0}.get(kind, NOISE if values.dtype.kind == "i" else np.nan)
+    for name, values in found:
+        empty = 0 if name in ("size", weight) else NOISE if values.dtype.kind == "i" else np.nan
         columns[name] = np.full(rows, empty, dtype=values.dtype)
         columns[name][partial.ids] = values
+    noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     return columns | noise
 
 

@@ -10,17 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from daskclust.core.data.checks import check_count
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
 from daskclust.core.device.threads import one_thread
-from daskclust.core.merge.labels import NOISE
 from daskclust.properties.kernels import halos as kernels
 from daskclust.properties.kernels.halos import Columns, Means, Particles, Spreads
 
-from ._columns import Array, check, finite, row_count
-from ._moments import groups
+from ._columns import Array, Int, check, check_labels, finite, groups, numbered, on_device, row_count
 
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least
@@ -39,54 +36,18 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What is known of the halos that have particles in some chunks.
+    """What is known of the halos that have particles in some chunks."""
 
-    Parameters
-    ----------
-    ids : numpy.ndarray of int64, shape (m,)
-        Numbers of the halos, ascending.
-    means : Means
-        Arrays of shape (m,), of some chunks in the first pass, of all in the second.
-    spreads : Spreads
-        Arrays of shape (m,) in the second pass, (0,) in the first.
-    noise_size : int
-        Number of noise particles.
-    noise_mass : float
-        Sum of their masses.
-    """
-
-    ids: npt.NDArray[np.int64]
-    means: Means
-    spreads: Spreads
+    ids: Int  # (m,): numbers of the halos, ascending
+    means: Means  # of arrays (m,): of some chunks in the first pass, of all in the second
+    spreads: Spreads  # of arrays (m,) in the second pass, (0,) in the first
     noise_size: int
     noise_mass: float
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
 def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_clusters: int | None) -> dict[str, Any]:
-    """Return the columns of the table of particles in memory.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where to compute.
-    arrays : mapping of str to array, each of shape (n,)
-        By role: "labels", those of `Particles`.
-    setting : Setting
-        Box, number of axes, constant of gravity.
-    n_clusters : int or None
-        Number of rows; the largest label plus 1 by default.
-
-    Returns
-    -------
-    dict of str to array
-        Of shape (k,), on the device, and the numbers "noise_size" and "noise_mass".
-
-    Raises
-    ------
-    ValueError
-        For labels and values that cannot be.
-    """
+    """Return the columns of the table of particles in memory."""
     labels, particles = _prepared(device, arrays)
     largest, noise_size, noise_mass = _survey(device, arrays, labels, particles, 0)
     rows = row_count(largest, len(labels), n_clusters)
@@ -102,10 +63,7 @@ def _prepared(device: Host | Cuda, arrays: Mapping[str, Any]) -> tuple[Any, Part
     check_count(len(arrays["labels"]))
     ready = {}
     for role, array in arrays.items():
-        if is_cuda(array) and device is HOST:
-            array = device_of(array).to_host(array)
-        elif not is_cuda(array) and device is not HOST:
-            array = device.from_host(array)
+        array = on_device(device, array)
         if role == "labels":
             array = device.cast(array, np.int64)
         elif array.dtype != np.float32:
@@ -131,7 +89,7 @@ def _survey(
 
 def _explain(arrays: Mapping[str, Array], start: int) -> None:
     """Raise for the first value that cannot be; `start` is the index of the first particle in the data set."""
-    check(arrays["labels"] >= NOISE, arrays["labels"], "labels", f"must be {NOISE} (noise) or larger", start)
+    check_labels(arrays["labels"], start)
     for role in Particles._fields:
         if role in arrays:
             values = finite(arrays[role], role, start)
@@ -171,50 +129,17 @@ def _columns(device: Host | Cuda, setting: Setting, means: Means, spreads: Sprea
 
 # ------------------------------------------------------------------------------------------------------------ in chunks
 def summarise(arrays: Mapping[str, Any], start: int, setting: Setting) -> Partial:
-    """Return centres and velocities of the halos in one chunk of n particles.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array, each of shape (n,)
-        By role: "labels", those of `Particles`.
-    start : int
-        Index of the first particle in the data set.
-    setting : Setting
-        Of the table.
-
-    Returns
-    -------
-    Partial
-        Of the halos that have a particle in the chunk, without spreads.
-
-    Raises
-    ------
-    ValueError
-        For labels below -1, masses below 0, and values that are not finite.
-    """
+    """Return centres and velocities of the halos in one chunk of n particles."""
     labels, particles = _prepared(HOST, arrays)
     with one_thread():
         _, size, mass = _survey(HOST, arrays, labels, particles, start)
-        ids, local = _numbered(labels)
+        ids, local = numbered(labels)
         means = _means_of(particles, local, len(ids), setting)
     return Partial(ids, means, _empty(HOST, Spreads, 0), size, mass)
 
 
 def merge(parts: Sequence[Partial], setting: Setting) -> Partial:
-    """Return the summary of all chunks of which some summaries of the first pass are.
-
-    Parameters
-    ----------
-    parts : sequence of Partial
-        At least one, in the order of the chunks.
-    setting : Setting
-        Of the table.
-
-    Returns
-    -------
-    Partial
-        Of all halos in them: what a halo has in a chunk counts as a particle at its centre.
-    """
+    """Return the summary of all chunks of which some summaries of the first pass are."""
     if len(parts) == 1:
         return parts[0]
     ids, group = groups(np.concatenate([part.ids for part in parts]))
@@ -226,61 +151,24 @@ def merge(parts: Sequence[Partial], setting: Setting) -> Partial:
 
 
 def part_of(total: Partial, mine: Partial) -> Partial:
-    """Return what a chunk needs for the second pass.
-
-    Parameters
-    ----------
-    total : Partial
-        Of all chunks, after the first pass.
-    mine : Partial
-        Of the chunk, after the first pass.
-
-    Returns
-    -------
-    Partial
-        Of the chunk, with the means of all chunks.
-    """
+    """Return what a chunk needs for the second pass."""
     place = np.searchsorted(total.ids, mine.ids)
     return replace(mine, means=Means(*(column[place] for column in total.means)))
 
 
 def summarise_again(arrays: Mapping[str, Any], start: int, known: Partial, setting: Setting) -> Partial:
-    """Return what the halos in one chunk of n particles add up to around their centres.
-
-    Parameters
-    ----------
-    arrays, start, setting
-        As of `summarise`.
-    known : Partial
-        What `part_of` returns.
-
-    Returns
-    -------
-    Partial
-        Of the halos that have a particle in the chunk, with spreads.
-    """
+    """Return what the halos in one chunk of n particles add up to around their centres."""
     labels, particles = _prepared(HOST, arrays)
     rows = len(known.ids)
     spreads: Spreads = _empty(HOST, Spreads, rows)
     with one_thread():
-        first, order = _members(HOST, _numbered(labels)[1], rows)
+        first, order = _members(HOST, numbered(labels)[1], rows)
         kernels.find_spreads.run(rows, first, order, particles, setting.box, known.means, spreads)
     return replace(known, spreads=spreads)
 
 
 def merge_again(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries of the second pass are.
-
-    Parameters
-    ----------
-    parts : sequence of Partial
-        At least one, in the order of the chunks.
-
-    Returns
-    -------
-    Partial
-        Of all halos in them.
-    """
+    """Return the summary of all chunks of which some summaries of the second pass are."""
     if len(parts) == 1:
         return parts[0]
     ids, group = groups(np.concatenate([part.ids for part in parts]))
@@ -296,27 +184,7 @@ def merge_again(parts: Sequence[Partial]) -> Partial:
 
 
 def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dict[str, Any]:
-    """Return the columns of the table, and the two numbers of noise.
-
-    Parameters
-    ----------
-    partial : Partial
-        Of all chunks, after the second pass.
-    n_clusters : int or None
-        Number of rows; the largest label plus 1 by default.
-    setting : Setting
-        Of the table.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        Of shape (k,), or () of "noise_size" and "noise_mass".
-
-    Raises
-    ------
-    ValueError
-        For a label that is not below `n_clusters`.
-    """
+    """Return the columns of the table, and the two numbers of noise."""
     points = int(partial.means.size.sum()) + partial.noise_size
     rows = row_count(int(partial.ids.max(initial=-1)), points, n_clusters)
     with one_thread():
@@ -327,15 +195,6 @@ def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dic
         columns[name][partial.ids] = values
     noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_mass)}
     return columns | noise
-
-
-def _numbered(labels: Array) -> tuple[Array, Array]:
-    """Return the halos of a chunk, and for each particle the position of its halo among them, or -1."""
-    inside = labels >= 0
-    ids, group = groups(labels[inside])
-    local = np.full(len(labels), NOISE, np.int64)
-    local[inside] = group
-    return ids, local
 
 
 def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -> Means:

@@ -41,23 +41,23 @@ def halo_table(
     ----------
     ds : xarray.Dataset
         Particles along one dimension, numpy, cupy or dask: positions ``x``, ``y``, ``z``, or the first one or two of
-        them, in any unit of length.
+        them, in any unit of length, in any image of the box.
     labels : str or array_like of int, shape (n,), default "label"
-        Halo numbers, 0 or larger, and -1 for particles in none: a variable of `ds`, or an array.
+        Halo numbers, -1 for particles in none: a variable of `ds`, or an array.
     boxsize : float, sequence of float or None, optional
-        Length of the periodic box, or one for each axis, 0 or None where it is open. By default
-        ``ds.attrs["boxsize"]``, and open without it; None is open. In the unit of ``x``. Positions may be in any image
-        of the box.
+        Length of the periodic box in the unit of ``x``, or one for each axis, 0 or None where it is open. Default:
+        ``ds.attrs["boxsize"]`` where it is there; None: open.
     mass : str or None, optional
-        Variable with masses, not negative; None gives all particles mass 1. By default "mass" if `ds` has it.
+        Variable with masses, not negative; None: 1 for each. Default: "mass" if `ds` has it.
     velocities : sequence of str or None, optional
-        Variables with the velocities along the axes; None leaves out what needs them. By default ``vx``, ``vy``, ``vz``
+        Variables with the velocities along the axes; None leaves out what needs them. Default: ``vx``, ``vy``, ``vz``
         if `ds` has those of all axes.
     G : float, optional
         Gravitational constant in units of velocity**2 * length / mass, for ``spin``; 43009.17 for kpc, km/s and 1e10
         solar masses. For comoving positions and peculiar velocities divide it by the scale factor.
     n_clusters : int, optional
-        Number of rows, at least the largest label plus 1. It is the default, and must be given for a lazy result.
+        Number of rows. Default: the largest label plus 1, for which a table of dask arrays is computed at once; with
+        a number it is lazy.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def halo_table(
         Along ``cluster`` (coordinate 0 to k-1), float64 but for ``size``:
 
         - ``size`` (int64): number of particles;
-        - ``mass``: sum of masses; the number of particles if `mass` is None;
+        - ``mass``: sum of masses;
         - ``x``, ``y``, ``z``: centre of mass, from 0 to the box size, which is excluded;
         - ``vx``, ``vy``, ``vz``: mean velocity, weighted by mass;
         - ``sigma_v``: velocity dispersion in one dimension, the square root of the mean over the axes of the variance
@@ -78,20 +78,18 @@ def halo_table(
           tensor (the mean of products of offsets from the centre, weighted by mass); NaN if all particles are at one
           place; good to 1e-7 where an axis vanishes; in two dimensions ``b_to_a`` only.
 
-        Velocities and what needs them are there if `ds` has them. In the row of a number without particles ``size`` and
-        ``mass`` are 0, the others NaN; so are others where all masses are 0.
-
-        Units are those of the variables; positions, and velocities, are converted to that of the first axis. Noise has
-        no row: ``attrs`` has its ``noise_size`` and ``noise_mass``, and ``boxsize``, a list with 0 for open axes, if
-        any is periodic, with its unit in ``boxsize_units``.
+        In the row of a number without particles ``size`` and ``mass`` are 0, the others NaN; so are others where all
+        masses are 0. Units are those of the variables; positions, and velocities, are converted to that of the first
+        axis. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_mass``, which are variables without
+        dimension in a lazy table, and ``boxsize``, a list with 0 for open axes, with its unit in ``boxsize_units``.
 
     Raises
     ------
     ValueError
         For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
-        unknown chunk sizes, values that are not finite and masses that are negative (of dask arrays: when they are
-        computed); units that are not known or cannot be converted; box sizes that are negative or not one for each
-        axis; `G` without velocities in three dimensions.
+        unknown chunk sizes, units that are not known or cannot be converted, box sizes that are negative or not one
+        for each axis, `G` without velocities in three dimensions, and values that are not finite or masses that are
+        negative (of dask arrays: when they are computed).
 
     See Also
     --------
@@ -101,21 +99,15 @@ def halo_table(
     Notes
     -----
     In a box the offsets of a halo's particles from the first one are those to its nearest image; their mean gives the
-    centre. So a halo may lie across faces, edges and corners, and which particle comes first does not matter but for
-    rounding. The centre of a halo that is wider than half of the box is ill-defined: it depends on which one does.
+    centre. So a halo may lie across faces, edges and corners. The centre of a halo that is wider than half of the box
+    is ill-defined.
 
     The first pass over the particles gives centres and velocities, the second the sums around them, in float64: no
-    digits cancel far from the origin, or in halos that move fast. Time is O(n).
+    digits cancel far from the origin, or in halos that move fast. Time is O(n); memory is chunks and summaries of the
+    halos in them. As each chunk is used twice, dask keeps it in memory in between, or spills it.
 
-    A table of dask arrays is lazy if `n_clusters` is given: nothing is computed before it is used, and as ``attrs``
-    cannot be lazy, ``noise_size`` and ``noise_mass`` are variables without dimension then. Otherwise the table is
-    computed, and held in memory. Each chunk gives a summary of the halos in it, summaries are merged as a tree, and of
-    the merged one each chunk gets the centres of its halos, for the second pass: memory is chunks and summaries. As
-    each chunk is used twice, dask keeps it in memory in between, or spills it.
-
-    Sizes are the same for any chunking, all other columns to rounding: to some 1e-12 of the scale of their terms (of
-    ``r_max`` times velocity, say, for ``jx``). The same chunks repeat exactly, and in memory the answer is the same for
-    any number of threads, and on CPU and GPU.
+    Sizes are the same for any chunking, all other columns to rounding: to some 1e-12 of the scale of their terms. The
+    same chunks repeat exactly, and in memory the answer is the same for any number of threads, and on CPU and GPU.
 
     References
     ----------

@@ -30,18 +30,7 @@ class SecondPass(NamedTuple):
 
 
 def is_lazy(arrays: Mapping[str, Any]) -> bool:
-    """Return whether any of the arrays is dask's.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like
-        By role.
-
-    Returns
-    -------
-    bool
-        True if one is lazy.
-    """
+    """Return whether any of the arrays is dask's."""
     return any(hasattr(array, "__dask_graph__") for array in arrays.values())
 
 
@@ -54,65 +43,37 @@ def columns(
     *,
     second: SecondPass | None = None,
 ) -> Mapping[str, Any]:
-    """Return the columns of the table of dask arrays.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array_like, each of shape (n,)
-        By role; at least one is a dask array.
-    summarise, merge, finish : callable
-        What makes a summary of a chunk, one of several in the order of the chunks, and the columns of the last.
-    rows : int or None
-        Length of the columns; None where it is not known, so that the table has to be computed.
-    second : SecondPass, optional
-        Another pass over the data, with what the first has found; `finish` takes its summary then.
-
-    Returns
-    -------
-    mapping of str to dask.array.Array or numpy.ndarray
-        Of shape (rows,), or () where `finish` returns scalars; lazy if `rows` is given.
-    """
-    import dask.array as da
-
+    """Return the columns of the table of dask arrays."""
     blocks = _partials(arrays, summarise)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
-    nothing = summarise(empty, 0)
+    nothing, total = summarise(empty, 0), _merged(blocks, merge)
     if second is not None:
-        total = _merged(blocks, merge, functools.partial(_combine, merge=merge))
-        blocks = _partials(arrays, second.summarise, _parts(blocks, total, second.part))
-        nothing, merge = second.summarise(empty, 0, nothing), second.merge
+        parts = mapped("part", _part_block, blocks, total, part=second.part, chunks=blocks.chunks)
+        # Taking blocks ends a chain that dask would fuse: all of the merged summary would go to each worker then.
+        blocks = _partials(arrays, second.summarise, parts.blocks[:])
+        nothing, total = second.summarise(empty, 0, nothing), _merged(blocks, second.merge)
     if rows is None:
-        return finish(_merged(blocks, merge, functools.partial(_combine, merge=merge)).compute()[0], None)
-    total = _merged(blocks, merge, functools.partial(_finish_block, merge=merge, finish=finish, rows=rows))
+        return finish(total.compute()[0], None)
+    table = mapped("finish", _finish_block, total, finish=finish, rows=rows, chunks=((1,),))
     result = {}
     for name, like in finish(nothing, 0).items():
-        box = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _take,
-            total,
-            column=name,
-            chunks=((rows if like.ndim else 1,),),
-            dtype=like.dtype,
-            meta=np.empty(0, dtype=like.dtype),
-            token="daskclust-properties-column",
-        )
-        result[name] = box if like.ndim else box[0]
+        chunks = ((rows if like.ndim else 1,),)
+        column = mapped("column", _take, table, column=name, chunks=chunks, dtype=like.dtype)
+        result[name] = column if like.ndim else column[0]
     return result
 
 
+def mapped(step: str, function: Callable[..., Array], *arrays: Any, dtype: Any = object, **options: Any) -> Any:
+    """Return what a function makes of each block of some dask arrays."""
+    import dask.array as da
+
+    options |= {"dtype": dtype, "meta": np.empty(0, dtype), "token": f"daskclust-properties-{step}"}
+    return da.map_blocks(function, *arrays, **options)  # type: ignore[no-untyped-call,unused-ignore]
+
+
 def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
-    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these.
-
-    Parameters
-    ----------
-    arrays : sequence of array_like, each of shape (n,)
-        numpy or dask.
-
-    Returns
-    -------
-    list of dask.array.Array
-        Of shape (n,).
-    """
+    """Return arrays, of which at least one is dask's, as dask arrays in the chunks of the first of these."""
     import dask.array as da
 
     chunks = next(array.chunks for array in arrays if hasattr(array, "__dask_graph__"))
@@ -124,20 +85,9 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
 
 def _partials(arrays: Mapping[str, Any], summarise: Callable[..., Any], *parts: Any) -> Any:
     """Return a dask array of objects: the summary of every chunk, with its part of what is known where there is one."""
-    import dask.array as da
-
     same = in_same_chunks(list(arrays.values()))
-    return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _summarise_block,
-        *same,
-        *parts,
-        roles=tuple(arrays),
-        summarise=summarise,
-        dtype=object,
-        chunks=((1,) * same[0].numblocks[0],),
-        meta=np.empty(0, dtype=object),
-        token="daskclust-properties-summary",
-    )
+    options = {"roles": tuple(arrays), "summarise": summarise, "chunks": ((1,) * same[0].numblocks[0],)}
+    return mapped("summary", _summarise_block, *same, *parts, **options)
 
 
 def _summarise_block(
@@ -152,24 +102,6 @@ def _summarise_block(
     return _boxed(summarise(arrays, start, *known))
 
 
-def _parts(blocks: Any, total: Any, part: Part) -> Any:
-    """Return a dask array of objects: what of the merged summary each chunk needs."""
-    import dask.array as da
-
-    parts = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-        _part_block,
-        blocks,
-        total,
-        part=part,
-        dtype=object,
-        chunks=blocks.chunks,
-        meta=np.empty(0, dtype=object),
-        token="daskclust-properties-part",
-    )
-    # Taking blocks ends a chain that dask would fuse: all of the merged summary would go to each worker then.
-    return parts.blocks[:]
-
-
 def _part_block(block: Array, total: Array, part: Part) -> Array:
     """Return what of the merged summary a chunk needs, in an array of length 1."""
     return _boxed(part(total[0], block[0]))
@@ -182,15 +114,17 @@ def _boxed(value: Any) -> Array:
     return box
 
 
-def _merged(blocks: Any, merge: Merge, aggregate: Callable[..., Array]) -> Any:
-    """Return a lazy array of length 1: all summaries merged as a tree, and what `aggregate` makes of them."""
+def _merged(blocks: Any, merge: Merge) -> Any:
+    """Return a lazy array of length 1: all summaries merged as a tree."""
     import dask.array as da
+
+    combine = functools.partial(_combine, merge=merge)
 
     return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
         blocks,
         chunk=_unchanged,
-        combine=functools.partial(_combine, merge=merge),
-        aggregate=aggregate,
+        combine=combine,
+        aggregate=combine,
         axis=0,
         keepdims=True,
         concatenate=False,
@@ -205,9 +139,9 @@ def _combine(parts: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
     return _boxed(merge([part[0] for part in (parts if isinstance(parts, list) else [parts])]))
 
 
-def _finish_block(parts: Any, axis: Any, keepdims: Any, *, merge: Merge, finish: Finish, rows: int) -> Array:
-    """Return the columns of the table of several summaries, in an array of length 1."""
-    return _boxed(finish(_combine(parts, axis, keepdims, merge=merge)[0], rows))
+def _finish_block(total: Array, finish: Finish, rows: int) -> Array:
+    """Return the columns of the table of a summary, each in an array of length 1."""
+    return _boxed(finish(total[0], rows))
 
 
 def _unchanged(part: Array, axis: Any, keepdims: Any) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from daskclust.core.merge.labels import NOISE
 
-from ._columns import check, finite
+from ._columns import check, check_labels, finite, groups
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -22,218 +22,130 @@ _NONE = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What is known of the clusters that have points in some chunks.
+    """What is known of the m clusters that have points in some chunks."""
 
-    Parameters
-    ----------
-    names : tuple of str
-        The c coordinates.
-    ids : numpy.ndarray of int64, shape (m,)
-        Numbers of the clusters, ascending.
-    size : numpy.ndarray of int64, shape (m,)
-        Number of points.
-    weight : numpy.ndarray of float64, shape (m,)
-        Sum of weights.
-    mean, square : numpy.ndarray of float64, shape (c, m)
-        Weighted mean, and weighted sum of squared distances to it.
-    low, high, seed_at : numpy.ndarray of float64, shape (c, m)
-        Extent; position of the seed, NaN without one.
-    seed, seed_layer : numpy.ndarray of int64, shape (m,)
-        Smallest index of a seed and its layer.
-    first_layer, last_layer : numpy.ndarray of int64, shape (m,)
-        Extent in layers.
-    noise_size : int
-        Number of noise points.
-    noise_weight : float
-        Sum of their weights.
-    has_seeds : bool
-        Whether the points have an ``is_seed``.
-    """
-
-    names: tuple[str, ...]
-    ids: Int
-    size: Int
-    weight: Float
-    mean: Float
-    square: Float
-    low: Float
-    high: Float
-    seed_at: Float
-    seed: Int
-    seed_layer: Int
-    first_layer: Int
-    last_layer: Int
+    names: tuple[str, ...]  # the c coordinates
+    has_seeds: bool  # whether the points have an ``is_seed``
     noise_size: int
     noise_weight: float
-    has_seeds: bool
+    ids: Int  # (m,): numbers of the clusters, ascending
+    size: Int  # (m,): number of points
+    weight: Float  # (m,): sum of weights
+    mean: Float  # (c, m): weighted mean
+    square: Float  # (c, m): weighted sum of squared distances to the mean
+    low: Float  # (c, m): extent
+    high: Float
+    seed_at: Float  # (c, m): position of the seed, NaN without one
+    seed: Int  # (m,): smallest index of a seed
+    seed_layer: Int  # (m,): its layer
+    first_layer: Int  # (m,): extent in layers
+    last_layer: Int
 
-    def column(self, kind: str, coordinate: str) -> npt.NDArray[Any]:
-        """Return one property of the m clusters.
-
-        Parameters
-        ----------
-        kind : str
-            "size", "weight", "mean", "rms", "low", "high", "seed", "seed_at" or "layer".
-        coordinate : str
-            Where `kind` has coordinates; '' with "rms" is that over all of them.
-
-        Returns
-        -------
-        numpy.ndarray of float64 or int64, shape (m,)
-            NaN, and -1 for integers, where a cluster has no such property.
-        """
-        if kind in ("mean", "rms"):
-            weighted = self.weight > 0
-            if kind == "mean":
-                return np.where(weighted, self.mean[self.names.index(coordinate)], np.nan)
-            square = self.square[self.names.index(coordinate)] if coordinate else self.square.sum(axis=0)
-            root: Float = np.sqrt(np.divide(square, self.weight, out=np.full(len(square), np.nan), where=weighted))
-            return root
-        if kind == "layer":
+    def columns(self, weight: str | None, *, layered: bool) -> list[tuple[str, npt.NDArray[Any]]]:
+        """Return the properties of the m clusters by name; NaN, and -1 for integers, where one has no such property."""
+        total = np.where(self.weight > 0, self.weight, np.nan)
+        found: list[tuple[str, npt.NDArray[Any]]] = [("size", self.size)]
+        found += [] if weight is None else [(weight, self.weight)]
+        for k, name in enumerate(self.names):
+            found += [(name, np.where(self.weight > 0, self.mean[k], np.nan))]
+            found += [(f"{name}_rms", np.sqrt(self.square[k] / total))]
+            found += [(f"{name}_min", self.low[k]), (f"{name}_max", self.high[k])]
+        found += [("rms", np.sqrt(self.square.sum(axis=0) / total))]
+        if self.has_seeds:
+            found += [("seed", np.where(self.seed == _NONE, NOISE, self.seed))]
+            found += [(f"{name}_seed", at) for name, at in zip(self.names, self.seed_at, strict=True)]
+        if layered:
             common = np.where(self.first_layer == self.last_layer, self.first_layer, NOISE)
             layer = self.seed_layer if self.has_seeds else common
-            return np.where(layer == _NONE, NOISE, layer)
-        if kind == "seed":
-            return np.where(self.seed == _NONE, NOISE, self.seed)
-        values: npt.NDArray[Any] = getattr(self, kind)
-        return values[self.names.index(coordinate)] if coordinate else values
+            found += [("layer", np.where(layer == _NONE, NOISE, layer))]
+        return found
 
 
 def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[str, ...]) -> Partial:
-    """Return the summary of one chunk of n points.
-
-    Parameters
-    ----------
-    arrays : mapping of str to numpy.ndarray, each of shape (n,)
-        By role: "labels", "weight", "layer" and "is_seed" (optional but for labels), and "[name]" for coordinates.
-    start : int
-        Index of the first point in the data set.
-    names : tuple of str
-        The coordinates.
-
-    Returns
-    -------
-    Partial
-        Of the clusters that have a point in the chunk.
-
-    Raises
-    ------
-    ValueError
-        For labels below -1, coordinates that are not finite, and weights that are negative or not finite.
-    """
+    """Return the summary of one chunk, whose first point has the index `start`: each point is a summary of its own."""
     labels = arrays["labels"].astype(np.int64, copy=False)
-    check(labels >= NOISE, labels, "labels", f"must be {NOISE} (noise) or larger", start)
+    check_labels(labels, start)
     weight = finite(arrays["weight"], "weight", start) if "weight" in arrays else np.ones(len(labels))
     check(weight >= 0, weight, "weight", "must not be negative", start)
-    points = {name: finite(arrays[f"[{name}]"], name, start) for name in names}
+    points = [finite(arrays[f"[{name}]"], name, start) for name in names]
     inside = labels != NOISE
-    ids, group = groups(labels[inside])
-    m, w = len(ids), weight[inside]
-    seeds = np.full(len(group), _NONE)
+    n = int(inside.sum())
+    x = np.array([values[inside] for values in points]).reshape(len(names), n)
+    seed = np.full(n, _NONE)
     if "is_seed" in arrays:
-        seeds = np.where(arrays["is_seed"][inside], start + np.flatnonzero(inside), _NONE)
-    layer = arrays["layer"][inside].astype(np.int64) if "layer" in arrays else np.full(len(group), _NONE)
-    xs = [points[name][inside] for name in names]
-    moments = [_moments(group, m, w, x, np.zeros(len(x))) for x in xs]
-    seed = _lowest(group, m, seeds)
-    winner = (seeds == seed[group]) & (seeds != _NONE)
-    return Partial(
+        seed = np.where(arrays["is_seed"][inside], start + np.flatnonzero(inside), _NONE)
+    layer = arrays["layer"][inside].astype(np.int64) if "layer" in arrays else np.full(n, _NONE)
+    every = Partial(
         names=names,
-        ids=ids,
-        size=np.bincount(group, minlength=m).astype(np.int64),
-        weight=_sums(group, m, w),
-        mean=_stack([mean for mean, _ in moments], m),
-        square=_stack([square for _, square in moments], m),
-        low=_stack([_lowest(group, m, x) for x in xs], m),
-        high=_stack([-_lowest(group, m, -x) for x in xs], m),
-        seed_at=_stack([_of_winner(group, m, winner, x, np.nan) for x in xs], m),
-        seed=seed,
-        seed_layer=_of_winner(group, m, winner, layer, _NONE),
-        first_layer=_lowest(group, m, layer),
-        last_layer=-_lowest(group, m, -layer),
-        noise_size=int(len(labels) - len(group)),
-        noise_weight=float(weight[~inside].sum()),
         has_seeds="is_seed" in arrays,
+        noise_size=len(labels) - n,
+        noise_weight=float(weight[~inside].sum()),
+        ids=labels[inside],
+        size=np.ones(n, np.int64),
+        weight=weight[inside],
+        mean=x,
+        square=np.zeros_like(x),
+        low=x,
+        high=x,
+        seed_at=x,
+        seed=seed,
+        seed_layer=layer,
+        first_layer=layer,
+        last_layer=layer,
     )
+    return _grouped(every)
 
 
 def merge(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries are.
-
-    Parameters
-    ----------
-    parts : sequence of Partial
-        At least one, in the order of the chunks.
-
-    Returns
-    -------
-    Partial
-        Of all clusters in them.
-    """
+    """Return the summary of all chunks of which some summaries are, in the order of the chunks."""
     if len(parts) == 1:
         return parts[0]
-    joined = {
+    joined: dict[str, Any] = {
         f.name: np.concatenate([getattr(part, f.name) for part in parts], axis=-1)
         for f in fields(Partial)
         if isinstance(getattr(parts[0], f.name), np.ndarray)
     }
-    ids, group = groups(joined["ids"])
+    size, weight = sum(part.noise_size for part in parts), float(np.sum([part.noise_weight for part in parts]))
+    return _grouped(replace(parts[0], noise_size=size, noise_weight=weight, **joined))
+
+
+def _grouped(many: Partial) -> Partial:
+    """Return the summary of several, in which clusters may be more than once."""
+    ids, group = groups(many.ids)
     m = len(ids)
-    moments = [
-        _moments(group, m, joined["weight"], mean, square)
-        for mean, square in zip(joined["mean"], joined["square"], strict=True)
-    ]
-    seed = _lowest(group, m, joined["seed"])
-    winner = (joined["seed"] == seed[group]) & (joined["seed"] != _NONE)
-    size = np.zeros(m, dtype=np.int64)
-    np.add.at(size, group, joined["size"])
-    return Partial(
-        names=parts[0].names,
+
+    def lowest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        result = np.full((*values.shape[:-1], m), np.inf if values.dtype.kind == "f" else _NONE, values.dtype)
+        for row, of_row in zip(np.atleast_2d(result), np.atleast_2d(values), strict=True):  # fast for one axis only
+            np.minimum.at(row, group, of_row)
+        return result
+
+    def of_winner(values: npt.NDArray[Any], missing: float) -> npt.NDArray[Any]:
+        result = np.full((*values.shape[:-1], m), missing, values.dtype)
+        result[..., group[winner]] = values[..., winner]
+        return result
+
+    size = np.zeros(m, np.int64)
+    np.add.at(size, group, many.size)
+    seed = lowest(many.seed)
+    winner = (many.seed == seed[group]) & (many.seed != _NONE)
+    moments = [_moments(group, m, many.weight, *each) for each in zip(many.mean, many.square, strict=True)]
+    mean, square = np.array(moments).reshape(len(many.names), 2, m).swapaxes(0, 1)
+    return replace(
+        many,
         ids=ids,
         size=size,
-        weight=_sums(group, m, joined["weight"]),
-        mean=_stack([mean for mean, _ in moments], m),
-        square=_stack([square for _, square in moments], m),
-        low=_stack([_lowest(group, m, x) for x in joined["low"]], m),
-        high=_stack([-_lowest(group, m, -x) for x in joined["high"]], m),
-        seed_at=_stack([_of_winner(group, m, winner, x, np.nan) for x in joined["seed_at"]], m),
+        weight=_sums(group, m, many.weight),
+        mean=mean,
+        square=square,
+        low=lowest(many.low),
+        high=-lowest(-many.high),
+        seed_at=of_winner(many.seed_at, np.nan),
         seed=seed,
-        seed_layer=_of_winner(group, m, winner, joined["seed_layer"], _NONE),
-        first_layer=_lowest(group, m, joined["first_layer"]),
-        last_layer=-_lowest(group, m, -joined["last_layer"]),
-        noise_size=sum(part.noise_size for part in parts),
-        noise_weight=float(np.sum([part.noise_weight for part in parts])),
-        has_seeds=parts[0].has_seeds,
+        seed_layer=of_winner(many.seed_layer, _NONE),
+        first_layer=lowest(many.first_layer),
+        last_layer=-lowest(-many.last_layer),
     )
-
-
-def groups(labels: Int) -> tuple[Int, Int]:
-    """Return the distinct labels, ascending, and for each point the position of its label among them.
-
-    Parameters
-    ----------
-    labels : numpy.ndarray of int64, shape (n,)
-        Cluster numbers.
-
-    Returns
-    -------
-    ids : numpy.ndarray of int64, shape (m,)
-        The distinct ones.
-    group : numpy.ndarray of int64, shape (n,)
-        Positions in `ids`.
-    """
-    if not len(labels):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    first, last = int(labels.min()), int(labels.max())
-    if last - first > 4 * len(labels) + 1024:
-        ids, group = np.unique(labels, return_inverse=True)
-        return ids, group
-    # Cluster numbers are dense, so a table of them is smaller and faster than a sort of the points.
-    shifted = labels - first
-    present = np.zeros(last - first + 1, dtype=bool)
-    present[shifted] = True
-    position = np.cumsum(present) - 1
-    return np.flatnonzero(present) + first, position[shifted]
 
 
 def _moments(group: Int, m: int, weight: Float, x: Float, square: Float) -> tuple[Float, Float]:
@@ -257,25 +169,3 @@ def _sums(group: Int, m: int, values: Float) -> Float:
     """Return the sum of values of each group, in the order of the points."""
     # Of no points, bincount returns integers.
     return np.bincount(group, weights=values, minlength=m).astype(np.float64, copy=False)
-
-
-def _lowest(group: Int, m: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the smallest value of each group."""
-    top = np.inf if values.dtype.kind == "f" else _NONE
-    result = np.full(m, top, dtype=values.dtype)
-    np.minimum.at(result, group, values)
-    return result
-
-
-def _of_winner(
-    group: Int, m: int, winner: npt.NDArray[np.bool_], values: npt.NDArray[Any], missing: float
-) -> npt.NDArray[Any]:
-    """Return the value of the one winner of each group; groups without a winner have `missing`."""
-    result = np.full(m, missing, dtype=values.dtype)
-    result[group[winner]] = values[winner]
-    return result
-
-
-def _stack(rows: Sequence[npt.NDArray[Any]], m: int) -> Float:
-    """Return rows as one array of shape (c, m)."""
-    return np.array(rows, dtype=np.float64).reshape(len(rows), m)

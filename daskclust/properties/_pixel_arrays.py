@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.data.checks import check_count
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill, is_cuda
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
 from daskclust.core.device.threads import in_threads, thread_count
-from daskclust.core.merge.labels import NOISE
 from daskclust.properties.kernels import chains as chain_kernels
 from daskclust.properties.kernels.clusters import Columns, Hits, Totals
 
-from ._columns import Array, check, finite, row_count
+from ._columns import Array, check, check_labels, finite, on_device, row_count
 
 OPTIONAL = ("energy", "chip", "tof")
 BLOCK = 4096  # hits of which the range of labels is known
@@ -46,36 +45,15 @@ class Blocks(NamedTuple):
 
 
 def prepared(device: Host | Cuda, arrays: Mapping[str, Any], start: int = 0) -> dict[str, Any]:
-    """Return the arrays in the types that kernels are compiled for, on the device.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where to compute.
-    arrays : mapping of str to array, each of shape (n,)
-        By role.
-    start : int, default 0
-        Index of the first hit in the data set.
-
-    Returns
-    -------
-    dict of str to array
-        As kernels take them.
-
-    Raises
-    ------
-    ValueError
-        For pixels and chips that are not from 0 to 65535.
-    """
+    """Return the arrays in the types that kernels are compiled for, on the device."""
     result = {}
     for role, array in arrays.items():
-        if is_cuda(array) and device is HOST:
-            array = device_of(array).to_host(array)
-        elif not is_cuda(array) and device is not HOST:
-            array = device.from_host(array)
+        array = on_device(device, array)
         if role in ("x", "y", "chip"):
             if array.dtype not in (np.uint8, np.uint16):
-                array = device.from_host(_as_pixels(device.to_host(array), role, start))
+                values = device.to_host(array)
+                check((values >= 0) & (values <= 65535), values, role, "must be from 0 to 65535", start)
+                array = device.from_host(values.astype(np.uint16))
         elif role == "labels":
             array = device.cast(array, np.int64)
         elif array.dtype != np.float32 or role in ("toa", "tof"):
@@ -84,55 +62,14 @@ def prepared(device: Host | Cuda, arrays: Mapping[str, Any], start: int = 0) -> 
     return result
 
 
-def _as_pixels(values: Array, role: str, start: int) -> Array:
-    """Return numbers of pixels or chips as uint16."""
-    check((values >= 0) & (values <= 65535), values, role, "must be from 0 to 65535", start)
-    return values.astype(np.uint16)
-
-
 def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
-    """Return the columns of hits; one that is not there is empty.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where they are.
-    arrays : mapping of str to array, each of shape (n,)
-        By role, prepared.
-
-    Returns
-    -------
-    Hits
-        Of shape (n,) or (0,).
-    """
+    """Return the columns of hits; one that is not there is empty."""
     empty = {name: device.empty(0, np.uint8 if name == "chip" else np.float64) for name in OPTIONAL}
     return Hits(**{name: arrays.get(name, empty.get(name)) for name in Hits._fields})
 
 
 def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters: int | None) -> dict[str, Any]:
-    """Return the columns of the table of hits in memory.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where to compute.
-    arrays : mapping of str to array, each of shape (n,)
-        By role: "labels", those of `Hits`.
-    by : int
-        What weighs the centroid.
-    n_clusters : int or None
-        Number of rows; the largest label plus 1 by default.
-
-    Returns
-    -------
-    dict of str to array
-        Of shape (k,), on the device, and the numbers "noise_size" and "noise_weight".
-
-    Raises
-    ------
-    ValueError
-        For labels and values that cannot be, and more hits than int32 numbers.
-    """
+    """Return the columns of the table of hits in memory."""
     check_count(len(arrays["labels"]))
     given, arrays = arrays, prepared(device, arrays)
     hits, labels, n = hits_of(device, arrays), arrays["labels"], len(arrays["labels"])
@@ -145,9 +82,11 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
         span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", n, np.int32)
 
         def tabulate_some(begin: int, end: int) -> None:
+            head = HOST.scratch("pixel heads", span, np.int32)  # this thread's, as are the numbers of axes
+            room = tuple(HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
             chain_kernels.tabulate_piece.run(
-                end - begin, begin, pieces, labels, blocks, heads(span), _axes_room(span), following, hits, by, columns,
-                bad, grain=end - begin + 1,
+                end - begin, begin, pieces, labels, blocks, head, room, following, hits, by, columns, bad,
+                grain=end - begin + 1,
             )  # fmt: skip
 
         _over_pieces(len(pieces.first_block), tabulate_some)
@@ -162,44 +101,12 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
 
 
 def is_there(name: str, has: Collection[str]) -> bool:
-    """Return whether the table has a column.
-
-    Parameters
-    ----------
-    name : str
-        The column.
-    has : collection of str
-        Roles of the arrays that there are.
-
-    Returns
-    -------
-    bool
-        False for an optional column without its array.
-    """
+    """Return whether the table has a column."""
     return name not in OPTIONAL or name in has
 
 
 def survey(device: Host | Cuda, labels: Any, hits: Hits, by: int, bad: Any) -> Blocks:
-    """Return, of each block, the lowest and highest cluster number, and the size and weight of its noise.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where to compute.
-    labels : array of int64, shape (n,)
-        Cluster numbers.
-    hits : Hits
-        Columns of the hits.
-    by : int
-        What weighs.
-    bad : array of int64, shape (1,)
-        Becomes 1 for values that cannot be.
-
-    Returns
-    -------
-    Blocks
-        On the device.
-    """
+    """Return, of each block, the lowest and highest cluster number, and the size and weight of its noise."""
     width = BLOCK if device is HOST else _CUDA_BLOCK
     blocks = -(-len(labels) // width)
     found = [device.empty(blocks, dtype) for dtype in (np.int64, np.int64, np.int64, np.float64)]
@@ -208,24 +115,7 @@ def survey(device: Host | Cuda, labels: Any, hits: Hits, by: int, bad: Any) -> B
 
 
 def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Collection[str]) -> Columns:
-    """Return columns to be filled, in the types of the table.
-
-    Parameters
-    ----------
-    device : Host or Cuda
-        Where to.
-    like : Hits or Totals
-        What gives the types of pixels, ToT and chips.
-    rows : int
-        Their length.
-    has : collection of str
-        Roles of the arrays that there are.
-
-    Returns
-    -------
-    Columns
-        Of shape (rows,) or (0,).
-    """
+    """Return columns to be filled, in the types of the table."""
     if isinstance(like, Hits):
         pixel_x, pixel_y, tot = like.x.dtype, like.y.dtype, like.tot.dtype
     else:
@@ -239,25 +129,11 @@ def empty_columns(device: Host | Cuda, like: Hits | Totals, rows: int, has: Coll
 
 
 def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
-    """Return rows in pieces, and the blocks in which the hits of each may be.
+    """Return rows in pieces, and the blocks in which the hits of each may be; O(blocks log(pieces)).
 
-    Parameters
-    ----------
-    rows, n : int
-        Numbers of clusters and of hits.
-    blocks : Blocks
-        With the range of labels of each.
-
-    Returns
-    -------
-    Pieces
-        As many as fit the cache. Hits in time order have the clusters of a piece in few blocks. Where labels are in no
-        order every piece has to look at all hits, so there are as many pieces as threads.
-
-    Notes
-    -----
-    O(blocks log(pieces)). Before a piece's first block all labels are lower, from its end on all are higher: both are
-    found in running extremes, which are in order.
+    Pieces fit the cache, and hits in time order have the clusters of a piece in few blocks. Where labels are in no
+    order every piece has to look at all hits, so there are as many pieces as threads. Before a piece's first block all
+    labels are lower, from its end on all are higher: both are found in running extremes, which are in order.
     """
     number = max(1, n // _PIECE, rows // _PIECE)
     first = np.arange(number + 1) * rows // number
@@ -268,28 +144,6 @@ def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
     highest_before = np.maximum.accumulate(blocks.highest)
     lowest_after = np.minimum.accumulate(blocks.lowest[::-1])[::-1]
     return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))
-
-
-def heads(span: int) -> Array:
-    """Return this thread's room for the heads of a piece's chains.
-
-    Parameters
-    ----------
-    span : int
-        The most rows of a piece.
-
-    Returns
-    -------
-    numpy.ndarray of int32, shape (span,)
-        Not filled.
-    """
-    return HOST.scratch("pixel heads", span, np.int32)  # type: ignore[no-any-return]
-
-
-def _axes_room(span: int) -> tuple[Array, Array, Array]:
-    """Return this thread's room for three numbers of the axes of each cluster of a piece."""
-    xx, yy, xy = (HOST.scratch(f"pixel axes {k}", span, np.float64) for k in range(3))
-    return xx, yy, xy
 
 
 def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:
@@ -317,21 +171,8 @@ def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, An
 
 
 def explain(arrays: Mapping[str, Array], start: int) -> None:
-    """Raise for the first value that cannot be.
-
-    Parameters
-    ----------
-    arrays : mapping of str to numpy.ndarray, each of shape (n,)
-        By role.
-    start : int
-        Index of the first hit in the data set.
-
-    Raises
-    ------
-    ValueError
-        For labels below -1, times and weights that are not finite, weights that are negative.
-    """
-    check(arrays["labels"] >= NOISE, arrays["labels"], "labels", f"must be {NOISE} (noise) or larger", start)
+    """Raise for the first value that cannot be."""
+    check_labels(arrays["labels"], start)
     for name in ("toa", "tot", "energy"):
         if name in arrays:
             values = finite(arrays[name], name, start)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST
@@ -17,73 +16,38 @@ from daskclust.properties.kernels import chains as chain_kernels
 from daskclust.properties.kernels import clusters as kernels
 from daskclust.properties.kernels.clusters import Totals
 
-from ._columns import Array, row_count
-from ._moments import groups
-from ._pixel_arrays import FLOATS, divided, empty_columns, explain, heads, hits_of, is_there, prepared, survey
+from ._columns import Array, Int, groups, numbered, row_count
+from ._pixel_arrays import FLOATS, divided, empty_columns, explain, hits_of, is_there, prepared, survey
 
 _OPERATIONS = dict.fromkeys(("x_min", "y_min"), np.minimum) | dict.fromkeys(("x_max", "y_max", "toa_last"), np.maximum)
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What is known of the clusters that have hits in some chunks.
+    """What is known of the clusters that have hits in some chunks."""
 
-    Parameters
-    ----------
-    ids : numpy.ndarray of int64, shape (m,)
-        Numbers of the clusters, ascending.
-    totals : Totals
-        Arrays of shape (m,).
-    noise_size : int
-        Number of noise hits.
-    noise_weight : float
-        Sum of their weights.
-    """
-
-    ids: npt.NDArray[np.int64]
-    totals: Totals
+    ids: Int  # (m,): numbers of the clusters, ascending
+    totals: Totals  # of arrays (m,)
     noise_size: int
     noise_weight: float
 
 
 def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
-    """Return the summary of one chunk of n hits.
-
-    Parameters
-    ----------
-    arrays : mapping of str to array, each of shape (n,)
-        By role: "labels", those of `Hits`.
-    start : int
-        Index of the first hit in the data set.
-    by : int
-        What weighs the centroid.
-
-    Returns
-    -------
-    Partial
-        Of the clusters that have a hit in the chunk.
-
-    Raises
-    ------
-    ValueError
-        For labels below -1, and values that are negative or not finite.
-    """
+    """Return the summary of one chunk of n hits."""
     check_count(len(arrays["labels"]))
     arrays = prepared(HOST, arrays, start)
     labels, hits, bad = arrays["labels"], hits_of(HOST, arrays), np.zeros(1, np.int64)
-    inside = labels >= 0
-    ids, group = groups(labels[inside])
-    local = np.full(len(labels), NOISE, np.int64)
-    local[inside] = group
+    ids, local = numbered(labels)
     types: dict[str, Any] = dict.fromkeys((*FLOATS, "wx", "wy"), np.float64)
     types |= {"chip": hits.chip.dtype, "tot_max": hits.tot.dtype, "x_seed": hits.x.dtype, "y_seed": hits.y.dtype}
     totals = Totals(*(np.empty(len(ids), types.get(name, np.int64)) for name in Totals._fields))
     with one_thread():
         blocks = survey(HOST, local, hits, by, bad)
         pieces = divided(len(ids), len(local), blocks)
-        span, following = int(np.diff(pieces.first).max()), HOST.scratch("pixel chains", len(local), np.int32)
+        head = HOST.scratch("pixel heads", int(np.diff(pieces.first).max()), np.int32)
+        following = HOST.scratch("pixel chains", len(local), np.int32)
         chain_kernels.total_piece.run(
-            len(pieces.first_block), pieces, local, blocks, heads(span), following, hits, start, by, totals, bad
+            len(pieces.first_block), pieces, local, blocks, head, following, hits, start, by, totals, bad
         )
     if bad[0] or labels.min(initial=NOISE) < NOISE:
         explain(arrays, start)
@@ -91,18 +55,7 @@ def summarise(arrays: Mapping[str, Any], start: int, by: int) -> Partial:
 
 
 def merge(parts: Sequence[Partial]) -> Partial:
-    """Return the summary of all chunks of which some summaries are.
-
-    Parameters
-    ----------
-    parts : sequence of Partial
-        At least one, in the order of the chunks.
-
-    Returns
-    -------
-    Partial
-        Of all clusters in them.
-    """
+    """Return the summary of all chunks of which some summaries are."""
     if len(parts) == 1:
         return parts[0]
     ids, group = groups(np.concatenate([part.ids for part in parts]))
@@ -141,29 +94,7 @@ def _winner(group: Array, head: Array, rest: Array, values: Array) -> Array:
 
 
 def finish(partial: Partial, n_clusters: int | None, *, by: int, has: tuple[str, ...]) -> dict[str, Any]:
-    """Return the columns of the table, and the two numbers of noise.
-
-    Parameters
-    ----------
-    partial : Partial
-        Of all chunks.
-    n_clusters : int or None
-        Number of rows; the largest label plus 1 by default.
-    by : int
-        What weighs the centroid.
-    has : tuple of str
-        Roles of the arrays that there are.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        Of shape (k,), or () of "noise_size" and "noise_weight".
-
-    Raises
-    ------
-    ValueError
-        For a label that is not below `n_clusters`.
-    """
+    """Return the columns of the table, and the two numbers of noise."""
     largest = int(partial.ids.max(initial=-1))
     rows = row_count(largest, int(partial.totals.size.sum()) + partial.noise_size, n_clusters)
     columns = empty_columns(HOST, partial.totals, rows, has)

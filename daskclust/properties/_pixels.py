@@ -28,18 +28,7 @@ _SOURCES = {
 
 
 def are_pixels(ds: xr.Dataset) -> bool:
-    """Return whether a data set is Timepix hits.
-
-    Parameters
-    ----------
-    ds : xarray.Dataset
-        Points.
-
-    Returns
-    -------
-    bool
-        True if ``attrs["field"]`` says so, or it has ``x``, ``y``, ``toa`` and ``tot``.
-    """
+    """Return whether a data set is Timepix hits."""
     return ds.attrs.get("field") == "timepix" or all(name in ds for name in _NEEDED)
 
 
@@ -50,23 +39,7 @@ def pixel_table(
     coords: Sequence[str] | None,
     n_clusters: int | None,
 ) -> xr.Dataset:
-    """Return the table of pixel clusters: `cluster_table` of a Timepix data set.
-
-    Parameters
-    ----------
-    ds, labels, weight, coords, n_clusters
-        As of `cluster_table`.
-
-    Returns
-    -------
-    xarray.Dataset
-        Along ``cluster``.
-
-    Raises
-    ------
-    ValueError
-        As `cluster_table`.
-    """
+    """Return the table of pixel clusters: `cluster_table` of a Timepix data set."""
     if coords is not None:
         raise ValueError(f"coords={coords!r}: positions of pixels are x and y; leave it out, or drop tot for points")
     by = _weighing(ds, weight)
@@ -103,10 +76,5 @@ def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
     missing = [name for name in _NEEDED if name not in ds]
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
-    arrays = {"labels": label_values(ds, labels)}
-    arrays |= {
-        f"{name} of pixels" if name in ("x", "y") else name: ds[name].data
-        for name in (*_NEEDED, *OPTIONAL)
-        if name in ds
-    }
-    return {role.removesuffix(" of pixels"): array for role, array in checked(arrays, ds["x"].shape).items()}
+    arrays = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
+    return checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, ["x", "y", "chip"])

@@ -1,43 +1,29 @@
-"""Rows of a table by an expression, evaluated without `eval`."""
+"""Rows of a table by an expression, which `pandas.eval` computes once it is known to be arithmetic and comparisons."""
 
 from __future__ import annotations
 
 import ast
 import functools
-import operator
 import warnings
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import device_of, is_dask
-from daskclust.core.merge.labels import NOISE
 
-from ._columns import check, checked, label_values
-from ._lazy import in_same_chunks, is_lazy
+from ._columns import check_labels, checked, label_values
+from ._lazy import in_same_chunks, mapped
 
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-_ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
+_ALLOWED = (
+    ast.Name, ast.Load, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd,
+    ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow,
+    ast.Compare, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq,
+)  # fmt: skip
 _LONGEST = 500
 
 
@@ -64,7 +50,7 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
 
     Notes
     -----
-    Numbers are float64, integers of the table too. NaN compares false, and division by zero gives inf or NaN.
+    All numbers are float64. NaN compares false, and division by zero gives inf or NaN.
 
     Examples
     --------
@@ -72,24 +58,14 @@ def where(table: xr.Dataset, expression: str) -> xr.DataArray:
     >>> where(table, "size > 3 and not size == 9").values
     array([False,  True, False])
     """
-    names = _names(expression, table)
-    columns = {name: table[name].variable.data for name in names}
-    # Whether it can be computed is asked of columns without rows: a lazy expression is refused at once, too.
-    chosen = _chosen(*(np.empty(0, column.dtype) for column in columns.values()), names=names, expression=expression)
-    if is_lazy(columns):
-        import dask.array as da
-
-        chosen = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _chosen,
-            *in_same_chunks(list(columns.values())),
-            names=names,
-            expression=expression,
-            dtype=bool,
-            meta=np.empty(0, dtype=bool),
-            token="daskclust-properties-where",
-        )
+    names = _names(_tree(expression), expression, table)
+    columns = [table[name].variable.data for name in names]
+    choose = functools.partial(_chosen, names=names, expression=expression)
+    chosen = choose(*(np.empty(0, column.dtype) for column in columns))  # so that lazy tables refuse at once, too
+    if any(map(is_dask, columns)):
+        chosen = mapped("where", choose, *in_same_chunks(columns), dtype=bool)
     else:
-        chosen = _chosen(*columns.values(), names=names, expression=expression)
+        chosen = choose(*columns)
     coords = {"cluster": table["cluster"]} if "cluster" in table.coords else None
     return xr.DataArray(chosen, dims="cluster", coords=coords)
 
@@ -99,9 +75,7 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
 
     Parameters
     ----------
-    table : xarray.Dataset
-        As of `cluster_table`.
-    expression : str
+    table, expression
         As of `where`.
 
     Returns
@@ -120,7 +94,7 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
     >>> select(table, "size > 3 and not size == 9")["cluster"].values
     array([1])
     """
-    return table.isel(cluster=np.flatnonzero(_on_host(where(table, expression).compute().data)))
+    return table.isel(cluster=np.flatnonzero(_on_host(where(table, expression).data)))
 
 
 def select_hits(
@@ -161,31 +135,46 @@ def select_hits(
     if isinstance(clusters, xr.DataArray):
         if clusters.dtype != bool:
             raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
-        numbers = numbers[_on_host(clusters.compute().data)]
+        numbers = numbers[_on_host(clusters.data)]
     values = column("labels", label_values(ds, labels), label_numbers)
-    dimension = ds[labels].dims[0] if isinstance(labels, str) else _point_dimension(ds, values)
-    values = checked({"labels": values}, (ds.sizes[dimension],))["labels"]
-    values = _on_host(values.compute() if is_dask(values) else values)
-    check(values >= NOISE, values, "labels", f"must be {NOISE} (noise) or larger", 0)
+    fits = [name for name in ds.dims if name == "hit" or ds.sizes[name] == values.shape[0]]
+    if not fits:
+        raise ValueError(
+            f"labels must have the length of a dimension of the Dataset {dict(ds.sizes)}, got {values.shape}"
+        )
+    dimension = ds[labels].dims[0] if isinstance(labels, str) else "hit" if "hit" in fits else fits[0]
+    values = _on_host(checked({"labels": values}, (ds.sizes[dimension],))["labels"])
+    check_labels(values, 0)
     return ds.isel({dimension: np.flatnonzero(np.isin(values, numbers))})
 
 
-def _point_dimension(ds: xr.Dataset, values: Any) -> Any:
-    """Return the dimension of the points."""
-    for name in ("hit", *ds.dims):
-        if name in ds.dims and (name == "hit" or ds.sizes[name] == values.shape[0]):
-            return name
-    raise ValueError(f"labels must have the length of a dimension of the Dataset {dict(ds.sizes)}, got {values.shape}")
-
-
 def _on_host(array: Any) -> npt.NDArray[Any]:
-    """Return a numpy array."""
+    """Return a numpy array, computed where it is lazy."""
+    array = array.compute() if is_dask(array) else array
     return np.asarray(device_of(array).to_host(array))
 
 
-def _names(expression: str, table: xr.Dataset) -> tuple[str, ...]:
+def _tree(expression: str) -> ast.expr:
+    """Return the tree of an expression; refuse all but names, numbers, arithmetic, comparisons, and, or, not."""
+    if len(expression) > _LONGEST:
+        raise ValueError(f"the expression has {len(expression)} characters; {_LONGEST} are the most")
+    try:
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            tree = ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise ValueError(f"{expression!r} is no expression: {error}") from error
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED) and not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
+            part = ast.unparse(node) if isinstance(node, ast.expr) else expression
+            raise ValueError(
+                f"{expression!r}: {part!r} is not allowed; use names, numbers, comparisons, arithmetic, and, or, not"
+            )
+    return tree
+
+
+def _names(tree: ast.expr, expression: str, table: xr.Dataset) -> tuple[str, ...]:
     """Return the variables of the table that an expression names."""
-    names = sorted({node.id for node in ast.walk(_tree(expression)) if isinstance(node, ast.Name)})
+    names = sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)})
     known = [str(name) for name, v in table.variables.items() if v.dims == ("cluster",)]
     if unknown := [name for name in names if name not in known]:
         near = meant(unknown[0], known)
@@ -193,15 +182,16 @@ def _names(expression: str, table: xr.Dataset) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _tree(expression: str) -> ast.expr:
-    """Return the tree of an expression."""
-    if len(expression) > _LONGEST:
-        raise ValueError(f"the expression has {len(expression)} characters; {_LONGEST} are the most")
-    try:
-        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
-            return ast.parse(expression.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{expression!r} is no expression: {error}") from error
+class _NumbersNamed(ast.NodeTransformer):
+    """Puts names in the place of numbers, so that these are float64, too: 9**9**9 is infinite, and takes no time."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, np.float64] = {}
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Name:
+        name = f"__number_{len(self.numbers)}"
+        self.numbers[name] = np.float64(node.value)  # type: ignore[arg-type]  # an int or a float
+        return ast.Name(name)
 
 
 def _chosen(*columns: Any, names: tuple[str, ...], expression: str) -> Any:
@@ -212,52 +202,14 @@ def _chosen(*columns: Any, names: tuple[str, ...], expression: str) -> Any:
         for name, column in zip(names, columns, strict=True)
     }
     try:
+        numbers = _NumbersNamed()
+        text = ast.unparse(numbers.visit(_tree(expression)))
         with np.errstate(all="ignore"):
-            chosen = _evaluate(_tree(expression), values, expression)
-    except (OverflowError, ZeroDivisionError, RecursionError, TypeError) as error:
-        raise ValueError(f"{expression!r} cannot be computed: {error}") from error
-    if not (_is_condition(chosen) and np.ndim(chosen) == 1):
+            chosen = pd.eval(text, engine="python", local_dict={}, global_dict={}, resolvers=[values | numbers.numbers])
+    except (OverflowError, TypeError, NotImplementedError, RecursionError) as error:
+        raise ValueError(
+            f"{expression!r} cannot be computed: and, or, not join comparisons, arithmetic takes numbers below 1e308"
+        ) from error
+    if np.ndim(chosen) != 1 or chosen.dtype != bool:
         raise ValueError(f"{expression!r} must compare variables of the table, as in 'size > 3'")
     return chosen
-
-
-def _evaluate(node: ast.expr, values: Mapping[Any, npt.NDArray[Any]], expression: str) -> Any:
-    """Return the value of a part of an expression; what is not listed here is refused."""
-
-    def value(part: ast.expr, *, condition: bool) -> Any:
-        result = _evaluate(part, values, expression)
-        if _is_condition(result) is not condition:
-            wanted = "a comparison" if condition else "a number"
-            raise ValueError(f"{expression!r}: {ast.unparse(part)!r} is not {wanted}")
-        return result
-
-    match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return float(number)
-        case ast.Name(id=name):
-            return values[name]
-        case ast.BoolOp(op=op, values=parts):
-            combine = np.logical_and if isinstance(op, ast.And) else np.logical_or
-            return functools.reduce(combine, [value(part, condition=True) for part in parts])
-        case ast.UnaryOp(op=ast.Not(), operand=part):
-            return np.logical_not(value(part, condition=True))
-        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=part):
-            return -value(part, condition=False) if isinstance(sign, ast.USub) else value(part, condition=False)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-            result = _ARITHMETIC[type(op)](value(left, condition=False), value(right, condition=False))
-            if isinstance(result, complex):
-                raise ValueError(f"{expression!r} cannot be computed: {ast.unparse(node)!r} is no real number")
-            return result
-        case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
-            sides = [value(part, condition=False) for part in (left, *others)]
-            steps = [_COMPARISONS[type(op)](a, b) for op, a, b in zip(ops, sides, sides[1:], strict=False)]
-            return functools.reduce(np.logical_and, steps)
-    raise ValueError(
-        f"{expression!r}: {ast.unparse(node)!r} is not allowed; use names, numbers, comparisons, arithmetic, "
-        "and, or, not"
-    )
-
-
-def _is_condition(value: Any) -> bool:
-    """Return whether a value is true or false, not a number."""
-    return isinstance(value, bool) or (hasattr(value, "dtype") and value.dtype == bool)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from distributed import CancelledError, SchedulerPlugin, as_completed, default_client, futures_of
+from distributed.utils import key_split
+
 _CONNECTION_LOST = "scheduler-connection-lost"  # why distributed cancels what it was to compute
 
 
@@ -16,9 +19,8 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     collection : dask collection or xarray.Dataset
         What is to be computed by the current client.
     report : function
-        Called with the number of tasks done, that of all, and the step that the last one belongs to, whenever the
-        scheduler learns of one: in a thread of the scheduler where that is in this process, so it must be quick. Of a
-        scheduler elsewhere, parts of the result are counted.
+        Called with the number of tasks done, that of all, and the step of the last one, in a thread of the scheduler
+        where that is in this process, so it must be quick. Of a scheduler elsewhere, parts of the result are counted.
 
     Returns
     -------
@@ -32,11 +34,9 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     ConnectionError
         Where the scheduler is lost meanwhile.
     """
-    from distributed import CancelledError, as_completed, default_client, futures_of
-
     client = default_client()
     address, scheduler = client.scheduler.address, getattr(client.cluster, "scheduler", None)
-    steps = _steps(report)
+    steps = _Steps(report)
     if scheduler is not None:
         scheduler.add_plugin(steps, name=steps.name)
     try:
@@ -50,40 +50,29 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     except CancelledError as error:
         if getattr(error, "reason", None) != _CONNECTION_LOST and client.status == "running":
             raise  # somebody cancelled it
-        raise _lost(address) from error
+        raise ConnectionError(
+            f"the scheduler at {address} was lost while it worked, and the results with it; start it and its workers "
+            "again (its log may tell why it ended: lack of memory, or the end of a job), and run this again"
+        ) from error
     finally:
         if scheduler is not None:
             scheduler.remove_plugin(steps.name)
     return done
 
 
-def _lost(address: str) -> ConnectionError:
-    """Return the error that the scheduler there has gone, or cannot be reached."""
-    return ConnectionError(
-        f"the scheduler at {address} was lost while it worked, and the results with it; start it and its workers "
-        "again (its log may tell why it ended: lack of memory, or the end of a job), and run this again"
-    )
+class _Steps(SchedulerPlugin):
+    """Plugin of the scheduler that reports the tasks of what is submitted from now on."""
 
+    def __init__(self, report: Callable[[int, int, str], None]) -> None:
+        self.name, self._report, self._total = f"daskclust-steps-{id(report)}", report, 0
+        self._done: set[Any] = set()
 
-def _steps(report: Callable[[int, int, str], None]) -> Any:
-    """Return a plugin of the scheduler that reports the tasks of what is submitted from now on."""
-    from distributed import SchedulerPlugin
-    from distributed.utils import key_split
+    def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
+        """Count the tasks of a graph."""
+        self._total += len(tasks)
 
-    class Steps(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
-        name = f"daskclust-steps-{id(report)}"
-        total = 0
-
-        def __init__(self) -> None:
-            self._done: set[Any] = set()
-
-        def update_graph(self, scheduler: Any, *, tasks: Any = (), **_: Any) -> None:
-            self.total += len(tasks)
-
-        def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
-            if finish == "memory" and self.total:
-                self._done.add(key)
-                done = min(len(self._done), self.total)
-                report(done, self.total, key_split(key).rpartition("-")[2])
-
-    return Steps()
+    def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
+        """Report a task that is done."""
+        if finish == "memory" and self._total:
+            self._done.add(key)
+            self._report(min(len(self._done), self._total), self._total, key_split(key).rpartition("-")[2])

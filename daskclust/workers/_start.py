@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import math
 import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import dask
+from dask.system import CPU_COUNT
+from dask.utils import parse_bytes
+from distributed import Client, Worker, WorkerPlugin
 
 from daskclust.core.data.checks import check_whole
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
-from daskclust.workers._silent import Silent
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
@@ -50,9 +52,8 @@ def start(
         Number of workers. Default: one for each core that this process may use, or for each GPU. With `scheduler`: how
         many workers to wait for, by default one.
     cuda : bool or None, default False
-        Whether workers have a GPU each: dask-cuda's `LocalCUDACluster`, which moves arrays to host memory where a
-        device's is full, with one memory pool for CuPy if RMM is installed. None: where this machine can. Where arrays
-        are still decides where kernels run.
+        Whether workers have a GPU each: dask-cuda's `LocalCUDACluster`, with one memory pool for CuPy if RMM is
+        installed. None: where this machine can. Where arrays are still decides where kernels run.
     scheduler : str or cluster, optional
         Address of a scheduler that runs, such as ``"tcp://host:8786"``, or a cluster object, of dask-jobqueue or
         dask-gateway for instance. Nothing is started then.
@@ -64,9 +65,8 @@ def start(
     dashboard : str, default "127.0.0.1:0"
         Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which.
     warm : str or sequence of str, default ()
-        Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task:
-        ``"clue"``, ``"events"``, ``"dbscan"``, ``"hca"``, or ``"all"``. One worker of each machine goes first, as the
-        others find its kernels in the cache.
+        Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task: as
+        of `compile_kernels`. One worker of each machine goes first, as the others find its kernels in the cache.
     silent : bool, default False
         Whether workers log no errors of tasks, which are raised where the results are asked for in any case.
 
@@ -81,8 +81,7 @@ def start(
         For fewer workers than one, or more than there are GPUs; memory that is no amount; options that a cluster that
         is there already does not take; unknown systems.
     NoGPUError
-        A RuntimeError, of `daskclust.machine`: where GPUs are asked for and the driver, a GPU or a package is missing.
-        It says which, and how to install it.
+        A RuntimeError: where a driver, a GPU or a package is missing, with how to install it.
     ConnectionError
         Where no scheduler answers, or no workers come, within a minute.
 
@@ -119,6 +118,16 @@ def start(
     return client
 
 
+class Silent(WorkerPlugin):
+    """Worker plugin: errors of tasks are not logged, as they are raised where the results are asked for."""
+
+    name = "daskclust-silent"
+
+    def setup(self, worker: Worker) -> None:
+        """Log what ends the worker alone."""
+        logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
+
+
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Let processes that begin here never see Ctrl-C, which a terminal sends to all: this one ends them."""
@@ -133,10 +142,6 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
-    import dask
-    from dask.system import CPU_COUNT
-    from distributed import Client
-
     dask.config.update_defaults(_LOST)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
@@ -152,14 +157,11 @@ def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes
 
 
 def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard: str) -> Client:
-    import dask
-
     check_gpu(dask=True)
     count = len(gpus())
     if n_workers is not None and n_workers > count:
         raise ValueError(f"n_workers must be at most {count}, a worker for each GPU, got {n_workers}")
     from dask_cuda import LocalCUDACluster
-    from distributed import Client
 
     class OwnCluster(Client):
         """A client that stops the workers as it is closed, as one does that makes its cluster itself."""
@@ -190,8 +192,6 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
 
 
 def _connected(scheduler: Any, count: int) -> Client:
-    from distributed import Client
-
     try:
         client = Client(scheduler, timeout=_PATIENCE)
     except (OSError, ValueError) as error:
@@ -212,18 +212,14 @@ def _connected(scheduler: Any, count: int) -> Client:
 
 def _bytes(memory_limit: str | float | None, count: int) -> Any:
     """Return the limit of one of `count` workers as distributed takes it: bytes, or a fraction of the machine's."""
-    from dask.utils import parse_bytes
-
     if memory_limit is None or memory_limit == "auto":
         return 1 / count  # distributed's "auto" is over the cores: too much for many workers, too little for few
-    amount: Any = memory_limit
     try:
-        if isinstance(memory_limit, str):
-            amount = float(memory_limit) if _NUMBER.fullmatch(memory_limit) else parse_bytes(memory_limit)
-        is_amount = 0 <= amount < math.inf
+        is_plain = not isinstance(memory_limit, str) or _NUMBER.fullmatch(memory_limit)
+        amount = float(memory_limit) if is_plain else parse_bytes(memory_limit)
     except (ValueError, TypeError):
-        is_amount = False
-    if not is_amount:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
         raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
     if 1 < amount < _LEAST_MEMORY:  # below, it is a fraction, or none
         raise ValueError(

@@ -1,4 +1,4 @@
-"""ds.clust: one call to the estimator, results beside the data."""
+"""``ds.clust``: where it is, and what is true of all its methods."""
 
 from __future__ import annotations
 
@@ -8,33 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import dask
 import numpy as np
 import pytest
 import xarray as xr
+from cases.clue import raise_if_dask_computes
 
-from daskclust import CLUE, datasets
-
-RESULTS = ["label", "density", "delta", "nearest_higher", "is_seed"]
-
-
-@pytest.fixture
-def toy() -> xr.Dataset:
-    """Return 600 hits on three layers, with a coordinate and attributes."""
-    ds = datasets.calorimeter(3, 200, size=80.0, rng=0)
-    return ds.assign_coords(hit=np.arange(600) + 7, run=5).assign_attrs(name="toy")
-
-
-def forbid_computing(*args: object, **kwargs: object) -> None:
-    pytest.fail("dask computed something")
-
-
-def assert_same(a: xr.Dataset, b: xr.Dataset) -> None:
-    for name in RESULTS:
-        np.testing.assert_array_equal(a[name].values, b[name].values, err_msg=name)
-        assert a[name].dtype == b[name].dtype, name
-
+from daskclust import datasets
 
 ORDERS = {
     "daskclust first": "import daskclust; import xarray",
@@ -82,159 +63,6 @@ assert not [finder for finder in sys.meta_path if "daskclust" in type(finder).__
     subprocess.run([sys.executable, "-W", "error", "-c", code], env=environment, check=True)
 
 
-def test_lists_its_methods_with_their_parameters(toy: xr.Dataset) -> None:
-    text = repr(toy.clust)
-    for name in ("clue", "events", "dbscan", "fof", "hca", "assign"):
-        parameters = list(inspect.signature(getattr(toy.clust, name)).parameters)
-        line = next(line for line in text.splitlines() if line.startswith(f"  .{name}("))
-        assert all(re.search(rf"\b{parameter}\b", line) for parameter in parameters)
-    assert "'hit': 600" in text
-
-
-def test_is_the_estimator(toy: xr.Dataset) -> None:
-    result = toy.clust.clue(10.0, 5.0, delta_c=12.0, delta_o=8.0)
-    clue = CLUE(10.0, 5.0, delta_c=12.0, delta_o=8.0).fit(toy)
-    for name, expected in zip(RESULTS, ("labels", "density", "delta", "nearest_higher", "is_seed"), strict=True):
-        np.testing.assert_array_equal(result[name].values, getattr(clue, f"{expected}_"))
-        assert result[name].dims == ("hit",)
-    assert_same(result, toy.clust.assign(clue))
-
-
-def test_keeps_the_input_and_all_of_it(toy: xr.Dataset) -> None:
-    before = toy.copy(deep=True)
-    result = toy.clust.clue(10.0, 5.0)
-    xr.testing.assert_identical(toy, before)
-    xr.testing.assert_identical(result.drop_vars(RESULTS).drop_attrs(deep=False), before.drop_attrs(deep=False))
-    assert result.attrs == before.attrs | {"clue": result.attrs["clue"]}
-    again = result.clust.clue(20.0, 5.0)
-    assert_same(again, toy.clust.clue(20.0, 5.0))
-
-
-def test_attributes(toy: xr.Dataset, tmp_path: Path) -> None:
-    result = toy.clust.clue(10.0, 5.0, delta_o=8.0, wrap={"y": 200.0})
-    assert result["density"].attrs["units"] == "GeV"
-    assert result["delta"].attrs["units"] == "cm"
-    assert all(result[name].attrs["long_name"] for name in RESULTS)
-    assert (result["density"].attrs["dc"], result["density"].attrs["rhoc"]) == (10.0, 5.0)
-    assert (result["delta"].attrs["delta_c"], result["delta"].attrs["delta_o"]) == (10.0, 8.0)
-    assert result["delta"].attrs["periods"] == [0.0, 200.0]
-    for words in ("dc=10", "rhoc=5", "delta_o=8", "wrap={'y': 200.0}", "layer='layer'", "weight='energy'"):
-        assert words in result.attrs["clue"]
-    result.to_zarr(tmp_path / "result.zarr", zarr_format=2, consolidated=False)
-    assert xr.open_zarr(tmp_path / "result.zarr", consolidated=False).attrs["clue"] == result.attrs["clue"]
-
-
-def test_units_of_results(toy: xr.Dataset) -> None:
-    toy["x"].attrs["units"] = toy["y"].attrs["units"] = "mm"
-    result = toy.clust.clue(10.0, 5.0, weight=None)
-    assert [result[name].attrs["units"] for name in ("delta", "density")] == ["mm", "1"]
-    toy = toy.drop_attrs()
-    result = toy.clust.clue(10.0, 5.0)
-    assert not any("units" in result[name].attrs for name in ("delta", "density"))
-    assert "dc=10, rhoc=5, delta_c=10," in result.attrs["clue"]
-
-
-@pytest.mark.parametrize("chunk", [600, 250, 64])
-def test_dask_stays_lazy_and_gives_the_same(toy: xr.Dataset, chunk: int) -> None:
-    lazy = toy.chunk(hit=chunk)
-    with dask.config.set(scheduler=forbid_computing):
-        result = lazy.clust.clue(10.0, 5.0)
-    for name in RESULTS:
-        assert result[name].chunks == lazy["x"].chunks
-    assert_same(result, toy.clust.clue(10.0, 5.0))
-
-
-def test_some_columns_on_dask(toy: xr.Dataset) -> None:
-    mixed = toy.assign(energy=toy["energy"].chunk(hit=100))
-    result = mixed.clust.clue(10.0, 5.0)
-    assert result["label"].chunks == mixed["energy"].chunks
-    assert_same(result, toy.clust.clue(10.0, 5.0))
-
-
-@pytest.mark.parametrize("chunked", [False, True])
-def test_no_points(toy: xr.Dataset, chunked: bool) -> None:
-    empty = toy.isel(hit=slice(0, 0))
-    result = (empty.chunk() if chunked else empty).clust.clue(10.0, "energy")
-    for name in RESULTS:
-        assert result[name].shape == (0,)
-        assert result[name].dtype == toy.clust.clue(10.0, 5.0)[name].dtype
-        assert (result[name].chunks is not None) == chunked
-    with pytest.raises(ValueError, match="dc must be finite and positive"):
-        empty.clust.clue(-1.0, 5.0)
-
-
-def test_roles_by_name(toy: xr.Dataset) -> None:
-    renamed = toy.rename(layer="plane", energy="charge")
-    by_name = renamed.clust.clue(10.0, 5.0, layer="plane", weight="charge")
-    assert_same(by_name, toy.clust.clue(10.0, 5.0))
-    without = toy.clust.clue(10.0, 5.0, layer=None)
-    assert_same(without, toy.drop_vars("layer").clust.clue(10.0, 5.0))
-    assert int(without["label"].max()) != int(by_name["label"].max())
-
-
-def test_events_are_apart(toy: xr.Dataset) -> None:
-    twice = xr.concat([toy, toy], "hit").assign(event=("hit", np.repeat([0, 1], 600)))
-    once = toy.clust.clue(10.0, 5.0)
-    both = twice.clust.clue(10.0, 5.0)
-    np.testing.assert_array_equal(both["density"].values, np.tile(once["density"].values, 2))
-    assert not np.array_equal(twice.clust.clue(10.0, 5.0, event=None)["density"].values, both["density"].values)
-
-
-def test_threshold_for_each_point(toy: xr.Dataset) -> None:
-    toy["limit"] = "hit", np.linspace(2.0, 9.0, 600)
-    result = toy.clust.clue(10.0, "limit")
-    assert_same(result, toy.clust.clue(10.0, toy["limit"].values))
-    assert result["density"].attrs["rhoc_variable"] == "limit"
-    assert "rhoc" not in result["density"].attrs
-
-
-def test_coordinates_and_wrap() -> None:
-    ds = xr.Dataset({"eta": ("hit", [1.0, 1.0, 1.0]), "phi": ("hit", [-3.1, 3.1, 0.0])})
-    result = ds.clust.clue(0.2, 2.0, coordinates=("eta", "phi"), wrap={"phi": 2 * np.pi})
-    np.testing.assert_array_equal(result["label"], [0, 0, -1])
-    assert result["delta"].attrs["axes"] == "eta phi"
-    lazy = ds.chunk(hit=1).clust.clue(0.2, 2.0, coordinates=("eta", "phi"), wrap={"phi": 2 * np.pi})
-    np.testing.assert_array_equal(lazy["label"], [0, 0, -1])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"layer": "plane"}, "layer names the variable 'plane'"),
-        ({"weight": "x"}, "weight names the variable 'x'"),
-        ({"event": "run"}, "event names the variable 'run'"),
-        ({"wrap": {"phi": 6.0}}, "wrap names the axis 'phi'; the coordinates are"),
-        ({"coordinates": "x"}, "sequence of names"),
-        ({"coordinates": ("x", "q")}, "no column 'q'"),
-        ({"coordinates": ("x", "run")}, "one common dimension"),
-    ],
-)
-def test_names_that_are_wrong(toy: xr.Dataset, arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        toy.clust.clue(10.0, 5.0, **arguments)
-
-
-def test_unknown_rhoc_and_no_x(toy: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match="rhoc names the variable 'limit'"):
-        toy.clust.clue(10.0, "limit")
-    with pytest.raises(ValueError, match="no variable x"):
-        toy.drop_vars("x").clust.clue(10.0, 5.0)
-
-
-def test_assign_needs_a_fit_on_the_same_points(toy: xr.Dataset) -> None:
-    with pytest.raises(ValueError, match="not fitted"):
-        toy.clust.assign(CLUE(10.0, 5.0))
-    with pytest.raises(ValueError, match="fitted on 10 points, the Dataset has 600"):
-        toy.clust.assign(CLUE(10.0, 5.0).fit(toy.isel(hit=slice(0, 10))))
-
-
-def test_rethreshold_is_the_same_as_clustering_again(toy: xr.Dataset) -> None:
-    clue = CLUE(10.0, 5.0).fit(toy)
-    result = toy.clust.assign(clue.rethreshold(rhoc=7.0))
-    assert_same(result, toy.clust.clue(10.0, 7.0))
-    assert result.attrs["clue"] == toy.clust.clue(10.0, 7.0).attrs["clue"].replace("layer='layer', event=None, ", "")
-
-
 @pytest.mark.parametrize(
     ("imported", "absent"),
     [
@@ -247,3 +75,127 @@ def test_import_is_light(imported: str, absent: set[str]) -> None:
     code = f"import sys, {imported}; sys.exit(str({absent} & set(sys.modules) or 0))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr == "0\n"
+
+
+# ----------------------------------------------------------------------------------------------------------- any method
+def marked(ds: xr.Dataset) -> xr.Dataset:
+    """Return points with a coordinate and attributes of their own."""
+    dim = next(iter(ds.sizes))
+    return ds.assign_coords({dim: np.arange(ds.sizes[dim]) + 7, "run": 5}).assign_attrs(name="toy")
+
+
+DATA = {
+    "hits": lambda: datasets.calorimeter(3, 200, size=80.0, rng=0),
+    "pixels": lambda: datasets.timepix(600, kind="pion45", rng=0),
+    "box": lambda: datasets.cosmology_box(2000, rng=0),
+    "cells": lambda: datasets.cytometry(200, 3, rng=0),
+}
+METHODS = [
+    ("hits", "clue", {"dc": 10.0, "rhoc": 5.0}, ["label", "density", "delta", "nearest_higher", "is_seed"]),
+    ("pixels", "events", {"dt_max": 200.0}, ["label"]),
+    ("box", "dbscan", {"eps": 0.3}, ["label", "is_core"]),
+    ("box", "dbscan", {"eps": 0.3, "weight": "mass"}, ["label", "is_core"]),
+    ("box", "fof", {"b": 0.2}, ["label"]),
+    ("cells", "hca", {}, ["label", "point_height", "linkage", "is_apriori"]),
+]
+any_method = pytest.mark.parametrize(("data", "name", "kwargs", "results"), METHODS)
+
+
+@any_method
+def test_keeps_the_input_and_all_of_it(data: str, name: str, kwargs: Any, results: list[str], tmp_path: Path) -> None:
+    ds = marked(DATA[data]())
+    before = ds.copy(deep=True)
+    found = getattr(ds.clust, name)(**kwargs)
+    xr.testing.assert_identical(ds, before)
+    added = [*results, "linkage_column"] if name == "hca" else results
+    assert set(found.variables) == set(before.variables) | set(added)
+    xr.testing.assert_identical(found.drop_vars(added).drop_attrs(deep=False), before.drop_attrs(deep=False))
+    assert found.attrs == before.attrs | {name: found.attrs[name]}
+    assert all(found[result].attrs["long_name"] for result in results)
+    xr.testing.assert_identical(getattr(found.clust, name)(**kwargs), found)
+    some = found.isel({next(iter(ds.sizes)): slice(0, 50)})
+    assert getattr(some.clust, name)(**kwargs)["label"].shape == (50,)
+    found.to_zarr(tmp_path / "found.zarr", zarr_format=2, consolidated=False)
+    stored = xr.open_zarr(tmp_path / "found.zarr", consolidated=False)
+    assert stored.attrs[name] == found.attrs[name]
+    assert {result: stored[result].attrs for result in results} == {result: found[result].attrs for result in results}
+
+
+@pytest.mark.parametrize("parts", [1, 3, 10])
+@any_method
+def test_dask_gives_the_same(data: str, name: str, kwargs: Any, results: list[str], parts: int) -> None:
+    ds = marked(DATA[data]())
+    dim = next(iter(ds.sizes))
+    lazy = ds.chunk({dim: -(-ds.sizes[dim] // parts)})
+    if parts == 1 or name in ("clue", "hca"):  # the others take a sample of several chunks, or look at their order
+        with raise_if_dask_computes():
+            found = getattr(lazy.clust, name)(**kwargs)
+    else:
+        found = getattr(lazy.clust, name)(**kwargs)
+    assert all(found[result].chunks for result in results)
+    assert found["label"].chunks == (lazy.chunks[dim],)
+    xr.testing.assert_identical(found.compute(), getattr(ds.clust, name)(**kwargs))
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "kwargs", "column"),
+    [
+        ("hits", "clue", {"dc": 10.0, "rhoc": 5.0}, "energy"),
+        ("box", "dbscan", {"eps": 0.3, "weight": "mass"}, "mass"),
+        ("cells", "hca", {"apriori": "population"}, "population"),
+    ],
+)
+def test_some_columns_on_dask(data: str, name: str, kwargs: Any, column: str) -> None:
+    ds = DATA[data]()
+    mixed = ds.assign({column: ds[column].chunk({ds[column].dims[0]: 100})})
+    found = getattr(mixed.clust, name)(**kwargs)
+    assert found["label"].chunks == mixed[column].chunks
+    xr.testing.assert_identical(found.compute(), getattr(ds.clust, name)(**kwargs))
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(
+    ("data", "name", "kwargs", "wrong"),
+    [
+        ("hits", "clue", {"dc": 10.0, "rhoc": "energy"}, {"dc": -1.0}),
+        ("box", "dbscan", {"eps": 0.3, "weight": "mass"}, {"min_samples": 0}),
+        ("box", "fof", {"b": 0.2}, {"b": 0.0}),
+        ("box", "fof", {"linking_length": 0.2}, {"min_members": 0}),
+        ("cells", "hca", {}, {"rule": "maha"}),
+    ],
+)
+def test_no_points(data: str, name: str, kwargs: Any, wrong: Any, chunked: bool) -> None:
+    ds = DATA[data]()
+    empty = ds.isel({next(iter(ds.sizes)): slice(0, 0)})
+    empty = empty.chunk() if chunked else empty
+    found, some = getattr(empty.clust, name)(**kwargs), getattr(ds.clust, name)(**kwargs)
+    for result in set(some) - set(ds):
+        assert len(found[result]) == 0
+        assert found[result].dtype == some[result].dtype, result
+    assert (found["label"].chunks is not None) == chunked
+    with pytest.raises(ValueError, match="must be"):
+        getattr(empty.clust, name)(**kwargs | wrong)
+
+
+@pytest.mark.parametrize(("name", "first"), [("clue", (10.0, 5.0)), ("dbscan", (0.2,)), ("fof", (0.2,)), ("hca", ())])
+def test_coordinates_that_are_wrong(name: str, first: tuple[float, ...]) -> None:
+    ds = marked(DATA["box"]())
+    method = getattr(ds.clust, name)
+    with pytest.raises(ValueError, match=r"coordinates must be a sequence of names, got 'x'; write \('x',\)"):
+        method(*first, coordinates="x")
+    with pytest.raises(ValueError, match="no column 'q'"):
+        method(*first, coordinates=("x", "q"))
+    with pytest.raises(ValueError, match="one common dimension"):
+        method(*first, coordinates=("x", "run"))
+    with pytest.raises(ValueError, match="the Dataset has no variable x, but"):
+        getattr(ds.drop_vars("x").clust, name)(*first)
+
+
+def test_lists_its_methods_with_their_parameters() -> None:
+    ds = DATA["hits"]()
+    lines = repr(ds.clust).splitlines()
+    assert "'hit': 600" in lines[0]
+    for name in ("clue", "events", "dbscan", "fof", "hca", "assign"):
+        parameters = list(inspect.signature(getattr(ds.clust, name)).parameters)
+        line = next(line for line in lines if line.startswith(f"  .{name}("))
+        assert all(re.search(rf"\b{parameter}\b", line) for parameter in parameters)

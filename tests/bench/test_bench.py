@@ -1,184 +1,291 @@
-"""Benchmarks of event building at their smallest size: what they measure is right, how fast is not asked."""
+"""Benchmarks at their smallest size: what they measure is right, how fast is not asked."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import socket
-import sys
 from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 
-from daskclust import EventBuilder
-from daskclust.bench import bench_clue, bench_events, bench_stream, markdown, stream
-from daskclust.cli import main
-from daskclust.datasets import timepix
+from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust.bench import SYSTEMS, bench, bench_all, markdown, options_of, runner
+from daskclust.datasets import apriori_gaussians, calorimeter, cosmology_box, cytometry, timepix
 
-STEPS = ["read", "cluster", "table", "total"]
+MOST = numba.config.NUMBA_NUM_THREADS
+SMALL = {
+    "clue": {"sizes": (2000, 4000)},
+    "events": {"sizes": (3000,), "kinds": ("gamma", "lead")},
+    "fof": {"sizes": (1000,)},
+    "dbscan": {"sizes": (1000, 2000), "min_samples": (2, 5)},
+    "hca": {"sizes": (200, 400), "groups": ((3, 100), (2, 50))},
+}
 
 
-def test_events():
-    before = numba.get_num_threads()
-    report = bench_events(20_000, lanes=[1], kinds=("gamma",), repeats=1)
+def small(name, **given):
+    return bench(name, options_of(name, {"repeats": 1, "threads": (1,), **SMALL[name], **given}))
+
+
+def columns(ds, names):
+    return np.stack([ds[name].values for name in names], axis=1)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_run_has_figures_a_floor_and_a_line(name):
+    before, given = numba.get_num_threads(), SMALL[name]
+    report = small(name)
     assert numba.get_num_threads() == before
-    (run,) = report["runs"]
-    assert (run["kind"], run["lanes"]) == ("gamma", 1)
-    assert run["clusters"] == EventBuilder(200.0).fit(timepix(20_000, kind="gamma", rng=0)).n_clusters_
-    assert run["mean_size"] == 20_000 / run["clusters"]
-    assert list(run["mhits_per_second"]) == STEPS
-    assert all(speed > 0 for speed in run["mhits_per_second"].values())
-    assert sum(run["kernels_ms"].values()) > 0
-    assert run["peak_bytes_per_hit"] > 8  # the labels
-    assert (report["system"], report["device"], report["parameters"]["hits"]) == ("events", "cpu", 20_000)
+    assert (report["system"], report["device"], report["parameters"]["repeats"]) == (name, "cpu", 1)
+    assert report["machine"]["versions"]["daskclust"]
+    assert set(report["ceilings"]) == {"bytes_per_second", "operations_per_second"}
+    for run in report["runs"]:
+        assert run["clusters" if name != "hca" else "last_height"] > 0
+        assert sum(run["kernels_ms"].values()) > 0
+        assert sum(run.get("steps_ms", run["kernels_ms"]).values()) == pytest.approx(sum(run["kernels_ms"].values()))
+        results = {"clue": 25, "hca": 31}.get(name, 8)
+        assert run["peak_bytes_per_hit" if name == "events" else "peak_bytes_per_point"] > results
+        assert min(run["bytes"], run["operations"]) > 0
+        assert 0 < run["of_roofline"] < 1
+        if "total_ms" in run:
+            assert run["of_roofline"] == run["floor_ms"] / run["total_ms"]
+    kinds = given.get("kinds", SYSTEMS[name].kinds)
+    amounts = [n for kind in kinds for n in (given["groups"] if kind == "apriori" else given["sizes"])]
+    of_each = [n for n in amounts for _ in given.get("min_samples", (2,))]
+    assert [run["points"] for run in report["runs"]] == [int(np.prod(n)) for n in of_each]
     json.dumps(report)
-    head, rule, row, nothing, ceilings = markdown(report).splitlines()
-    speeds = " | ".join(f"{step} (Mhit/s)" for step in STEPS)
-    assert head == f"| hits | clusters | mean size | lanes | {speeds} | floor (ms) | of roofline |"
-    assert rule == "| --- | " + " | ".join(["---:"] * 9) + " |"
-    assert nothing == ""
+    of_runs, *_, ceilings = markdown(report).split("\n\n")
+    head, rule, *rows = of_runs.splitlines()
+    assert len(rows) == len(report["runs"])
+    assert len({line.count("|") for line in (head, rule, *rows)}) == 1
+    assert head.endswith("| floor (ms) | of roofline |")
     assert ceilings.startswith("Ceilings of this machine: ")
-    assert row.startswith(f"| gamma | {run['clusters']:,} | {run['mean_size']:.1f} | 1 | ")
 
 
-def test_lanes_give_the_same_clusters():
-    lanes = sorted({1, numba.config.NUMBA_NUM_THREADS})
-    runs = bench_events(5000, lanes=lanes, kinds=("pion45", "lead"), repeats=1)["runs"]
-    assert [(run["kind"], run["lanes"]) for run in runs] == [(kind, n) for kind in ("pion45", "lead") for n in lanes]
-    for kind in ("pion45", "lead"):
-        assert len({run["clusters"] for run in runs if run["kind"] == kind}) == 1
+def test_clusters_are_those_of_the_estimators():
+    def found(name, which="clusters"):
+        return [run[which] for run in small(name)["runs"]]
+
+    assert found("events") == [
+        EventBuilder(200.0).fit(timepix(3000, kind=kind, rng=0)).n_clusters_ for kind in ("gamma", "lead")
+    ]
+    box = columns(cosmology_box(1000, rng=0), "xyz")
+    assert found("fof")[0] == FriendsOfFriends(0.168).fit(box).n_clusters_
+    fits = [DBSCAN(0.168, min_samples=least).fit(box) for least in (2, 5)]
+    assert found("dbscan")[:2] == [fit.n_clusters_ for fit in fits]
+    assert found("dbscan", "noise")[:2] == [(fit.labels_ < 0).sum() for fit in fits]
+    points = calorimeter(100, 40, rng=0)
+    clue = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0)
+    options = {"layer": points["layer"].values, "sample_weight": points["energy"].values}
+    assert found("clue")[1] == clue.fit(columns(points, "xy"), **options).n_clusters_
+    cells, groups = cytometry(400, 14, rng=0)["X"].values, apriori_gaussians(3, 100, channels=20, rng=0)
+    heights = found("hca", "last_height")
+    assert heights[3] == MahalanobisHCA(0.5).fit(cells).linkage_[-1, 2]
+    assert heights[4] == MahalanobisHCA(100).fit(groups["X"].values, apriori=groups["apriori"].values).linkage_[-1, 2]
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: bench_events(2000, lanes=[1, 10**4], kinds=("gamma",), repeats=1),
-        lambda: bench_clue([2000], threads=1, repeats=0),
-    ],
-)
-def test_the_number_of_threads_is_restored_after_an_error(call):
+def test_lines_of_a_table():
+    lines = markdown(small("dbscan", kinds=("cosmo",))).splitlines()
+    assert lines[0].startswith(
+        "| points of | points | eps | min_samples | threads | clusters | total (ms) | Mpoints/s |"
+    )
+    assert lines[1] == "| --- | " + " | ".join(["---:"] * 10) + " |"
+    assert lines[3].startswith("| cosmo | 1,000 | 0.168 | 5 | 1 | ")
+    speeds = [f"{step} (Mhit/s)" for step in ("read", "cluster", "table", "total")]
+    assert " | ".join(speeds) in markdown(small("events"))
+    steps = ("build grid", "density", "nearest higher", "seeds, outliers", "clusters")
+    assert " | ".join(f"{step} (ms)" for step in steps) in markdown(small("clue"))
+    assert "| apriori, 3 clusters | 300 | 20 |" in markdown(small("hca"))
+
+
+def test_exponents_are_slopes():
+    report = small("hca", kinds=("cytometry", "apriori"))
+    times = [run["total_ms"] for run in report["runs"]]
+    (found,) = report["exponents"]  # of groups two numbers make the time
+    assert (found["kind"], found["threads"]) == ("cytometry", 1)
+    assert found["exponent"] == pytest.approx(np.log2(times[1] / times[0]))
+    assert f"Time grows as: cytometry, threads 1: n^{found['exponent']:.2f}" in markdown(report)
+    assert small("hca", sizes=(200,))["exponents"] == []
+
+
+def test_uniform_points_have_the_same_neighbours_at_any_size():
+    runs = small("fof", kinds=("uniform2d",), sizes=(1000, 4000))["runs"]
+    mean = [run["points"] * np.pi * run["eps"] ** 2 / 1e10 for run in runs]
+    np.testing.assert_allclose(mean, 4e-6 * np.pi * 1e6, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_threads_give_the_same(name):
+    runs = small(name, threads=(1, 0, 1))["runs"]
+    figure = "last_height" if name == "hca" else "clusters"
+    numbers = [run["lanes" if name == "events" else "threads"] for run in runs]
+    each = len({1, MOST})
+    assert numbers == sorted({1, MOST}) * (len(runs) // each)
+    assert len(runs) > each
+    for k in range(0, len(runs), each):
+        assert len({run[figure] for run in runs[k : k + each]}) == 1
+
+
+@pytest.mark.parametrize(("given", "words"), [({"threads": (10**4,)}, "threads must be between 1 and"),
+                                              ({"repeats": 0}, "no median")])  # fmt: skip
+def test_the_number_of_threads_is_restored_after_an_error(given, words):
     before = numba.get_num_threads()
     try:
-        with pytest.raises(ValueError, match=r"threads must be between 1 and|no median"):
-            call()
+        with pytest.raises(Exception, match=words):
+            small("clue", **given)
         assert numba.get_num_threads() == before
     finally:
         numba.set_num_threads(before)
 
 
-def test_lanes_of_a_gpu(monkeypatch):
-    """Without one: what it is called with, and what is written down."""
+# --------------------------------------------------------------------------------------------------------------- device
+@pytest.fixture
+def device(monkeypatch):
+    """Let there be a device: arrays of the host, and a pool that grows by 24 kB for a call."""
+    pool = SimpleNamespace(free_all_blocks=lambda: None, total_bytes=iter(range(1000, 10**9, 24_000)).__next__)
+    stream = SimpleNamespace(synchronize=lambda: None)
+    cupy = SimpleNamespace(
+        asarray=np.asarray,
+        asnumpy=np.asarray,
+        cuda=SimpleNamespace(get_current_stream=lambda: stream),
+        get_default_memory_pool=lambda: pool,
+    )
+    monkeypatch.setattr("daskclust.bench.timing.cupy_module", lambda: cupy)
+    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
+    monkeypatch.setattr(runner, "ceilings_of", {"cuda": ceilings}.__getitem__)
+
+
+@pytest.mark.parametrize(("name", "n"), [("clue", 2000), ("dbscan", 1000), ("hca", 300)])
+def test_on_a_device(device, name, n):
+    report = small(name, sizes=(n,), kinds=SYSTEMS[name].kinds[:1], device="cuda", threads=(1, 2), min_samples=(5,))
+    (run,) = report["runs"]
+    assert run["threads"] is None
+    assert run["host_to_host_ms"] > 0
+    assert run["peak_bytes_per_point"] == 24_000 / n
+    head, _, row = markdown(report).split("\n\n")[0].splitlines()
+    assert head.endswith("| host to host (ms) | peak (B/point) | floor (ms) | of roofline |")
+    assert head.count("|") == row.count("|")
+
+
+def test_copies_are_not_in_the_time_of_a_device(device, monkeypatch):
+    copies = []
+    place = SimpleNamespace(take=lambda array: copies.append(1) or array, give=copies.append, finish=lambda: None,
+                            peak=lambda call: call() and 0)  # fmt: skip
+    monkeypatch.setattr(runner, "device_of", lambda _: place)
+    during = []
+    monkeypatch.setattr(
+        runner, "median_ms", lambda call, *_: (copies.clear(), call(), during.append(len(copies)), 1.0)[-1]
+    )
+    small("fof", kinds=("cosmo",), device="cuda")
+    assert during == [2, 0]  # host to host: there and back; of the fit alone: none
+
+
+def test_lanes_of_a_device(device, monkeypatch):
+    """What it is called with, and what is written down."""
     calls = []
 
     def cluster_on_gpu(hits, builder, *, window, lanes):
         calls.append((lanes, window))
         return builder.fit(hits).labels_, builder.n_clusters_
 
-    waiting = SimpleNamespace(synchronize=lambda: None)
-    current = SimpleNamespace(get_current_stream=lambda: waiting)
-    cupy = SimpleNamespace(asarray=np.asarray, asnumpy=np.asarray, cuda=current)
-    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
-    ceilings = {"bytes_per_second": 4e12, "operations_per_second": 6e13}
-    monkeypatch.setattr("daskclust.bench.events.ceilings_of", {"cuda": ceilings}.__getitem__)
     monkeypatch.setattr("daskclust.readout.gpu.cluster_on_gpu", cluster_on_gpu)
-    (run,) = bench_events(2000, device="cuda", kinds=("gamma",), repeats=1)["runs"]
+    (run,) = small("events", kinds=("gamma",), device="cuda", threads=())["runs"]
     assert set(calls) == {(2, run["window"])}
-    assert run["lanes"] == 2
-    assert run["lanes"] < 2000 / run["window"]  # no lane goes without a window
+    assert 2 == run["lanes"] < 3000 / run["window"]  # no lane goes without a window
     assert list(run["mhits_per_second"]) == ["cluster", "host to host"]
-    assert run["floor_ms"] == pytest.approx(1e3 * 20 * 2000 / 4e12)
-    runs = bench_events(2000, device="cuda", lanes=[1, 3], kinds=("gamma",), repeats=1)["runs"]
+    assert run["floor_ms"] == pytest.approx(1e3 * 20 * 3000 / 4e12)
+    runs = small("events", kinds=("gamma",), device="cuda", threads=(1, 3))["runs"]
     assert [run["lanes"] for run in runs] == [1, 3]
     assert {lanes for lanes, _ in calls} == {1, 2, 3}
 
 
-# ----------------------------------------------------------------------------------------------------- through a socket
-def test_a_stream_is_the_offline_answer():
-    report = bench_stream(2e5, 1.0, buffer=1000)
-    assert report["equal"] is True
-    assert report["hits_in"] == report["hits_out"] == report["hits_sent"] >= 80_000
-    assert report["late_hits"] == 0
-    assert report["clusters"] > 0
-    assert report["largest_backlog"] <= 1000 + 2e5 * 20e-6  # a round, and what its disorder makes wait
-    # nobody is done before all has been sent, of which the last 40th of a template is sent at its beginning
-    assert report["seconds"] >= 0.95 * report["hits_sent"] / 2e5
-    assert report["mhits_per_second"] == report["hits_in"] / report["seconds"] / 1e6
-    assert multiprocessing.active_children() == []
-    json.dumps(report)
+# ----------------------------------------------------------------------------------------------------------------- all
+def test_all_has_no_more_points_than_memory_holds(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(runner, "bench", lambda name, options, _: asked.update({name: options}))
 
+    def sizes(available, most=37 * 10**6, **given):
+        monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=available))
+        bench_all(given, most)
+        return {name: list(options.sizes) for name, options in asked.items()}
 
-def test_nobody_goes_on_sending_after_an_error(monkeypatch):
-    def fails(*_):
-        raise ArithmeticError("rows")
-
-    monkeypatch.setattr(stream, "_same_rows", fails)
-    with pytest.raises(ArithmeticError, match="rows") as raised:
-        bench_stream(2e5, 5.0, buffer=1000)
-    assert multiprocessing.active_children() == []
-    del raised
-
-
-def test_a_sender_that_finds_nobody_says_so(monkeypatch):
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # and does not listen
-        port = silent.getsockname()[1]
-        with pytest.raises(ConnectionRefusedError, match=f"nobody listens at port {port}"):
-            stream._send(port, np.zeros(1, np.uint64), 1, 1)
+    found = sizes(2 * 10**9)
+    assert (found["fof"], found["events"]) == ([10**6, 2 * 10**7], [4 * 10**6])
+    assert found["clue"] == [k * 10**5 for k in range(1, 11)]
+    assert sizes(10**11)["fof"] == [10**6, 37 * 10**6]
+    assert sizes(10**11, 2 * 10**5, device="cuda")["clue"] == [10**5, 2 * 10**5]
+    assert asked["hca"].groups == ((100, 1000),)
+    sizes(10**11, 600)
+    assert asked["hca"].groups == ((2, 300),)
+    assert {options.device for options in asked.values()} == {"cpu"}
 
 
 # ------------------------------------------------------------------------------------------------------- the command
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--device", "tpu"), "--device must be one of cpu, cuda, got 'tpu'"),
-        (("--sizes", "many"), "many"),
-        (("--threads", "two"), "two"),
-    ],
-)
-def test_wrong_arguments(command, arguments, words):
-    code, _, err = command("bench", "events", *arguments)
-    assert code == (2 if "must be one of" in words else 1)  # a choice that there is not is wrong usage
-    assert words in err
-
-
-@pytest.mark.parametrize(
-    ("system", "option", "value"),
-    [
-        ("stream", "--device", "cuda"),
-        ("stream", "--device", "cpu"),
-        ("stream", "--sizes", "1e5"),
-        ("stream", "--threads", "1"),
-        ("stream", "--repeats", "3"),
-        ("events", "--rate", "1e6"),
-        ("clue", "--seconds", "5"),
-    ],
-)
-def test_options_of_other_benchmarks_are_refused(command, system, option, value):
-    code, _, err = command("bench", system, option, value)
-    assert code == 1
-    assert err == f"error: {option} is not for the benchmark {system}\nhint: leave it out\n"
-
-
-def test_clue_is_timed_with_one_number_of_threads(command):
-    code, _, err = command("bench", "clue", "--threads", "1,2")
-    assert code == 1
-    assert "clue is timed with one number of threads, got --threads 1,2" in err
-
-
-def test_the_command_writes_the_report(monkeypatch, capsys, tmp_path):
+def test_the_command_writes_the_report(command, tmp_path):
     target = tmp_path / "file.json"
-    arguments = ["bench", "events", "--sizes", "2e4", "--threads", "1", "--repeats", "1", "-o", str(target)]
-    monkeypatch.setattr(sys, "argv", ["daskclust", *arguments])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert not exit_.value.code
+    arguments = ("--sizes", "1e3,2e3", "--kinds", "ss3d,cosmo", "--repeats", 1, "--threads", 1, "--min-samples", 5)
+    code, out, err = command("bench", "dbscan", *arguments, "-o", target)
+    assert code == 0, err
     report = json.loads(target.read_text())
-    assert [(run["kind"], run["lanes"]) for run in report["runs"]] == [
-        (kind, 1) for kind in ("gamma", "pion0", "pion45", "lead")
+    assert [(run["kind"], run["points"], run["min_samples"]) for run in report["runs"]] == [
+        (kind, size, 5) for kind in ("ss3d", "cosmo") for size in (1000, 2000)
     ]
-    assert report["parameters"]["hits"] == 20_000
-    assert report["machine"]["versions"]["daskclust"]
-    assert markdown(report) == capsys.readouterr().out.strip()
+    assert markdown(report) == out.strip()
+    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
+
+
+def test_options_reach_the_benchmark(command, monkeypatch):
+    asked = []
+    monkeypatch.setattr("daskclust.bench.bench", lambda *call: asked.append(call[:2]) or {"runs": [{}], "system": ""})
+    monkeypatch.setattr("daskclust.bench.markdown", str)
+    command("bench", "hca")
+    command("bench", "hca", "--groups", "2x50,3x40", "--threads", "1,2", "--sizes", "2e2", "--repeats", 2, "--peers")
+    (_, usual), (name, given) = asked
+    assert usual == options_of("hca", {})
+    assert (usual.sizes, usual.groups, usual.threads) == ((5000, 10_000, 20_000, 44_000), ((100, 1000),), (1, 0))
+    assert (name, given.sizes, given.groups, given.threads) == ("hca", (200,), ((2, 50), (3, 40)), (1, 2))
+    assert (given.repeats, given.peers, given.kinds) == (2, True, SYSTEMS["hca"].kinds)
+
+
+NOT_FOR = {
+    "stream": ("--device cuda", "--device cpu", "--sizes 1e5", "--threads 1", "--repeats 3", "--peers"),
+    "clue": ("--seconds 5", "--kinds cosmo", "--groups 2x3"),
+    "events": ("--rate 1e6", "--min-samples 3"),
+    "fof": ("--min-samples 3",),
+    "dbscan": ("--rate 1e6", "--groups 2x3"),
+    "hca": ("--min-samples 3",),
+    "all": ("--kinds cosmo",),
+}
+
+
+@pytest.mark.parametrize(("system", "line"), [(name, line) for name, lines in NOT_FOR.items() for line in lines])
+def test_options_of_other_benchmarks_are_refused(command, system, line):
+    code, _, err = command("bench", system, *line.split())
+    assert code == 1
+    assert err == f"error: {line.split()[0]} is not for the benchmark {system}\nhint: leave it out\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("events --device tpu", 2, "--device must be one of cpu, cuda, got 'tpu'"),
+        ("clue --repeats 0", 2, "--repeats"),
+        ("events --sizes many", 1, "--sizes must be whole numbers from 1 on, such as 1e5,2000, got 'many'"),
+        ("events --threads two", 1, "--threads must be whole numbers from 0 on"),
+        ("dbscan --min-samples some", 1, "--min-samples must be whole numbers from 1 on"),
+        ("hca --groups 100", 1, "--groups must be numbers and sizes of clusters, e.g. 100x1000, got '100'"),
+        ("events --kinds protons", 1, "kinds of points are gamma, pion0, pion45, lead, got 'protons'"),
+        ("stream --rate -1", 1, "--rate must be finite and positive, got -1"),
+        ("fof --peers --device cuda", 1, "--peers are programs for the CPU, got --device cuda"),
+        ("all --sizes 1e3,1e4", 1, "all takes one number, the most points of any benchmark, got --sizes 1000,10000"),
+        ("clue -o report.txt", 1, "-o must be a .json, .md or .html file, got report.txt"),
+        ("clue -o a.json -o ./a.json", 1, "-o names a.json twice"),
+        ("clue -o no/such/a.html", 1, "no folder"),
+        ("stream -o a.html", 1, "nothing to draw of the benchmark stream"),
+    ],
+)
+def test_wrong_arguments(command, tmp_path, monkeypatch, line, code, words):
+    monkeypatch.chdir(tmp_path)
+    got, _, err = command("bench", *line.split())
+    assert (got, words in err) == (code, True), err
+    assert list(tmp_path.iterdir()) == []

@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 
 from daskclust import CLUE, EventBuilder, FriendsOfFriends
-from daskclust.bench import PEERS, bench_peers, peers
-from daskclust.bench.clue import points_of
+from daskclust.bench import SYSTEMS, Options, options_of, peers
+from daskclust.bench.peers import PEERS
+from daskclust.bench.report import peer_tables
 from daskclust.datasets import timepix
 
 COLUMNS = {"name", "version", "kind", "points", "asked", "threads", "ms", "ours_ms", "ratio", "agrees"}
+
+
+def timed(name, *sizes, **given):
+    """Return what is timed, and what is missing."""
+    options = options_of(name, {"sizes": sizes, "repeats": 1, **given})
+    return peers.bench_peers(name, SYSTEMS[name], options).values()
 
 
 def without(monkeypatch, *names):
@@ -42,29 +49,30 @@ def with_module(monkeypatch, name, **functions):
 )
 def test_installed_programs_give_the_same_answers(system, name, kinds):
     before = numba.get_num_threads()
-    timed = bench_peers(system, [600, 300], kinds=kinds, min_samples=5, threads=1, repeats=1)["timed"]
+    runs, _ = timed(system, 600, 300, kinds=kinds, min_samples=(5, 7), threads=(1,))
     assert numba.get_num_threads() == before
-    mine = [run for run in timed if run["name"] == name]
+    mine = [run for run in runs if run["name"] == name]
     assert [(run["kind"], run["points"]) for run in mine] == [(kind, n) for kind in kinds for n in (300, 600)]
     for run in mine:
         assert set(run) == COLUMNS
         assert run["agrees"] is True
-        assert run["asked"] == run["points"]
+        assert (run["asked"], run["threads"]) == (run["points"], 1)
         assert run["version"][0].isdigit()
         assert run["ratio"] == run["ms"] / run["ours_ms"]  # of one pair of runs
 
 
 def test_fastcluster_gives_the_same_heights():
     pytest.importorskip("fastcluster")
-    timed = bench_peers("hca", [400], kinds=["cytometry"], repeats=1)["timed"]
-    assert [run["agrees"] for run in timed if run["name"].startswith("fastcluster")] == [True]
+    runs, _ = timed("hca", 400, kinds=["cytometry"])
+    assert [run["agrees"] for run in runs if run["name"].startswith("fastcluster")] == [True]
 
 
 def test_another_answer_is_told(monkeypatch):
-    monkeypatch.setattr(peers, "_scikit_learn", lambda X, *_, **__: np.zeros(len(X), np.int64))
-    (run,) = bench_peers("dbscan", [300], kinds=["cosmo"], repeats=1)["timed"]
+    wrong = SimpleNamespace(fit=lambda X: SimpleNamespace(labels_=np.zeros(len(X), np.int64)))
+    monkeypatch.setattr("sklearn.cluster.DBSCAN", lambda **_: wrong)
+    (run,), _ = timed("dbscan", 300, kinds=["cosmo"])
     assert run["agrees"] is False
-    assert peers.markdown({"timed": [run], "missing": []}).splitlines()[-1].endswith("| no |")
+    assert peer_tables({"timed": [run], "missing": []})[0].splitlines()[-1].endswith("| no |")
 
 
 def test_hierarchies_differ_in_their_heights():
@@ -78,31 +86,31 @@ def test_hierarchies_differ_in_their_heights():
 def test_the_median_is_that_of_pairs(monkeypatch):
     times = iter([1.0, 10.0, 2.0, 4.0, 1.0, 6.0])
     monkeypatch.setattr(peers, "seconds_of", lambda _call: next(times))
-    found = peers._in_turn(peers.Duel(lambda: 1, lambda: 1, lambda a, b: a == b), 3)
+    found = peers.in_turn(peers.Comparison(lambda: 1, lambda: 1, lambda a, b: a == b), 3)
     assert found == {"ms": 6000.0, "ours_ms": 1000.0, "ratio": 6.0, "agrees": True}
 
 
 def test_slow_programs_are_given_fewer_points(monkeypatch):
-    slow = next(peer for peer in PEERS["dbscan"] if peer.module == "sklearn")._replace(most=250)
+    slow = PEERS["dbscan"][0]._replace(most=250)
     monkeypatch.setitem(peers.PEERS, "dbscan", (slow,))
-    found = bench_peers("dbscan", [200, 300, 400], kinds=["cosmo"], repeats=1)
-    assert [(run["points"], run["asked"]) for run in found["timed"]] == [(200, 200), (250, 400)]
-    text = peers.markdown(found)
-    assert "| 250 (of 400) |" in text
-    assert "Fewer points than asked for" in text
+    runs, _ = timed("dbscan", 200, 300, 400, kinds=["cosmo"])
+    assert [(run["points"], run["asked"]) for run in runs] == [(200, 200), (250, 400)]
+    table, fewer = peer_tables({"timed": runs, "missing": []})
+    assert "| 250 (of 400) |" in table
+    assert "Fewer points than asked for" in fewer
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
     without(monkeypatch, "fastcluster", "scipy")
-    found = bench_peers("hca", [100], repeats=1)
-    assert found["timed"] == []
-    assert [peer["name"] for peer in found["missing"]] == ["fastcluster linkage_vector", "SciPy linkage"]
-    text = peers.markdown(found)
+    runs, missing = timed("hca", 100)
+    assert runs == []
+    assert [peer["name"] for peer in missing] == ["fastcluster linkage_vector", "SciPy linkage"]
+    (text,) = peer_tables({"timed": [], "missing": missing})
     assert text.startswith("Not installed, so not timed: fastcluster linkage_vector (pip install fastcluster);")
 
 
 def test_apriori_clusters_have_no_peer():
-    assert bench_peers("hca", [100], kinds=["apriori"], repeats=1)["timed"] == []
+    assert next(iter(timed("hca", 100, kinds=["apriori"]))) == []
 
 
 # ------------------------------------------------------------------------------------------ programs that are not here
@@ -127,11 +135,12 @@ def test_cluestering(monkeypatch):
             self.cluster_ids = clue.fit(np.stack([x, y], 1), layer=layer, sample_weight=weight).labels_
 
     with_module(monkeypatch, "CLUEstering", clusterer=Clusterer)
-    (run,) = bench_peers("clue", [20_000], repeats=1)["timed"]
+    (run,), _ = timed("clue", 20_000)
     assert run["agrees"] is True
     assert run["version"] == "unknown"
     assert asked == {"parameters": (3.0, 8.0, 5.0, 5.0), "kernel": ("flat", [1.0])}
-    assert points_of(20_000)[1].tolist() == sorted(points_of(20_000)[1])  # batches are ranges of points
+    (case,) = SYSTEMS["clue"].cases("calorimeter", 20_000, Options())
+    assert case.arrays[1].tolist() == sorted(case.arrays[1])  # batches are ranges of points
 
 
 def test_rustpix(monkeypatch):
@@ -147,8 +156,8 @@ def test_rustpix(monkeypatch):
         return SimpleNamespace(len=lambda: clusters)
 
     with_module(monkeypatch, "rustpix", process_tpx3_neutrons=process, ClusteringConfig=dict, ExtractionConfig=dict)
-    timed = bench_peers("events", [3000], kinds=["gamma"], repeats=1)["timed"]
-    assert [run["agrees"] for run in timed if run["name"].startswith("rustpix")] == [True]
+    runs, _ = timed("events", 3000, kinds=["gamma"])
+    assert [run["agrees"] for run in runs if run["name"].startswith("rustpix")] == [True]
     assert min(seen) >= 1
 
 
@@ -165,16 +174,8 @@ def test_programs_for_halos(monkeypatch, module):
         return [np.flatnonzero(label == number) for number in np.unique(label)]
 
     with_module(monkeypatch, module, fof=fof, friends_of_friends=friends_of_friends)
-    timed = bench_peers("fof", [500], kinds=["cosmo"], repeats=1)["timed"]
-    assert [run["agrees"] for run in timed if run["name"] == module] == [True]
-
-
-# --------------------------------------------------------------------------------------------------------------- wrong
-def test_what_is_wrong():
-    with pytest.raises(ValueError, match="systems with peers are clue, events, dbscan, fof, hca, got 'stream'"):
-        bench_peers("stream", [100])
-    with pytest.raises(ValueError, match="kinds of points are gamma, pion0, pion45, lead, got 'cosmo'"):
-        bench_peers("events", [100], kinds=["cosmo"])
+    runs, _ = timed("fof", 500, kinds=["cosmo"])
+    assert [run["agrees"] for run in runs if run["name"] == module] == [True]
 
 
 def test_hits_of_a_maximum_norm_are_those_of_the_rule():
@@ -182,4 +183,4 @@ def test_hits_of_a_maximum_norm_are_those_of_the_rule():
     hits = timepix(2000, kind="gamma", rng=0)
     gaps = np.diff(np.sort(hits["toa"].values)) / peers._TICK
     assert (gaps == np.round(gaps)).all()
-    assert peers.events.DT_MAX / peers._TICK == 128
+    assert peers.DT_MAX / peers._TICK == 128

@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 
 from daskclust import CLUE, DBSCAN
-from daskclust.bench import (
-    _timing,
-    bench_clue,
-    bench_dbscan,
-    bench_events,
-    bench_hca,
-    kernels,
-    measure_ceilings,
-    roofline,
-)
-from daskclust.bench.clue import points_of
+from daskclust.bench import SYSTEMS, Options, kernels, roofline, timing
 from daskclust.core.device.arrays import HOST
 
 
@@ -34,8 +24,8 @@ def brute_force(X, radius):
 def test_ceilings_count_what_was_done(monkeypatch):
     """By a clock that goes a second at each look."""
     seconds = itertools.count()
-    monkeypatch.setattr(_timing.time, "perf_counter", lambda: float(next(seconds)))
-    ceilings = measure_ceilings(copied=4096, points=64, rounds=3)
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: float(next(seconds)))
+    ceilings = roofline.measure_ceilings(HOST, timing.nothing_to_wait_for, copied=4096, points=64, rounds=3)
     assert ceilings == {
         "bytes_per_second": 2 * 4096,  # read and written
         "operations_per_second": 64 * 3 * 24,
@@ -91,9 +81,11 @@ def test_ceilings_of_a_gpu(monkeypatch):
     cupy = SimpleNamespace(
         asarray=np.asarray, asnumpy=np.asarray, cuda=SimpleNamespace(get_current_stream=lambda: waiting)
     )
-    monkeypatch.setattr("daskclust.bench._timing.cupy_module", lambda: cupy)
+    monkeypatch.setattr("daskclust.bench.timing.cupy_module", lambda: cupy)
     monkeypatch.setattr(roofline, "Cuda", Device)
-    ceilings = measure_ceilings("cuda", copied=4096, points=64, rounds=3)
+    for name, small in {"_COPIED": {"cuda": 4096}, "_POINTS": 64, "_ROUNDS": {"cuda": 3}}.items():
+        monkeypatch.setattr(roofline, name, small)
+    ceilings = roofline.ceilings_of.__wrapped__("cuda")
     assert set(launched) == {"copy", "driver", "multiply_add"}
     assert all(value > 0 for value in ceilings.values())
 
@@ -137,7 +129,8 @@ def test_floor_is_the_longer_of_both():
 
 # ---------------------------------------------------------------------------------------------------------------- runs
 def test_bytes_are_those_of_input_and_results():
-    X, layer, weight = points_of(500)
+    (case,) = SYSTEMS["clue"].cases("calorimeter", 500, Options())
+    X, layer, weight = case.arrays
     fitted = CLUE(3.0, 8.0, delta_c=5.0, delta_o=5.0).fit(X, layer=layer, sample_weight=weight)
     results = ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_")
     arrays = (X, layer, weight, *(getattr(fitted, name) for name in results))
@@ -149,36 +142,16 @@ def test_bytes_are_those_of_input_and_results():
 
 
 def test_clue_counts_the_pairs_of_each_layer():
-    (run,) = bench_clue([20_000], repeats=1)["runs"]
-    X, layer, _ = points_of(20_000)
+    (case,) = SYSTEMS["clue"].cases("calorimeter", 20_000, Options())
+    X, layer, _ = case.arrays
     pairs = sum(brute_force(X[layer == k], 3.0).sum() for k in np.unique(layer)) // 2
     assert pairs > 1000
-    assert run["operations"] == pytest.approx(9 * pairs, rel=1e-9)
+    assert case.work().operations == pytest.approx(9 * pairs, rel=1e-9)
 
 
-@pytest.mark.parametrize(("min_samples", "needed"), [(None, 1), ([7], 6)])
-def test_dbscan_counts_the_neighbours_that_must_be_seen(min_samples, needed):
-    from daskclust.bench.dbscan import points_of
-
-    (run,) = bench_dbscan([1000], kinds=["cosmo"], min_samples=min_samples, repeats=1)["runs"]
-    X, eps = points_of("cosmo", 1000)
-    seen = np.minimum(brute_force(X, eps), needed).sum()
+@pytest.mark.parametrize(("name", "needed"), [("fof", 1), ("dbscan", 6)])
+def test_dbscan_counts_the_neighbours_that_must_be_seen(name, needed):
+    (case,) = SYSTEMS[name].cases("cosmo", 1000, Options(min_samples=(7,)))
+    seen = np.minimum(brute_force(*case.arrays, case.facts["eps"]), needed).sum()
     assert seen > 100
-    assert run["operations"] == pytest.approx(9 * seen / 2, rel=1e-9)
-
-
-def test_every_run_has_a_floor():
-    reports = [
-        bench_clue([1000], repeats=1),
-        bench_events(2000, lanes=[1], kinds=["gamma"], repeats=1),
-        bench_dbscan([1000], kinds=["ss2d"], repeats=1),
-        bench_hca([200], kinds=["gaussian"], threads=[1], repeats=1),
-    ]
-    for report in reports:
-        (run,) = report["runs"]
-        assert set(report["ceilings"]) == {"bytes_per_second", "operations_per_second"}
-        assert run["bytes"] > 0
-        assert run["operations"] > 0
-        assert 0 < run["of_roofline"] < 1
-        if "total_ms" in run:
-            assert run["of_roofline"] == run["floor_ms"] / run["total_ms"]
+    assert case.work().operations == pytest.approx(9 * seen / 2, rel=1e-9)

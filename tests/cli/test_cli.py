@@ -4,84 +4,53 @@ import json
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from daskclust import io
+from daskclust import CLUE, __version__, io
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
 
-def test_clue_counts_and_file(command, tmp_path, shared_data):
-    target = tmp_path / "t.parquet"
+def test_clue_counts_and_file(summary, tmp_path, shared_data):
+    target, table = tmp_path / "t.parquet", tmp_path / "table.csv"
     # the file's last column is named weight here, so that it is no energy in GeV
-    code, out, _ = command("clue", shared_data / "clue" / "toyDetector_5000.csv", *TOY, "-o", target, "--json")
-    assert code == 0
-    assert json.loads(out)["clusters"] == 364
-    assert json.loads(out)["noise"] == 105
+    told = summary("clue", shared_data / "clue" / "toyDetector_5000.csv", *TOY, "-o", target, "--table", table)
+    assert told["clusters"] == 364
+    assert told["noise"] == 105
     expected = pd.read_csv(shared_data / "clue" / "reference" / "toyDetector_5000_5_10_5_8.csv")
     written = pd.read_parquet(target)
     np.testing.assert_array_equal(written["label"], expected["clusterId"])
     np.testing.assert_array_equal(written["nearest_higher"], expected["nh"])
-    assert [path.name for path in tmp_path.iterdir()] == ["t.parquet"]
+    assert pd.read_csv(table)["size"].sum() == (written["label"] >= 0).sum()
+    assert set(tmp_path.iterdir()) == {target, table}
 
 
-def test_workers_and_table_give_the_same(command, tmp_path, shared_data):
-    source = shared_data / "clue" / "toyDetector_1000.csv"
-    one, two, table = tmp_path / "one.parquet", tmp_path / "two.parquet", tmp_path / "table.csv"
-    assert command("clue", source, *TOY, "-o", one)[0] == 0
-    code, _, err = command(
-        "clue", source, *TOY, "-o", two, "--workers", 1, "--chunks", 300, "--partition", "space", "--table", table
-    )
-    assert code == 0, err
-    pd.testing.assert_frame_equal(pd.read_parquet(one), pd.read_parquet(two))
-    assert pd.read_csv(table)["size"].sum() == (pd.read_parquet(one)["label"] >= 0).sum()
-
-
-def test_points_of_another_field(command, tmp_path):
+def test_points_of_another_field(summary, tmp_path):
     rng = np.random.default_rng(0)
     points = io.to_dataset({"x": rng.uniform(0, 9, 200), "y": rng.uniform(0, 9, 200)}, field="particles")
     io.write_hits(points, tmp_path / "points.parquet")
-    code, out, err = command("clue", tmp_path / "points.parquet", "--dc", 1, "--rhoc", 3, "--json")
-    assert code == 0, err
-    assert json.loads(out)["clusters"] == int(points.clust.clue(1.0, 3.0)["label"].max()) + 1
+    told = summary("clue", tmp_path / "points.parquet", "--dc", 1, "--rhoc", 3)
+    assert told["clusters"] == int(points.clust.clue(1.0, 3.0)["label"].max()) + 1
 
 
-def test_columns_wrap_and_rhoc_by_name(command, tmp_path):
+def test_columns_wrap_and_rhoc_by_name(summary, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"eta": rng.uniform(1.5, 3, 300), "phi": rng.uniform(-3.1, 3.1, 300), "cut": 2.0})
     source = tmp_path / "cells.parquet"
     frame.assign(x=0.0, y=0.0).to_parquet(source)
-    arguments = ("--coordinates", "eta,phi", "--wrap", f"phi={2 * np.pi}", "--rhoc", "cut", "--dc", 0.2, "--json")
-    code, out, err = command("clue", source, *arguments)
-    assert code == 0, err
-    from daskclust import CLUE
-
+    arguments = ("--coordinates", "eta,phi", "--wrap", f"phi={2 * np.pi}", "--rhoc", "cut", "--dc", 0.2)
+    told = summary("clue", source, *arguments)
     expected = CLUE(0.2, 2.0, wrap={1: 2 * np.pi}).fit(frame[["eta", "phi"]].to_numpy())
-    assert json.loads(out)["clusters"] == expected.n_clusters_
+    assert told["clusters"] == expected.n_clusters_
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("clue", "nowhere.csv", "--dc", 1, "--rhoc", 2), "nowhere.csv"),
-        (("clue", "hits.csv", "--dc", -1, "--rhoc", 2), "dc must be finite and positive, got -1"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", "nothing"), "nothing"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "--wrap", "phi"), "AXIS=PERIOD"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "-o", "no/such/folder.parquet"), "no folder"),
-        (("clue", "hits.csv", "--dc", 1, "--rhoc", 2, "-o", "hits.xyz"), ".xyz"),
-        (("clue", "broken.csv", "--dc", 1, "--rhoc", 2), "line 3"),
-        (("bench", "clue", "--sizes", "many"), "--sizes must be whole numbers from 1 on"),
-    ],
-)
-def test_errors_are_told_in_a_line(command, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hits.csv").write_text("x,y\n0,0\n1,1\n")
-    (tmp_path / "broken.csv").write_text("x,y\n0,0\n1,1,7\n")
-    code, out, err = command(*arguments)
-    assert code == 1
-    assert words in err
-    assert "Traceback" not in out + err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.csv", "hits.csv"]
+def test_columns_and_units_of_a_file_of_ones_own(summary, tmp_path):
+    source = tmp_path / "odd.csv"
+    source.write_text("u;v;E\n0;0;1\n1;1;2\n")
+    naming = ("--columns", "x=u, y=v,energy=E", "--units", "x=mm,y=mm,energy=MeV")
+    told = summary("clue", source, "--dc", 0.05, "--rhoc", 0.002, *naming)
+    assert told["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
+    told = summary("dbscan", source, 2, "--columns", "x=u,=E", "--coordinates", "x,v")
+    assert told["points"] == 2
 
 
 def test_info(command):
@@ -120,5 +89,9 @@ def test_demo(command, tmp_path):
 
 
 def test_no_arguments_show_help(command):
-    _, out, err = command()
-    assert "clue" in out + err
+    code, out, err = command()
+    assert (code, "clue" in out + err) == (2, True)
+
+
+def test_version(command):
+    assert command("--version") == (0, f"daskclust {__version__}\n", "")

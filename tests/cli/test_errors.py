@@ -1,7 +1,8 @@
-"""Every way to go wrong is told in two lines: what, and what to do."""
+"""Every way to go wrong is told in two lines: what, and what to do; nothing is written."""
 
 import errno
 import json
+import shlex
 import sys
 
 import pytest
@@ -11,252 +12,272 @@ from daskclust import cli, datasets, io
 from daskclust.cli import _errors
 
 PROGRAM = typer.main.get_command(cli.app)
-CLUE = ("--dc", 1, "--rhoc", 2)
-MANY = 10**9
+SHORT = {
+    "CLUE": "clue hits.csv --dc 1 --rhoc 2",
+    "EVENTS": "events run.tpx3 --dt-max 200 -o new.parquet --hits newhits.parquet",
+    "DBSCAN": "dbscan hits.csv 1",
+    "FOF": "fof hits.csv --linking-length 1",
+    "HCA": "hca data 100",
+}
+TEXTS = {
+    "hits.csv": "x,y,layer,energy\n0,0,1,1\n1,1,1,2\n",
+    "odd.csv": "u;v;E\n0;0;1\n1;1;2\n",
+    "nan.csv": "x,y\n0,0\n1,nan\n",
+    "ragged.csv": "x,y\n1,2\n3,4,5\n",
+    "words.csv": "x,y\n1,two\n",
+    "empty.csv": "",
+    "layer.csv": "x,y,layer\n1,2,1.5\n",
+    "pixels.csv": "x,y,toa\n1,2,3\n",
+    "cells.csv": "a,b\n0,0\n1,1\n3,2\n",
+    "asgns": "0\n" * 300,
+    "asgns.csv": "0\n",
+    "text.tpx3": "x,y,toa\n1,2,3\n",
+    "empty.tpx3": "",
+    "points.xyz": "x,y\n0,0\n1,1\n",
+}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def wrong(tmp_path_factory):
     """Return a folder with files that are right, and wrong in their ways."""
     folder = tmp_path_factory.mktemp("wrong")
-    texts = {
-        "hits.csv": "x,y,layer,energy\n0,0,1,1\n1,1,1,2\n",
-        "odd.csv": "u;v;E\n0;0;1\n1;1;2\n",
-        "nan.csv": "x,y\n0,0\n1,nan\n",
-        "ragged.csv": "x,y\n1,2\n3,4,5\n",
-        "words.csv": "x,y\n1,two\n",
-        "empty.csv": "",
-        "layer.csv": "x,y,layer\n1,2,1.5\n",
-        "pixels.csv": "x,y,toa\n1,2,3\n",
-    }
-    for name, text in texts.items():
+    for name, text in TEXTS.items():
         (folder / name).write_text(text)
     (folder / "binary.csv").write_bytes(b"\xff\xfe\x00x")
-    for suffix in ("parquet", "h5", "npy", "npz", "root", "fcs", "tpx3"):
+    for suffix in ("parquet", "h5", "hdf5", "npy", "npz", "root", "fcs", "tpx3"):
         (folder / f"random.{suffix}").write_bytes(bytes(range(7, 250)) * 9)
-    (folder / "folder").mkdir()
+    for name in ("folder", "small"):
+        (folder / name).mkdir()
+    for name in "abct":
+        (folder / "small" / f"{name}.txt").write_text("1 1\n")
     io.write_hits(datasets.calorimeter(2, 20, rng=0), folder / "hits.parquet")
+    hits = datasets.timepix(20, rng=0).drop_vars("truth")
+    io.write_tpx3(hits, folder / "run.tpx3")
+    io.write_hits(hits, folder / "run.parquet")
+    io.write_gmhc(datasets.cytometry(300, 3, rng=0), folder / "data")
+    (folder / "cut").write_bytes((folder / "data").read_bytes()[:-1])
     return folder
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "what", "hint"),
-    [
-        # the command line
-        (("clu",), 2, "there is no command clu", "did you mean clue?"),
-        (("clue", "hits.csv", "--dcc", 1), 2, "there is no option --dcc of daskclust clue", "did you mean --dc?"),
-        (("clue", "hits.csv"), 2, "--dc is missing", "needed are IN, --dc, --rhoc; `daskclust clue --help`"),
-        (("clue",), 2, "IN is missing", "`daskclust clue --help`"),
-        (("clue", "hits.csv", "--dc"), 2, "option '--dc' requires an argument", "--help"),
-        (("clue", "hits.csv", "--dc", "a", "--rhoc", 1), 2, "--dc must be a number, got 'a'", "--dc: Radius"),
-        (("clue", "hits.csv", *CLUE, "--workers", 1.5), 2, "--workers must be a whole number, got '1.5'", "--workers:"),
-        (
-            ("clue", "hits.csv", *CLUE, "--kernel", "box"),
-            2,
-            "one of flat, gaussian, exponential, got 'box'",
-            "--kernel:",
-        ),
-        (("clue", "hits.csv", "more.csv", *CLUE), 2, "unexpected extra argument", "--help"),
-        (("--fast",), 2, "there is no option --fast", "`daskclust --help`"),
-        # values of options
-        (
-            ("clue", "hits.csv", "--dc", -1, "--rhoc", 1),
-            1,
-            "--dc must be finite and positive, got -1.0",
-            "--dc: Radius",
-        ),
-        (("clue", "hits.csv", "--dc", "nan", "--rhoc", 1), 1, "got nan", "--dc: Radius"),
-        (
-            ("clue", "hits.csv", "--dc", 1, "--rhoc", "cut"),
-            1,
-            "--rhoc names 'cut', which hits.csv does not have",
-            "energy",
-        ),
-        (("clue", "hits.csv", *CLUE, "--workers", -1), 1, "--workers must be 0 or more, got -1", "0 clusters in this"),
-        (("clue", "hits.csv", *CLUE, "--columns", "x=, y=b"), 1, "--columns must be pairs", "--columns: Which column"),
-        (("clue", "hits.csv", *CLUE, "--columns", "x=a,x=b"), 1, "--columns names 'x' twice", "--columns:"),
-        (
-            ("clue", "hits.csv", *CLUE, "--units", "x=mm,q=m"),
-            1,
-            "--units names 'q'",
-            "it has 'x', 'y', 'layer', 'energy'",
-        ),
-        (("clue", "hits.csv", *CLUE, "--wrap", "z=2"), 1, "--wrap names the axis 'z'", "['x', 'y']"),
-        *(
-            ((*line, "--boxsize", box), 1, f"--boxsize must be finite and positive, got {box}", "--boxsize: Period of")
-            for line in (("dbscan", "hits.csv", 1), ("fof", "hits.csv", "--linking-length", 1))
-            for box in ("0.0", "nan", "-1.0")
-        ),
-        (
-            ("fof", "hits.csv", "--linking-length", 1, "--boxsize", "9,none,9"),
-            1,
-            "--boxsize must be one number or one for each of x, y, got 9,none,9",
-            "--boxsize: Period of",
-        ),
-        (
-            ("fof", "hits.csv", "--b", 0.2, "--boxsize", "none,5"),
-            1,
-            "--boxsize none,5.0 of x, y is none",
-            "give --boxsize with a side for each, or a --linking",
-        ),
-        (("dbscan", "hits.csv", 5, "--boxsize", 1), 1, "--boxsize must be at least 2 eps", "or --boxsize none"),
-        (
-            ("fof", "hits.csv", "--b", 0.2),
-            1,
-            "--b 0.2 is a fraction",
-            "give --boxsize with a side for each, or a --linking",
-        ),
-        (
-            ("events", "pixels.csv", "--dt-max", 2, "--units", "toa=m"),
-            1,
-            "the unit 'm'",
-            "give their unit with --units",
-        ),
-        # files
-        (("clue", "hit.csv", *CLUE), 1, "no such file: hit.csv", "did you mean hits.csv?"),
-        (("clue", "no/hits.csv", *CLUE), 1, "no such file: no/hits.csv", "there is no folder no"),
-        (("clue", "folder", *CLUE), 1, "folder is a directory", "give one file"),
-        (("explore", "hit.csv", "--no-browser"), 1, "no such file: hit.csv", "did you mean hits.csv?"),
-        (("clue", "odd.csv", *CLUE), 1, "no column for 'x', 'y'", "'u', 'v', 'E': name it with --columns x=NAME"),
-        (("clue", "hits.parquet", *CLUE, "--columns", "x,y"), 1, "have names", "give --columns x=NAME,y=NAME"),
-        (("clue", "nan.csv", *CLUE), 1, "NaN in coordinate 1 of point 1", "remove such points first"),
-        (("clue", "ragged.csv", *CLUE), 1, "ragged.csv, line 3: expected 2 fields", "correct that line"),
-        (("clue", "words.csv", *CLUE), 1, "line 2, column 2 (y): expected a number, found 'two'", "correct that line"),
-        (("clue", "layer.csv", *CLUE), 1, "got 1.5 in row 0", "or keep the column under another name with --columns"),
-        (("clue", "empty.csv", *CLUE), 1, "empty.csv is empty", "give a file with points"),
-        (("clue", "binary.csv", *CLUE), 1, "not a UTF-8 text", "does its extension tell its format?"),
-        *(
-            (("clue", f"random.{kind}", *CLUE), 1, f"random.{kind}", "")
-            for kind in ("parquet", "h5", "npy", "npz", "root")
-        ),
-        (("clue", "random.tpx3", *CLUE), 1, "unknown extension '.tpx3'", "use one of .csv"),
-        (("events", "random.tpx3", "--dt-max", 2), 1, "random.tpx3 has no chunk of Timepix3 words", ""),
-        (("hca", "random.fcs", 10), 1, "random.fcs", "is it complete"),
-        # outputs
-        (("clue", "hits.csv", *CLUE, "-o", "no/t.csv"), 1, "there is no folder no", "make it first"),
-        (("clue", "hits.csv", *CLUE, "-o", "t.xyz"), 1, "-o must be a .parquet", "-o: Hits with results"),
-        (("clue", "hits.csv", *CLUE, "-o", "hits.csv"), 1, "-o hits.csv is the input", "write to another file"),
-        (
-            ("clue", "hits.csv", *CLUE, "-o", "t.csv", "--table", "./t.csv"),
-            1,
-            "are one file",
-            "write to different ones",
-        ),
-        (("demo", "-o", "hits.csv"), 1, "-o hits.csv is a file, not a folder", "name another one"),
-        # where it runs
-        (
-            ("dbscan", "hits.csv", 1, "--scheduler", "tcp://h:1", "--workers", 2),
-            1,
-            "--scheduler tcp://h:1 has workers of its own",
-            "leave --workers out",
-        ),
-        (
-            ("fof", "hits.csv", "--linking-length", 1, "--memory-limit", "1GB"),
-            1,
-            "--memory-limit 1GB is for workers that are started here",
-            "give --workers",
-        ),
-        (
-            ("hca", "hits.csv", 9, "--memory-limit", "1GB", "--scheduler", "tcp://h:1"),
-            1,
-            "--memory-limit 1GB is for workers that are started here",
-            "give it to `dask worker`",
-        ),
-        (
-            ("clue", "hits.csv", *CLUE, "--workers", 1, "--memory-limit", "4XB"),
-            1,
-            "--memory-limit must be an amount of memory such as \"4GB\", got '4XB'",
-            "--memory-limit: Memory of each of the --workers",
-        ),
-        (
-            ("clue", "hits.csv", *CLUE, "--scheduler", "tcp://127.0.0.1:9"),
-            1,
-            "no scheduler answers at 'tcp://127.0.0.1:9'",
-            "`dask scheduler` starts one",
-        ),
-        *(
-            (("events", "new.tpx3", "--dt-max", 2, "--follow", *option), 1, "on its CPU", f"leave {option[0]} out")
-            for option in (("--workers", 2), ("--scheduler", "tcp://h:1"), ("--cuda",))
-        ),
-        *(
-            ((*line, "--cuda"), 1, "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver")
-            for line in (
-                ("clue", "hits.csv", *CLUE),
-                ("events", "pixels.csv", "--dt-max", 2),
-                ("dbscan", "hits.csv", 1),
-                ("fof", "hits.csv", "--linking-length", 1),
-                ("hca", "hits.csv", 9),
-            )
-        ),
-        (
-            ("clue", "hits.csv", *CLUE, "--cuda", "--workers", 2),
-            1,
-            "workers with GPUs cannot start here: no GPU was found",
-            "it needs NVIDIA's driver",
-        ),
-        # packages, devices
-        (("bench", "clue", "--sizes", 100, "--device", "cuda"), 1, "cupy", "pip install"),
-    ],
-)
-def test_what_and_what_to_do(command, made, monkeypatch, arguments, code, what, hint):
-    monkeypatch.chdir(made)
+def state(folder):
+    return {path: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.fixture
+def told(command, wrong, monkeypatch):
+    """Return a function that runs a line which fails, and gives the exit code and the two lines."""
+    monkeypatch.chdir(wrong)
     monkeypatch.setattr("daskclust.workers._start._PATIENCE", 0.5)
-    if "cuda" in arguments:
-        monkeypatch.setitem(sys.modules, "cupy", None)
-    if "--cuda" in arguments:
-        monkeypatch.setenv("PATH", "/nowhere")  # where no nvidia-smi is
-    before = sorted(made.iterdir())
-    found, out, err = command(*arguments)
-    assert (found, out) == (code, "")
-    first, second = err.splitlines()
-    assert first.startswith("error: ")
-    assert second.startswith("hint: ")
+
+    def run(line):
+        before = state(wrong)
+        words = [word for part in shlex.split(line) for word in shlex.split(SHORT.get(part, shlex.quote(part)))]
+        code, out, err = command(*words)
+        what, hint = err.splitlines()
+        assert out == ""
+        assert what.startswith("error: ")
+        assert hint.startswith("hint: ")
+        assert len(hint) > len("hint: ")
+        assert not any(python in err for python in ("columns=", "units=", "boxsize=", "np.", " ds."))
+        assert state(wrong) == before
+        return code, what.removeprefix("error: "), hint.removeprefix("hint: ")
+
+    return run
+
+
+USAGE = [
+    ("clu", "no such command 'clu'", "`daskclust --help`"),
+    ("--fast", "no such option: --fast", "`daskclust --help`"),
+    ("clue hits.csv --dcc 1", "no such option: --dcc", "`daskclust clue --help`"),
+    ("clue hits.csv", "missing option '--dc'", "--dc: Radius"),
+    ("clue", "missing argument 'IN'", "`daskclust clue --help`"),
+    ("clue hits.csv --dc", "option '--dc' requires an argument", "--help"),
+    ("clue hits.csv --dc a --rhoc 1", "'--dc': Input should be a valid number, unable", "--dc: Radius"),
+    ("clue hits.csv --dc a --rhoc 1", "got 'a'", "--dc: Radius"),
+    ("CLUE --workers 1.5", "got '1.5'", "--workers:"),
+    ("CLUE --kernel box", "'box' is not one of 'flat', 'gaussian', 'exponential'", "--kernel:"),
+    ("clue hits.csv more.csv --dc 1 --rhoc 1", "unexpected extra argument", "--help"),
+    ("events run.tpx3", "missing option '--dt-max'", "--dt-max: Largest"),
+    ("explore hits.csv --system kmeans", "'kmeans' is not one of 'clue', 'events', 'fof'", "--system: clue"),
+]
+
+
+@pytest.mark.parametrize(("line", "what", "hint"), USAGE)
+def test_a_line_that_cannot_be_understood(told, line, what, hint):
+    code, first, second = told(line)
+    assert code == 2
     assert what in first
     assert hint in second
-    assert len(second) > len("hint: ")
-    assert not any(python in err for python in ("columns=", "units=", "boxsize=", "np.", " ds."))
-    assert sorted(made.iterdir()) == before
+
+
+ERRORS = [
+    # values of options
+    ("clue hits.csv --dc -1 --rhoc 1", "--dc must be finite and positive, got -1.0", "--dc: Radius"),
+    ("clue hits.csv --dc nan --rhoc 1", "got nan", "--dc: Radius"),
+    ("clue hits.csv --dc 1 --rhoc cut", "--rhoc names 'cut', which hits.csv does not have", "energy"),
+    ("CLUE --workers -1", "--workers must be 0 or more, got -1", "0 clusters in this"),
+    ("CLUE --columns 'x=, y=b'", "--columns must be pairs", "--columns: Which column"),
+    ("CLUE --columns x=a,x=b", "--columns names 'x' twice", "--columns:"),
+    ("CLUE --units x=mm,q=m", "--units names 'q'", "it has 'x', 'y', 'layer', 'energy'"),
+    ("CLUE --wrap z=2", "--wrap names the axis 'z'", "['x', 'y']"),
+    ("CLUE --wrap phi", "--wrap must be AXIS=PERIOD", "--wrap:"),
+    ("bench clue --sizes many", "--sizes must be whole numbers from 1 on", "--sizes:"),
+    ("dbscan hits.csv 0", "EPS must be finite and positive, got 0", "EPS: Largest"),
+    ("DBSCAN --min-samples 0", "--min-samples must be 1 or more, got 0", "--min-samples:"),
+    ("DBSCAN --weight mass", "--weight names 'mass', which hits.csv does not have", ""),
+    ("DBSCAN --boxsize 0.0", "--boxsize must be finite and positive, got 0.0", "--boxsize: Period of"),
+    ("FOF --boxsize nan", "--boxsize must be finite and positive, got nan", "--boxsize: Period of"),
+    ("FOF --boxsize -1.0", "--boxsize must be finite and positive, got -1.0", "--boxsize: Period of"),
+    ("FOF --boxsize big", "--boxsize must be a number, or one for each axis", "--boxsize:"),
+    ("FOF --boxsize 9,none,9", "--boxsize must be one number or one for each of the 2 axes of X, got [9", "--boxsize:"),
+    ("fof hits.csv --b 0.2 --boxsize none,5", "--boxsize none,5.0 of x, y is none", "a side for each, or a --linking"),
+    ("dbscan hits.csv 5 --boxsize 1", "--boxsize must be at least 2 eps", "or --boxsize none"),
+    ("fof hits.csv --b 0.2", "--b 0.2 is a fraction", "give --boxsize with a side for each, or a --linking"),
+    ("fof hits.csv", "got --b None", "give --b or --linking-length, and not both"),
+    ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give --b or --linking-length, and not both"),
+    ("fof hits.csv --b -0.2", "--b must be finite and positive, got -0.2", "--b: Linking"),
+    ("FOF --min-members 0", "--min-members must be 1 or more, got 0", "--min-members:"),
+    ("fof random.hdf5 --b 1 --particle-type dust", "--particle-type must be a number", "--particle-type: Which"),
+    ("events pixels.csv --dt-max 2 --units toa=m", "the unit 'm'", "give their unit with --units"),
+    ("events run.tpx3 --dt-max 0", "--dt-max must be finite and positive, got 0.0", "--dt-max:"),
+    ("events run.tpx3 --dt-max nan --workers 2", "--dt-max must be finite and positive, got nan", "--dt-max:"),
+    ("EVENTS --connectivity 6", "--connectivity must be 8 or 4 pixels, got 6", "--connectivity:"),
+    ("EVENTS --min-hits 0", "--min-hits must be 1 or more, got 0", "--min-hits:"),
+    ("EVENTS --disorder -1", "--disorder must be 0 or more, got -1", "--disorder:"),
+    ("events run.parquet --dt-max 2 --gap -1", "--gap must be 0 or more, got -1", "--gap:"),
+    ("EVENTS --trigger 3", "--trigger must be 1 or 2, got 3", "--trigger:"),
+    ("EVENTS --where 'energy > 3'", "unknown energy", "the table has size"),
+    ("EVENTS --where \"__import__('os')\"", "__import__", ""),
+    ("EVENTS --calibration small", "shape (1, 2), expected (256, 256)", ""),
+    ("EVENTS --calibration none", "no such folder: none", "`ls .` tells"),
+    ("explore hits.csv --port 70000", "--port must be from 0 to 65535, got 70000", "--port:"),
+    ("hca data many", "THRESHOLD must be a number of cells, or a fraction", "THRESHOLD: Cells"),
+    ("hca data 0", "THRESHOLD must be 1 or more, got 0", "THRESHOLD: Cells"),
+    ("hca data 1.5", "THRESHOLD must be a fraction of the points in (0, 1], got 1.5", "THRESHOLD: Cells"),
+    ("HCA --n-clusters 0", "--n-clusters must be 1 or more", "--n-clusters: Cut"),
+    ("HCA --n-clusters 900", "at most", ""),
+    ("HCA --min-size 1.5", "--min-size must be a number of cells, or a fraction", "--min-size:"),
+    ("hca cells.csv 1 --apriori cluster", "'cluster'", ""),
+    ("hca cells.csv 1 --channels CD9", "'CD9'", ""),
+    ("HCA asgns --channels CD9", "no channel 'CD9'", "the channels are channel_1"),
+    # options that do not go with each other, or with the file
+    ("HCA asgns --apriori kmeans", "asgns and --apriori kmeans both name the apriori clusters", "give one of them"),
+    ("hca cells.csv 1 asgns", "asgns goes with a file of gmhclust", "with --apriori"),
+    ("HCA --cofactor 5", "--cofactor is for --transform arcsinh", "add that"),
+    ("HCA --n-clusters 2 --height 1", "got --n-clusters 2 and --height 1", "give one of them"),
+    ("HCA --labels-out l.csv", "--labels-out needs a cut", "give --n-clusters or --height"),
+    ("events hits.csv --dt-max 2 --trigger 1", "--trigger is for raw .tpx3 words, got hits.csv", "leave it out"),
+    ("events run.csv --dt-max 2 --on-reset restart", "--on-reset is for raw .tpx3 words", "leave it out"),
+    ("EVENTS --columns x=a", "--columns is for tables, got run.tpx3", "leave it out"),
+    ("events a.t3pa --dt-max 2 --layout quad", "--layout quad is not for a.t3pa, whose chips are apart", "leave it"),
+    ("EVENTS --idle 1", "--idle is for --follow, got --idle 1 without it", "leave it out"),
+    ("EVENTS --follow --idle -1", "--idle must be 0 or more, got -1", "--idle:"),
+    ("events run.parquet --dt-max 2 --follow", "--follow reads raw words", "leave --follow out"),
+    ("events tcp://127.0.0.1:1 --dt-max 2", "is a running readout", "add --follow"),
+    ("events tcp://nowhere --dt-max 2 --follow", "is no address", ""),
+    # files
+    ("clue hit.csv --dc 1 --rhoc 2", "no such file: hit.csv", "did you mean hits.csv?"),
+    ("clue no/hits.csv --dc 1 --rhoc 2", "no such file: no/hits.csv", "there is no folder no"),
+    ("clue folder --dc 1 --rhoc 2", "folder is a directory", "give one file"),
+    ("explore hit.csv --no-browser", "no such file: hit.csv", "did you mean hits.csv?"),
+    ("explore empty.csv --no-browser", "empty.csv", ""),
+    ("explore odd.csv --no-browser --system clue", "no column for 'x', 'y'", "--columns x=NAME"),
+    ("explore odd.csv --no-browser --columns x=u,y=c", "odd.csv has no column 'c'", ""),
+    ("explore odd.csv --no-browser --system hca --columns x=u", "columns cannot be chosen of odd.csv", "leave them"),
+    ("clue odd.csv --dc 1 --rhoc 1", "no column for 'x', 'y'", "'u', 'v', 'E': name it with --columns x=NAME"),
+    ("clue hits.parquet --dc 1 --rhoc 1 --columns x,y", "have names", "give --columns x=NAME,y=NAME"),
+    ("clue nan.csv --dc 1 --rhoc 1", "NaN in coordinate 1 of point 1", "remove such points first"),
+    ("hca nan.csv 1 -o tree.csv", "NaN in coordinate 1 of point 1, both counted from 0", ""),
+    ("clue ragged.csv --dc 1 --rhoc 1", "ragged.csv, line 3: expected 2 fields", "correct that line"),
+    ("clue words.csv --dc 1 --rhoc 1", "line 2, column 2 (y): expected a number, found 'two'", "correct that line"),
+    ("clue layer.csv --dc 1 --rhoc 1", "got 1.5 in row 0", "or keep the column under another name with --columns"),
+    ("clue empty.csv --dc 1 --rhoc 1", "empty.csv is empty", "give a file with points"),
+    ("clue binary.csv --dc 1 --rhoc 1", "not a UTF-8 text", "does its extension tell its format?"),
+    *((f"clue random.{kind} --dc 1 --rhoc 1", f"random.{kind}", "") for kind in ("parquet", "h5", "npz", "root")),
+    ("dbscan random.npy 1", "random.npy", ""),
+    ("dbscan random.hdf5 1", "random.hdf5", ""),
+    ("dbscan points.xyz 1", ".xyz", ""),
+    ("clue random.tpx3 --dc 1 --rhoc 1", "unknown extension '.tpx3'", "use one of .csv"),
+    ("events random.tpx3 --dt-max 2", "random.tpx3 has no chunk of Timepix3 words", ""),
+    ("events text.tpx3 --dt-max 2", "has no chunk of Timepix3 words: it begins with b'x,y,toa", ""),
+    ("events empty.tpx3 --dt-max 2", "is empty (0 bytes)", "give a file with points"),
+    ("events none.tpx3 --dt-max 2 --follow --idle 0.1", "no such file: none.tpx3, after 0.1 s", ""),
+    ("hca random.fcs 10", "random.fcs", "is it complete"),
+    ("hca cut 10", "bytes, which no layout of gmhclust explains", ""),
+    ("HCA no_asgns", "no_asgns", ""),
+    # outputs
+    ("CLUE -o no/t.csv", "there is no folder no", "make it first"),
+    ("CLUE -o t.xyz", "-o must be a .parquet or .csv or .h5 or .npz file, got t.xyz", "-o: Hits with results"),
+    ("CLUE -o hits.csv", "-o hits.csv is the input", "write to another file"),
+    ("CLUE -o t.csv --table ./t.csv", "-o and --table are one file", "write to different ones"),
+    ("FOF -o t.csv --labels parts.root", "--labels must be", "--labels:"),
+    ("events run.tpx3 --dt-max 2 -o new.csv", "-o must be a .parquet file, got new.csv", "-o: Table"),
+    ("events run.parquet --dt-max 2 --hits run.parquet", "--hits run.parquet is the input", "write to another"),
+    ("HCA -o data", "-o must be a .parquet or .csv or .npy file", "-o:"),
+    ("hca data 100 asgns.csv -o asgns.csv", "-o asgns.csv is the input", "write to another"),
+    ("demo -o hits.csv", "-o hits.csv is a file, not a folder", "name another one"),
+    ("demo --workers 0", "--workers must be 1 or more, got 0", "--workers:"),
+    # where it runs
+    ("DBSCAN --scheduler tcp://h:1 --workers 2", "--scheduler tcp://h:1 has workers of its own", "leave --workers"),
+    ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),
+    ("HCA --memory-limit 1GB --scheduler tcp://h:1", "--memory-limit 1GB is for workers", "give it to `dask worker`"),
+    ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Memory of"),
+    ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),
+    *((f"EVENTS --follow {here}", "on its CPU", "leave --") for here in ("--workers 2", "--scheduler h", "--cuda")),
+    *((f"{name} --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver") for name in SHORT),
+    ("CLUE --cuda --workers 2", "workers with GPUs cannot start here: no GPU was found", "it needs NVIDIA's driver"),
+    ("bench clue --sizes 100 --device cuda", "cupy", "pip install"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "what", "hint"), ERRORS)
+def test_what_and_what_to_do(told, monkeypatch, line, what, hint):
+    if "cuda" in line.split():
+        monkeypatch.setitem(sys.modules, "cupy", None)
+    if "--cuda" in line.split():
+        monkeypatch.setenv("PATH", "/nowhere")  # where no nvidia-smi is
+    code, first, second = told(line)
+    assert code == 1
+    assert what in first
+    assert hint in second
 
 
 @pytest.mark.parametrize(
-    ("package", "arguments"),
+    ("package", "line"),
     [
-        ("h5py", ("clue", "random.h5", *CLUE)),
-        ("uproot", ("clue", "random.root", *CLUE)),
-        ("zarr", ("dbscan", "hits.csv", 1, "-o", "new.zarr")),
+        ("h5py", "clue random.h5 --dc 1 --rhoc 1"),
+        ("uproot", "clue random.root --dc 1 --rhoc 1"),
+        ("zarr", "DBSCAN -o new.zarr"),
     ],
 )
-def test_a_missing_package(command, made, monkeypatch, package, arguments):
-    monkeypatch.chdir(made)
+def test_a_missing_package(told, monkeypatch, package, line):
     monkeypatch.setitem(sys.modules, package, None)
-    code, out, err = command(*arguments)
-    assert (code, out) == (1, "")
-    first, second = err.splitlines()
-    assert package in first
-    assert second == 'hint: pip install "daskclust[io]"'
+    code, what, hint = told(line)
+    assert code == 1
+    assert package in what
+    assert hint == 'pip install "daskclust[io]"'
 
 
-def test_the_demo_tells_what_is_missing_before_it_begins(command, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_demo_tells_what_is_missing_before_it_begins(told, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    code, _, err = command("demo")
-    assert (code, list(tmp_path.iterdir())) == (1, [])
-    assert err.splitlines()[1] == 'hint: pip install "daskclust[app]"'
+    assert told("demo")[2] == 'pip install "daskclust[app]"'
 
 
-@pytest.mark.parametrize("number", sorted(_errors._SYSTEM))
+def test_a_file_that_exists_stays_after_an_error(command, wrong, tmp_path):
+    target = tmp_path / "clusters.parquet"
+    target.write_bytes(b"earlier")
+    assert command("clue", wrong / "nan.csv", "--dc", 1, "--rhoc", 1, "-o", target)[0] == 1
+    assert (target.read_bytes(), list(tmp_path.iterdir())) == (b"earlier", [target])
+
+
+@pytest.mark.parametrize("number", [*_errors._OF_SYSTEM, errno.EIO])
 def test_errors_of_the_system(number):
-    error = OSError(number, "text of the system", "/data/.new.parquet.0123456789abcdef0123456789abcdef.tmp")
-    told = _errors.trouble(error, PROGRAM.commands["clue"], list(PROGRAM.commands))
-    assert "0123456789abcdef" not in told.what + told.hint
-    assert told.what
+    text = "Text of the system"
+    error = OSError(number, text, "/data/.new.parquet.0123456789abcdef0123456789abcdef.tmp")
+    told = _errors.trouble(error, PROGRAM.commands["clue"])
+    assert told.what == "text of the system: /data/new.parquet"
     assert told.hint
-    assert "{" not in told.what + told.hint
-
-
-def test_an_error_of_the_system_that_is_not_known_is_told_all_the_same():
-    told = _errors.trouble(OSError(errno.EIO, "Input/output error", "/data/x"), None, [])
-    assert told.what == "/data/x: Input/output error"
+    assert "{" not in told.hint
 
 
 def test_memory_and_workers():
@@ -264,46 +285,36 @@ def test_memory_and_workers():
         pass
 
     for error in (MemoryError("Unable to allocate 8 TiB"), KilledWorker()):
-        told = _errors.trouble(error, PROGRAM.commands["clue"], [])
+        told = _errors.trouble(error, PROGRAM.commands["clue"])
         assert told.status == 1
         assert "--workers" in told.hint
 
 
-def test_a_fault_of_ours_shows_where(command, made, monkeypatch):
-    monkeypatch.chdir(made)
-
+def test_a_fault_of_ours_shows_where(command, wrong, monkeypatch):
     def broken(*_, **__):
         raise KeyError("secret")
 
     monkeypatch.setattr("daskclust.io.read_hits", broken)
-    code, _, err = command("clue", "hits.csv", *CLUE)
+    code, _, err = command("clue", wrong / "hits.csv", "--dc", 1, "--rhoc", 1)
     assert code == 1
     *trace, first, second = err.splitlines()
     assert trace[0] == "Traceback (most recent call last):"
-    assert first.startswith("error: a fault of daskclust itself: KeyError: 'secret' in test_cli_errors.py, line ")
+    assert first.startswith("error: a fault of daskclust itself: KeyError: 'secret' in test_errors.py, line ")
     assert "daskclust info" in second
 
 
-def test_the_traceback_of_any_error_can_be_seen(command, made, monkeypatch):
-    monkeypatch.chdir(made)
+def test_the_traceback_of_any_error_can_be_seen(command, wrong, monkeypatch):
     monkeypatch.setenv("DASKCLUST_TRACEBACK", "1")
-    _, _, err = command("clue", "empty.csv", *CLUE)
+    _, _, err = command("clue", wrong / "empty.csv", "--dc", 1, "--rhoc", 1)
     assert err.startswith("Traceback")
-    assert err.splitlines()[-2] == "error: empty.csv is empty (0 bytes)"
+    assert err.splitlines()[-2].endswith("empty.csv is empty (0 bytes)")
 
 
-def test_columns_and_units_of_a_file_of_ones_own(command, made, monkeypatch):
-    monkeypatch.chdir(made)
-    naming = ("--columns", "x=u, y=v,energy=E", "--units", "x=mm,y=mm,energy=MeV")
-    code, out, err = command("clue", "odd.csv", "--dc", 0.05, "--rhoc", 0.002, *naming, "--json")
-    assert code == 0, err
-    assert json.loads(out)["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
-    code, out, err = command("dbscan", "odd.csv", 2, "--columns", "x=u,=E", "--coordinates", "x,v", "--json")
-    assert code == 0, err
-    assert json.loads(out)["points"] == 2
-
-
-def test_version(command):
-    from daskclust import __version__
-
-    assert command("--version") == (0, f"daskclust {__version__}\n", "")
+@pytest.mark.parametrize("line", ["clue none.csv --dc 1 --rhoc 1", "clue --dc", "bench cleu"])
+def test_an_error_is_a_document_too(command, tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command(*line.split(), "--json")
+    error = json.loads(out)["error"]
+    assert set(error) == {"kind", "what", "hint", "exit_code"}
+    assert error["exit_code"] == code > 0
+    assert err == f"error: {error['what']}\nhint: {error['hint']}\n"

@@ -1,4 +1,4 @@
-"""``daskclust explore``: what is wrong is told in a line or two, before anything is served."""
+"""``daskclust explore``: files of each field, and what is served."""
 
 from types import SimpleNamespace
 
@@ -6,31 +6,6 @@ import pytest
 
 from daskclust import app, datasets, io
 from daskclust.app.opening import open_file
-from daskclust.app.systems import SYSTEMS
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("nowhere.csv",), "no such file: nowhere.csv"),
-        (("hits.csv", "--system", "kmeans"), f"--system must be one of {', '.join(SYSTEMS)}, got 'kmeans'"),
-        (("hits.csv", "--port", 70000), "--port must be from 0 to 65535, got 70000"),
-        (("hits.csv", "--system", "events", "--columns", "x,y,toa,tot"), "toa"),
-        (("empty.csv",), "empty.csv"),
-        (("hits.csv", "--system", "clue"), "--columns x=NAME"),
-        (("hits.csv", "--system", "clue", "--columns", "x=a,y=c"), "hits.csv has no column 'c'"),
-        (("hits.csv", "--columns", "x=a,y=c"), "hits.csv has no column 'c'"),
-        (("hits.csv", "--system", "hca", "--columns", "x=a,y=b"), "columns cannot be chosen of hits.csv"),
-    ],
-)
-def test_errors_in_two_lines(command, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hits.csv").write_text("a,b\n1,2\n")
-    (tmp_path / "empty.csv").write_text("")
-    code, _, err = command("explore", *arguments, "--no-browser")
-    assert code == (2 if "must be one of" in words else 1)  # a choice that there is not is wrong usage
-    assert words in err
-    assert len(err.strip().splitlines()) <= 2
 
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])

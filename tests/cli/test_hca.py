@@ -2,10 +2,6 @@
 
 import functools
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -58,12 +54,6 @@ def merges_of(out):
     rows = [line.split(" ") for line in out.splitlines()]
     assert all(len(row) == 3 for row in rows)
     return np.array([row[:2] for row in rows], np.int64), np.array([row[2] for row in rows], np.float64)
-
-
-def summary(done):
-    code, out, err = done
-    assert code == 0, err
-    return json.loads(out)
 
 
 def assert_printed(done, expected):
@@ -119,29 +109,11 @@ def test_one_cell_makes_no_line(hca, tmp_path):
     assert "cells" in err
 
 
-def test_the_installed_command_in_a_pipe(tmp_path):
-    script = Path(sys.executable).with_name("daskclust")
-    start = [script] if script.exists() else [sys.executable, "-m", "daskclust"]
-    cells = cytometry(3000, 2, rng=0)
-    io.write_gmhc(cells, tmp_path / "data")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    run = functools.partial(subprocess.run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    done = run([*start, "hca", "data", "0.5"])
-    expected = MahalanobisHCA(0.5).fit(cells["X"].values).linkage_
-    assert_printed((done.returncode, done.stdout, done.stderr), expected)
-    assert "3,000" in done.stderr
-    # what reads may stop; the rest does not fit into the pipe
-    end = "p.stdout.readline(); p.stdout.close(); err = p.stderr.read().decode(); print(p.wait(), 'Traceback' in err)"
-    words = [*map(str, start), "hca", "data", "0.5"]
-    code = f"import subprocess as s; p = s.Popen({words}, stdout=s.PIPE, stderr=s.PIPE); {end}"
-    assert run([sys.executable, "-c", code]).stdout == "141 False\n"
-
-
 # --------------------------------------------------------------------------------------------------------------- tables
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
-def test_table_of_merges(hca, grouped, folder, tmp_path, suffix):
+def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
     target = tmp_path / f"tree{suffix}"
-    told = summary(hca(folder / "grouped.parquet", 24, "-o", target, "--json"))
+    told = summary("hca", folder / "grouped.parquet", 24, "-o", target)
     estimator = MahalanobisHCA(24).fit(grouped["X"].values, apriori=grouped["apriori"].values)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert told.pop("seconds") >= 0
@@ -171,10 +143,10 @@ def test_table_of_merges(hca, grouped, folder, tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
-def test_labels(hca, cells, folder, tmp_path, suffix):
+def test_labels(summary, cells, folder, tmp_path, suffix):
     target = tmp_path / f"labels{suffix}"
     arguments = ("--n-clusters", 4, "--min-size", "0.05")
-    told = summary(hca(folder / "cells.fcs", 30, "--labels-out", target, *arguments, "--json"))
+    told = summary("hca", folder / "cells.fcs", 30, "--labels-out", target, *arguments)
     expected = MahalanobisHCA(30).fit(cells["X"].values).labels(n_clusters=4, min_size=0.05)
     if suffix == ".npy":
         labels = np.load(target)
@@ -182,13 +154,13 @@ def test_labels(hca, cells, folder, tmp_path, suffix):
         again = io.read_cells(target)
         labels = again["label"]
         np.testing.assert_array_equal(again["X"].astype(np.float32), cells["X"])
-        twice = summary(hca(target, 30, *arguments, "--json"))  # the labels are no channel
+        twice = summary("hca", target, 30, *arguments)  # the labels are no channel
         assert {name: told[name] for name in ("cells", "clusters", "noise")}.items() <= twice.items()
     np.testing.assert_array_equal(labels, expected)
     assert (told["clusters"], told["noise"]) == (4, (expected < 0).sum())
     assert told["labels"] == str(target)
     height = ("--height", 2.5, "--labels-out", target)
-    assert summary(hca(folder / "cells.fcs", 30, *height, "--json"))["noise"] == 0
+    assert summary("hca", folder / "cells.fcs", 30, *height)["noise"] == 0
 
 
 def test_tables_for_the_reader(hca, folder, tmp_path):
@@ -206,7 +178,7 @@ def test_tables_for_the_reader(hca, folder, tmp_path):
 
 
 # ---------------------------------------------------------------------------------------------------------------- input
-def test_files_channels_and_transformations(hca, cells, folder, tmp_path):
+def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_path):
     X = cells["X"].values
     for name in ("cells.csv", "cells.parquet", "cells.fcs", "data"):
         expected = linkage_of(folder / name, threshold=30)
@@ -219,8 +191,8 @@ def test_files_channels_and_transformations(hca, cells, folder, tmp_path):
     assert_printed(hca(folder / "data", 30, "--channels", "channel_3,channel_1"), some)
     raw = xr.Dataset({"X": (("cell", "channel"), np.sinh(X.astype(np.float64)) * 5)}, {"channel": ["a", "b", "c"]})
     io.write_cells(raw, tmp_path / "raw.csv")
-    arguments = ("--transform", "arcsinh", "--cofactor", 5, "-o", tmp_path / "tree.npy", "--json")
-    summary(hca(tmp_path / "raw.csv", 30, *arguments))
+    arguments = ("--transform", "arcsinh", "--cofactor", 5, "-o", tmp_path / "tree.npy")
+    summary("hca", tmp_path / "raw.csv", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)
 
@@ -243,64 +215,6 @@ def test_apriori_clusters(hca, grouped, folder):
 
 def test_rules_and_distances(hca, cells, folder):
     X = cells["X"].values
-    for parameters in (
-        {"rule": "euclid_mahal", "distance": "full"},
-        {"rule": "mahal", "normalize": True},
-    ):
+    for parameters in ({"rule": "euclid_mahal", "distance": "full"}, {"rule": "mahal", "normalize": True}):
         options = [f"--{name}={value}" if value is not True else f"--{name}" for name, value in parameters.items()]
         assert_printed(hca(folder / "data", 0.1, *options), MahalanobisHCA(0.1, **parameters).fit(X).linkage_)
-
-
-def test_workers_give_the_same(hca, folder, tmp_path):
-    arguments = (folder / "grouped", 24, folder / "asgns", "--n-clusters", 3)
-    one, two = tmp_path / "one.parquet", tmp_path / "two.parquet"
-    plain = hca(*arguments)
-    told = summary(hca(*arguments, "-o", one, "--workers", 1, "--chunks", 50, "--labels-out", two, "--json"))
-    assert_printed(plain, pd.read_parquet(one)[["id1", "id2", "height", "size"]].to_numpy())
-    assert told["clusters"] == len(set(pd.read_parquet(two)["label"])) == 3
-
-
-# --------------------------------------------------------------------------------------------------------------- errors
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("nowhere", 100), "nowhere"),
-        (("data", "many"), "THRESHOLD must be a number of cells"),
-        (("data", "0"), "in (0, 1], e.g. 0.5, got '0'"),
-        (("data", "1.5"), "got '1.5'"),
-        (("data", 100, "no_asgns"), "no_asgns"),
-        (("data", 100, "asgns", "--apriori", "kmeans"), "asgns and --apriori kmeans both name the apriori clusters"),
-        (("cells.csv", 100, "asgns"), "asgns goes with a file of gmhclust"),
-        (("cells.csv", 100, "--apriori", "cluster"), "'cluster'"),
-        (("cells.csv", 100, "--channels", "CD9"), "'CD9'"),
-        (("data", 100, "asgns", "--channels", "CD9"), "no channel 'CD9'\nhint: the channels are channel_1"),
-        (("data", 100, "--cofactor", 5), "--cofactor is for --transform arcsinh"),
-        (("data", 100, "--scheduler", "tcp://h:1", "--workers", 2), "leave --workers out"),
-        (("data", 100, "--n-clusters", 2, "--height", 1), "got --n-clusters 2 and --height 1\nhint: give one of them"),
-        (("data", 100, "--n-clusters", 0), "--n-clusters must be 1 or more"),
-        (("data", 100, "--n-clusters", 900), "at most"),
-        (("data", 100, "--min-size", "1.5"), "--min-size must be a number of cells, or a fraction"),
-        (("data", 100, "--labels-out", "l.csv"), "--labels-out needs a cut"),
-        (("data", 100, "-o", "data"), "-o must be a .parquet or .csv or .npy file"),
-        (("cells.csv", 100, "-o", "cells.csv"), "-o cells.csv is the input"),
-        (("data", 100, "asgns.csv", "-o", "asgns.csv"), "-o asgns.csv is the input"),
-        (("data", 100, "-o", "a.csv", "--labels-out", "a.csv", "--n-clusters", 2), "are one file"),
-        (("data", 100, "-o", "no/such/folder.csv"), "no folder"),
-        (("cut", 100), "bytes, which no layout of gmhclust explains"),
-        (("nan.csv", 100, "-o", "tree.csv"), "NaN in coordinate 1 of point 1, both counted from 0"),
-    ],
-)
-def test_errors_are_told_in_a_line(hca, folder, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    for name, source in (("data", "grouped"), ("asgns", "asgns"), ("cells.csv", "cells.csv")):
-        (tmp_path / name).write_bytes((folder / source).read_bytes())
-    (tmp_path / "asgns.csv").write_text("0\n")
-    (tmp_path / "cut").write_bytes((folder / "data").read_bytes()[:-1])
-    (tmp_path / "nan.csv").write_text("a,b\n0,0\n1,nan\n2,3\n")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    code, out, err = hca(*arguments)
-    assert (code, out) == (1, "")
-    assert words in err
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

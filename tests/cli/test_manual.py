@@ -1,5 +1,6 @@
 """The manual: every option explained, every example valid, every key there; help at any width, without colours too."""
 
+import itertools
 import json
 import shlex
 
@@ -7,33 +8,19 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from daskclust import cli, datasets, io
-from daskclust.cli._manual import parse
+from daskclust import cli
+from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-OTHERS = {
-    "exponents", "neighbours", "ratios", "heights", "hits_in", "hits_out", "...", "peers", "reports", "memory_ms",
-    "chunked_ms", "seconds", "process_bytes",
-}  # fmt: skip
+OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
 """Keys of other benchmarks."""
 
 
-def manual_of(name):
-    return parse(PROGRAM.commands[name].manual)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Return a folder with the files that examples read, small."""
-    folder = tmp_path_factory.mktemp("examples")
-    hits = datasets.hgcal_event(5, n_noise=200, rng=0).drop_vars("truth")
-    io.write_hits(hits, folder / "hits.parquet")
-    io.write_hits(hits, folder / "hits.csv")
-    io.write_tpx3(datasets.timepix(300, kind="pion45", rng=0).drop_vars("truth"), folder / "run.tpx3")
-    io.write_particles(datasets.cosmology_box(300, rng=0).drop_vars("halo"), folder / "snapshot.hdf5")
-    io.write_cells(datasets.cytometry(150, 3, rng=0).drop_vars("population"), folder / "tube.fcs")
-    return folder
+def examples_of(command):
+    """Return pairs of lines: what an example does, and the line."""
+    lines = [line.strip() for line in command.manual["Examples"].splitlines()]
+    return [(said, line) for said, line in itertools.pairwise(lines) if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -46,10 +33,10 @@ def test_every_option_has_a_help_text_and_a_panel(name):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_is_a_valid_line(name):
-    manual = manual_of(name)
-    assert len(manual.examples) >= 2
-    for said, line in manual.examples:
-        assert said
+    examples = examples_of(PROGRAM.commands[name])
+    assert len(examples) >= 2
+    for said, line in examples:
+        assert said.startswith("# ")
         words = shlex.split(line)
         program, command, *arguments = words[: next((k for k, word in enumerate(words) if word in "|>"), None)]
         assert (program, command) == ("daskclust", name)
@@ -58,9 +45,11 @@ def test_every_example_is_a_valid_line(name):
 
 
 def test_examples_of_the_program():
-    for _, line in parse(PROGRAM.manual).examples:
-        arguments = shlex.split(line)[1:]
-        assert arguments[0] in PROGRAM.commands or arguments[0].startswith("--install")
+    for _, line in examples_of(PROGRAM):
+        _, command, *arguments = shlex.split(line)
+        if not command.startswith("--install") and "--help" not in arguments:
+            with PROGRAM.commands[command].make_context(command, arguments):
+                pass
 
 
 @pytest.mark.parametrize(
@@ -71,42 +60,28 @@ def test_examples_of_the_program():
          {"late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
         ("dbscan snapshot.hdf5 0.4 -o labels.csv", set()),
         ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv", set()),
-        ("hca tube.fcs 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
+        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
-        ("bench dbscan --sizes 1000,2000 --repeats 1 --kinds ss2d,uniform2d",
-         {"threads", *OTHERS}),
+        ("bench dbscan --sizes 1000,2000 --repeats 1 --kinds ss2d,uniform2d", OTHERS),
     ],
 )  # fmt: skip
-def test_json_is_one_document_with_the_keys_of_the_manual(command, folder, monkeypatch, line, more):
+def test_json_is_one_document_with_the_keys_of_the_manual(command, files, line, more):
     """Keys in `more` are those of other circumstances."""
-    monkeypatch.chdir(folder)
     name, *arguments = line.split()
     code, out, err = command(name, *arguments, "--json")
     assert (code, err) == (0, "")
     document = json.loads(out)  # nothing else is there
-    listed = {key.strip() for keys, _ in manual_of(name).sections["Keys of --json"] for key in keys.split(",")}
+    keys = rows(PROGRAM.commands[name].manual["Keys of --json"])
+    listed = {key.strip() for keys, _ in keys for key in keys.split(",")}
     assert set(document) == listed - more
 
 
-@pytest.mark.parametrize(
-    "arguments", [("clue", "none.csv", "--dc", 1, "--rhoc", 1), ("clue", "--dc"), ("bench", "cleu")]
-)
-def test_an_error_is_a_document_too(command, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    code, out, err = command(*arguments, "--json")
-    error = json.loads(out)["error"]
-    assert set(error) == {"kind", "what", "hint", "exit_code"}
-    assert error["exit_code"] == code > 0
-    assert err == f"error: {error['what']}\nhint: {error['hint']}\n"
-
-
-def test_quiet_is_silent(command, folder, monkeypatch):
-    monkeypatch.chdir(folder)
+def test_quiet_is_silent(command, files):
     for line in (
-        "clue hits.csv --dc 2 --rhoc 0.3 -q",
+        "clue hits.parquet --dc 2 --rhoc 0.3 -q",
         "dbscan snapshot.hdf5 0.4 --quiet",
-        "hca tube.fcs 20 -o t.npy -q",
+        "hca cells.parquet 20 -o t.npy -q",
     ):
         assert command(*line.split()) == (0, "", "")
 
@@ -122,8 +97,20 @@ def test_help_fits_and_has_no_colours_in_a_pipe(command, monkeypatch, name, widt
     framed, _, examples = out.partition(" Examples\n")
     assert max(map(len, framed.splitlines())) <= width
     assert "�" not in out
-    for words, line in parse(PROGRAM.commands[name].manual if name else PROGRAM.manual).examples:
-        assert f"# {words}\n   {line}\n" in examples  # in one piece, to be copied
+    for words, line in examples_of(PROGRAM.commands[name] if name else PROGRAM):
+        assert f"{words}\n  {line}\n" in examples or f"\n  {line}\n" in examples  # in one piece, to be copied
+
+
+def test_a_manual_is_taken_apart():
+    parts = sections("Reads\n  x, y  position,\n        cm\n\nExamples\n  # see it\n  daskclust demo\n")
+    assert parts == {"Reads": "  x, y  position,\n        cm", "Examples": "  # see it\n  daskclust demo"}
+    assert rows(parts["Reads"]) == [("x, y", "position, cm")]
+
+
+def test_help_tells_defaults_in_brackets(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for name, words in (("clue", "[default: (delta-c)]"), ("fof", "[default: (the file's, or open)]")):
+        assert words in command(name, "-h")[1]
 
 
 def test_help_has_groups_exit_codes_and_environment(command):

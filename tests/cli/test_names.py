@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -26,7 +27,6 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return call_it
 
 
-MEANT = ", which FILE does not have (did you mean 'energy'?)"
 WHERE = [
     ("sise > 3", "unknown sise (did you mean 'size'?); the table has size, tot,"),
     ("size >", "is no expression"),
@@ -70,32 +70,27 @@ def test_where_of_a_table_is_checked_by_its_head(call: Any, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("line", "message"),
     [
-        (
-            ("clue", "--dc", 1, "--rhoc", "energi"),
-            "--rhoc names 'energi'" + MEANT,
-        ),
-        (
-            ("clue", "--dc", 1, "--rhoc", 1, "--coordinates", "x,etta"),
-            "--coordinates names 'etta', which FILE",
-        ),
-        (
-            ("dbscan", 1, "--weight", "energi"),
-            "--weight names 'energi'" + MEANT,
-        ),
-        (("dbscan", 1, "--coordinates", "x,yy"), "--coordinates names 'yy', which FILE does not have"),
+        ("clue FILE --dc 1 --rhoc energi", "--rhoc names 'energi', which FILE does not have (did you mean 'energy'?)"),
+        ("clue FILE --dc 1 --rhoc 1 --coordinates x,etta", "--coordinates names 'etta', which FILE"),
+        ("dbscan FILE 1 --weight energi", "--weight names 'energi', which FILE does not have (did you mean 'energy'?)"),
+        ("dbscan FILE 1 --coordinates x,yy", "--coordinates names 'yy', which FILE does not have"),
     ],
 )
 @pytest.mark.parametrize("file", ["a.csv", "a.npz", "a.h5", "a.parquet"])
-def test_columns_are_looked_for_before_values_are_read(
-    call: Any, monkeypatch: pytest.MonkeyPatch, arguments: Any, message: str, file: str
-) -> None:
-    columns = {name: ("hit", np.arange(4.0)) for name in ("x", "y", "eta", "energy")}
-    io.write_hits(xr.Dataset(columns), file)
-    for reads in ("_text._parse", "_binary._member", "_hdf5.read_dataset", "_parquet.rows_of"):
-        monkeypatch.setattr(f"daskclust.io.{reads}", None)
-    status, err = call(arguments[0], file, *arguments[1:])
+def test_columns_are_looked_for_before_values_are_read(call: Any, line: str, message: str, file: str) -> None:
+    """Values that cannot be used would be another error."""
+    values = np.full(2, np.nan) if file == "a.h5" else np.array(["one", "two"])
+    columns = dict.fromkeys(("x", "y", "eta", "energy"), values)
+    if file == "a.npz":
+        np.savez(file, **columns)
+    elif file == "a.h5":
+        io.write_hits(xr.Dataset(dict.fromkeys(columns, ("hit", values))), file)
+    else:
+        frame = pd.DataFrame(columns)
+        frame.to_csv(file, index=False) if file == "a.csv" else frame.to_parquet(file)
+    status, err = call(*line.replace("FILE", file).split())
     assert status == 1
     assert message.replace("FILE", file) in " ".join(err.split())
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.cudasim
 
 def test_ceilings():
     place = device_of(cuda.to_device(np.zeros(1)))
-    found = roofline._ceilings(place, lambda: None, copied=400, points=5, rounds=4)
+    found = roofline.measure_ceilings(place, lambda: None, copied=400, points=5, rounds=4)
     assert all(value > 0 for value in found.values())
 
 

@@ -1,190 +1,173 @@
-"""Generators and sample files."""
+"""What is true of all generators: they repeat, conform, do not depend on chunks, and refuse what cannot be."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.spatial import cKDTree
+from cases.clue import raise_if_dask_computes
 
 from daskclust import datasets
-from daskclust.io import read_hits
 
+NUMBERED = [  # generators that make points from their numbers: arguments, those of more than are made at a time, truth
+    (datasets.cosmology_box, {"n": 500}, {"n": 70_001}, "halo"),
+    (datasets.seed_spreader, {"n": 500, "d": 1}, {"n": 70_001}, "truth"),
+    (datasets.seed_spreader, {"n": 500, "noise": 0.1}, {"n": 70_001}, "truth"),
+    (datasets.seed_spreader, {"n": 500, "d": 5, "density": "varying"}, {"n": 70_001}, "truth"),
+    (datasets.cytometry, {"n": 500}, {"n": 70_001}, "population"),
+    (
+        datasets.cytometry,
+        {"n": 500, "channels": 3, "populations": 2, "noise": 0.0, "shuffle": False},
+        {"n": 70_001},
+        "population",
+    ),
+    (datasets.apriori_gaussians, {"groups": 50, "size": 10}, {"groups": 101, "size": 701}, "apriori"),
+    (datasets.apriori_gaussians, {"groups": 50, "size": 10, "channels": 1}, {"groups": 101, "size": 701}, "apriori"),
+]
 GENERATORS = [
-    (datasets.calorimeter, {"n_layers": 3, "points_per_layer": 200}),
-    (datasets.hgcal_event, {"n_showers": 5, "n_noise": 100}),
-    (datasets.moons, {}),
-    (datasets.circles, {}),
-    (datasets.anisotropic_blobs, {}),
+    (datasets.calorimeter, {"n_layers": 3, "points_per_layer": 200}, {}, "truth"),
+    (datasets.hgcal_event, {"n_showers": 5, "n_noise": 100}, {}, "truth"),
+    (datasets.moons, {"n": 500}, {}, "truth"),
+    (datasets.circles, {"n": 500}, {}, "truth"),
+    (datasets.anisotropic_blobs, {"n": 500}, {}, "truth"),
+    *NUMBERED,
 ]
 
 
-@pytest.mark.parametrize(("make", "kwargs"), GENERATORS)
-def test_generators_repeat_and_conform(make: Any, kwargs: dict[str, Any]) -> None:
+def values(ds: xr.Dataset) -> np.ndarray[Any, Any]:
+    """Return all columns side by side, in the order of all of them."""
+    table = np.column_stack([ds[name].values for name in ds])
+    return table[np.lexsort(table.T)]
+
+
+@pytest.mark.parametrize(("make", "kwargs", "_many", "truth"), GENERATORS)
+def test_generators_repeat_and_conform(make: Any, kwargs: dict[str, Any], _many: Any, truth: str) -> None:
     ds = make(**kwargs, rng=1)
     xr.testing.assert_identical(ds, make(**kwargs, rng=np.random.default_rng(1)))
-    assert not ds["x"].equals(make(**kwargs, rng=2)["x"])
-    assert set(ds.dims) == {"hit"}
-    assert {"x", "y", "layer", "energy", "truth"} <= set(ds)
-    assert ds["truth"].dtype == np.int64
-    assert ds["layer"].dtype == np.int32
-    assert all(ds[v].dtype == np.float32 for v in ds if v not in ("layer", "truth"))
-    assert all("units" in ds[v].attrs for v in ds)
-    assert ds["truth"].min() == -1
-    assert all(np.isfinite(ds[v]).all() for v in ds)
+    assert not ds[next(iter(ds))].equals(make(**kwargs, rng=2)[next(iter(ds))])
+    assert {name: ds[name].dtype for name in ds} == {
+        name: np.dtype({truth: np.int64, "layer": np.int32}.get(str(name), np.float32)) for name in ds
+    }
+    assert all(np.isfinite(ds[name]).all() for name in ds)
+    assert "channel" not in ds.dims or ds["X"].values.flags.c_contiguous
+    assert ds[truth].min() >= -1
+    if make not in (datasets.hgcal_event, datasets.calorimeter):
+        assert len(ds[truth]) == 500
+    if ds.sizes.get("hit"):
+        assert {"x", "y", "layer", "energy", "truth"} <= set(ds)
+        assert ds["truth"].min() == -1
+        assert all("units" in ds[name].attrs for name in ds)
     assert ds.attrs["generator"] == make.__name__
     assert all(ds.attrs[name] == value for name, value in kwargs.items())
-    assert make(**kwargs).sizes["hit"] > 0
+    assert all(isinstance(v, str | int | float | list) and not isinstance(v, bool) for v in ds.attrs.values())
+    assert make(**kwargs).sizes
 
 
-def test_calorimeter_is_what_it_says() -> None:
-    ds = datasets.calorimeter(2, 10_000, rng=0)
-    truth = ds["truth"].values.reshape(2, -1)
-    assert (truth[:, 9500:] == -1).all()
-    np.testing.assert_array_equal(truth[:, :9500], np.arange(1900).repeat(10).reshape(2, -1))
-    np.testing.assert_array_equal(ds["layer"], np.repeat([0, 1], 10_000))
-    points = np.stack([ds["x"].values, ds["y"].values], axis=1)[truth.reshape(-1) >= 0].reshape(1900, 10, 2)
-    deviation = points - points.mean(axis=1, keepdims=True)
-    # The standard deviation of 34200 degrees of freedom is known to 0.4 %; five times that is allowed.
-    assert np.sqrt((deviation**2).sum() / (1900 * 9 * 2)) == pytest.approx(3.0, rel=0.02)
-    assert np.abs(points).max() < 250 + 3 * 3
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(("make", "kwargs", "many", "_truth"), NUMBERED)
+def test_any_chunks_give_the_same_points(make: Any, kwargs: Any, many: Any, _truth: str, large: bool) -> None:
+    kwargs = kwargs | (many if large else {})
+    whole = make(**kwargs, rng=5)
+    dim, n = next(iter(whole.sizes.items()))
+    for chunks in (n // 7 + 1, 65_536, 10**6):
+        with raise_if_dask_computes():
+            lazy = make(**kwargs, rng=5, chunks=chunks)
+        assert max(lazy.chunks[dim]) <= chunks
+        assert all(len(of_dim) == 1 for name, of_dim in lazy.chunks.items() if name != dim)
+        assert all(lazy[name].data._meta.dtype == lazy[name].dtype == whole[name].dtype for name in lazy)
+        xr.testing.assert_identical(pickle.loads(pickle.dumps(lazy)).compute(), whole)
+    part = {dim: slice(n // 3, n // 2)}
+    xr.testing.assert_identical(lazy.isel(part).compute(), whole.isel(part))
 
 
-def test_calorimeter_looks_like_the_authors_file(shared_data: Path) -> None:
-    real = read_hits(shared_data / "clue" / "toyDetector_10000.csv")
-    ours = datasets.calorimeter(1, 10_000, sigma=2.0, rng=0)
-    for radius in (1.0, 3.0, 8.0):
-        mean = []
-        for ds in (real, ours):
-            xy = np.stack([ds["x"].values, ds["y"].values], axis=1)
-            mean.append(cKDTree(xy).query_ball_point(xy, radius, return_length=True).mean())
-        assert mean[0] == pytest.approx(mean[1], rel=0.05)
-    assert float(abs(real["x"][:9500]).max()) == pytest.approx(float(abs(ours["x"][:9500]).max()), abs=5)
-    assert float(abs(real["x"][9500:]).max()) == pytest.approx(float(abs(ours["x"][9500:]).max()), abs=2)
+@pytest.mark.parametrize(("make", "kwargs", "_many", "truth"), NUMBERED)
+def test_shuffling_is_an_order(make: Any, kwargs: dict[str, Any], _many: Any, truth: str) -> None:
+    mixed, in_order = (make(**{**kwargs, "shuffle": shuffle}, rng=3) for shuffle in (True, False))
+    np.testing.assert_array_equal(values(mixed), values(in_order))
+    number = in_order[truth].values
+    assert (np.diff(number[number >= 0]) >= 0).all()
+    assert (number[np.argmax(number < 0) :] < 0).all() or (number >= 0).all()
+    assert (np.diff(mixed[truth].values[mixed[truth].values >= 0]) < 0).any()
 
 
-@settings(max_examples=50, deadline=None)
-@given(
-    n_layers=st.integers(0, 3),
-    points=st.integers(0, 50),
-    per_cluster=st.integers(1, 20),
-    noise=st.floats(0, 1),
-)
-def test_calorimeter_of_any_numbers(n_layers: int, points: int, per_cluster: int, noise: float) -> None:
-    ds = datasets.calorimeter(n_layers, points, points_per_cluster=per_cluster, noise=noise, rng=0)
-    assert ds.sizes["hit"] == n_layers * points
-    truth = ds["truth"].values
-    assert (truth == -1).sum() == n_layers * (points - round(points * (1 - noise)))
-    ids, counts = np.unique(truth[truth >= 0], return_counts=True)
-    np.testing.assert_array_equal(ids, np.arange(len(ids)))
-    assert counts.max(initial=1) <= per_cluster
-    pairs = np.stack([truth, ds["layer"].values])[:, truth >= 0]
-    assert np.unique(pairs, axis=1).shape[1] == len(ids)
-
-
-def test_hgcal_event_is_what_it_says() -> None:
-    ds = datasets.hgcal_event(rng=0)
-    assert 40_000 < ds.sizes["hit"] < 60_000
-    assert (np.diff(ds["layer"]) >= 0).all()
-    assert set(np.unique(ds["layer"])) == set(range(47))
-    assert ds["energy"].min() >= 0.003
-    np.testing.assert_allclose(ds["phi"], np.arctan2(ds["y"], ds["x"]), rtol=1e-5)
-    np.testing.assert_allclose(np.sinh(ds["eta"].values.astype(float)), ds["z"] / np.hypot(ds["x"], ds["y"]), rtol=1e-4)
-    assert len(np.unique(ds["truth"])) > 120
-    z = ds["z"].groupby(ds["layer"])
-    np.testing.assert_array_equal(z.min(), z.max())
-
-
-def test_hgcal_showers_point_to_the_origin_and_widen() -> None:
-    ds = datasets.hgcal_event(40, hadronic=0.0, n_noise=0, energy_range=(80.0, 100.0), rng=3)
-    frame = ds.to_dataframe()
-    frame["u"], frame["v"] = frame["x"] / frame["z"], frame["y"] / frame["z"]
-    middle = frame.groupby("truth")[["u", "v"]].median()
-    off = (
-        np.hypot(
-            frame["u"] - middle["u"].loc[frame["truth"]].to_numpy(),
-            frame["v"] - middle["v"].loc[frame["truth"]].to_numpy(),
-        )
-        * frame["z"]
-    )
-    assert off[frame["layer"] < 8].median() < off[frame["layer"] > 16].median()
-    # Half of the hits lie within a few cells of the axis, which goes through the origin.
-    assert off.median() < 3.0
-    profile = frame.groupby("layer")["energy"].sum()
-    assert 4 < profile.idxmax() < 16
-
-
-@pytest.mark.parametrize("cell_size", [0.5, 1.0, 3.0])
-def test_cells_are_a_hexagonal_lattice(cell_size: float) -> None:
-    ds = datasets.hgcal_event(5, 4, n_noise=500, cell_size=cell_size, rng=0)
-    for _, layer in ds.groupby("layer"):
-        xy = np.stack([layer["x"].values, layer["y"].values], axis=1).astype(float)
-        nearest = cKDTree(xy).query(xy, k=2)[0][:, 1]
-        assert nearest.min() >= cell_size * 0.999
-        np.testing.assert_allclose(nearest[nearest < 1.5 * cell_size], cell_size, rtol=1e-3)
-
-
-def test_points_go_to_the_nearest_cell() -> None:
-    from daskclust.datasets._showers import _hexagons
-
-    rng = np.random.default_rng(0)
-    x, y = rng.uniform(-3, 3, (2, 2000))
-    column, row = _hexagons(x, y)
-    rows, columns = np.mgrid[-8:9, -12:13]
-    centres = np.stack([(columns + rows / 2).ravel(), (rows * np.sqrt(0.75)).ravel()], axis=1)
-    nearest = cKDTree(centres).query(np.stack([x, y], axis=1))[1]
-    np.testing.assert_array_equal(column, columns.ravel()[nearest])
-    np.testing.assert_array_equal(row, rows.ravel()[nearest])
-
-
-def test_energy_is_conserved_and_truth_is_the_main_source() -> None:
-    from daskclust.datasets._showers import Deposits, sum_in_cells
-
-    deposits = Deposits(
-        x=np.array([0.0, 0.1, 0.2, 5.0, 5.1, 0.0]),
-        y=np.array([0.0, 0.1, 0.0, 0.0, 0.0, 0.0]),
-        layer=np.array([0, 0, 0, 0, 0, 1]),
-        energy=np.array([1.0, 2.0, 1.5, 0.5, 0.5, 0.25]),
-        source=np.array([0, 1, 0, 4, -1, -1]),
-    )
-    cells = sum_in_cells(deposits, 1.0, 0.0)
-    np.testing.assert_array_equal(cells["energy"], [4.5, 1.0, 0.25])
-    np.testing.assert_array_equal(cells["truth"], [0, -1, -1])
-    np.testing.assert_array_equal(cells["x"], [0.0, 5.0, 0.0])
-    assert len(sum_in_cells(deposits, 1.0, 2.0)["energy"]) == 1
-
-
-def test_empty_events() -> None:
+def test_few_points_and_none() -> None:
+    for n in (0, 1, 2, 3):
+        assert datasets.cytometry(n, 2, rng=0).sizes == {"cell": n, "channel": 2}
+        for d in (1, 3, 5):
+            assert datasets.seed_spreader(n, d, noise=0.1).sizes["particle"] == n
+        assert datasets.cosmology_box(n).sizes["particle"] == n
+        assert datasets.cosmology_box(n, chunks=4).compute().sizes["particle"] == n
+        for make in (datasets.moons, datasets.circles, datasets.anisotropic_blobs):
+            assert make(n, rng=0).sizes["hit"] == n
+    assert datasets.seed_spreader(0, chunks=4).compute().sizes["particle"] == 0
+    assert datasets.apriori_gaussians(0, 5, rng=0).sizes["cell"] == 0
+    assert datasets.apriori_gaussians(3, 0, rng=0, chunks=4).compute().sizes["cell"] == 0
+    assert datasets.apriori_gaussians(3, 1, rng=0)["apriori"].values.tolist() == [0, 1, 2]
     assert datasets.hgcal_event(0, n_noise=0, rng=0).sizes["hit"] == 0
     assert datasets.hgcal_event(0, 1, n_noise=5, rng=0)["truth"].max() == -1
+
+
+def test_all_noise_and_none() -> None:
     for make in (datasets.moons, datasets.circles, datasets.anisotropic_blobs):
-        assert make(0, rng=0).sizes["hit"] == 0
         assert (make(10, noise=1.0, rng=0)["truth"] == -1).all()
+    assert (datasets.cytometry(50, noise=1.0, rng=0)["population"] == -1).all()
+    assert (datasets.cytometry(50, populations=1, noise=0.0, rng=0)["population"] == 0).all()
+    assert (datasets.cosmology_box(500, background=1.0, rng=0)["halo"] == -1).all()
+    assert (datasets.cosmology_box(500, background=0.0, rng=0)["halo"] >= 0).all()
 
 
 @pytest.mark.parametrize(
     ("make", "kwargs", "message"),
     [
-        (datasets.calorimeter, {"n_layers": -1}, "n_layers must be a whole number of at least 0, got -1"),
-        (datasets.calorimeter, {"points_per_layer": 2.5}, "points_per_layer must be a whole number"),
-        (datasets.calorimeter, {"points_per_cluster": 0}, "points_per_cluster must be a whole number of at least 1"),
-        (datasets.calorimeter, {"size": 0.0}, "size must be positive and finite, got 0.0"),
-        (datasets.calorimeter, {"sigma": float("nan")}, "sigma must be finite and not negative, got nan"),
+        (datasets.calorimeter, {"n_layers": -1}, "n_layers must be 0 or more, got -1"),
+        (datasets.calorimeter, {"points_per_layer": 2.5}, "points_per_layer must be a whole number, got 2.5"),
+        (datasets.calorimeter, {"points_per_cluster": 0}, "points_per_cluster must be 1 or more, got 0"),
+        (datasets.calorimeter, {"size": 0.0}, "size must be finite and positive, got 0.0"),
+        (datasets.calorimeter, {"sigma": np.nan}, "sigma must be finite and not negative, got nan"),
         (datasets.calorimeter, {"noise": 1.5}, "noise must be from 0 to 1, got 1.5"),
+        (datasets.hgcal_event, {"n_layers": 0}, "n_layers must be 1 or more, got 0"),
         (datasets.hgcal_event, {"hadronic": -0.5}, "hadronic must be from 0 to 1, got -0.5"),
         (datasets.hgcal_event, {"energy_range": (3.0, 1.0)}, r"energy_range must be .* got \(3.0, 1.0\)"),
         (datasets.hgcal_event, {"energy_range": (0.0, 1.0)}, r"energy_range must be .* got \(0.0, 1.0\)"),
-        (datasets.hgcal_event, {"cell_size": -1.0}, "cell_size must be positive"),
-        (datasets.circles, {"factor": 2.0}, "factor must be from 0 to 1"),
-        (datasets.anisotropic_blobs, {"n_clusters": 0}, "n_clusters must be a whole number of at least 1"),
+        (datasets.hgcal_event, {"cell_size": -1.0}, "cell_size must be finite and positive"),
+        (datasets.circles, {"factor": 2.0}, "'factor' parameter of make_circles must be .* Got 2.0"),
+        (datasets.anisotropic_blobs, {"n_clusters": 0}, "n_clusters must be 1 or more"),
+        (datasets.moons, {"n": True}, "n must be a whole number, got True"),
         (datasets.moons, {"spread": -1.0}, "spread must be finite and not negative"),
+        (datasets.cosmology_box, {"n": -1}, "n must be 0 or more, got -1"),
+        (datasets.cosmology_box, {"background": 1.5}, "background must be from 0 to 1, got 1.5"),
+        (datasets.cosmology_box, {"filaments": -0.1}, "filaments must be from 0 to 1, got -0.1"),
+        (datasets.cosmology_box, {"separation": 0.0}, "separation must be finite and positive, got 0.0"),
+        (datasets.cosmology_box, {"smallest": 0}, "smallest must be 1 or more"),
+        (datasets.cosmology_box, {"chunks": 0}, "chunks must be 1 or more, got 0"),
+        (datasets.seed_spreader, {"d": 0}, "d must be 1 or more"),
+        (datasets.seed_spreader, {"density": "same"}, "density must be one of similar, varying, got 'same'"),
+        (datasets.seed_spreader, {"noise": -0.1}, "noise must be from 0 to 1"),
+        (datasets.seed_spreader, {"vicinity": np.inf}, "vicinity must be finite and positive, got inf"),
+        (datasets.seed_spreader, {"chunks": 2.5}, "chunks must be a whole number, got 2.5"),
+        (datasets.cytometry, {"channels": 0}, "channels must be 1 or more, got 0"),
+        (datasets.cytometry, {"populations": 2.5}, "populations must be a whole number, got 2.5"),
+        (datasets.cytometry, {"rarest": 0.0}, "rarest must be finite and positive, got 0.0"),
+        (datasets.cytometry, {"rarest": 1.5}, "rarest must be from 0 to 1, got 1.5"),
+        (datasets.apriori_gaussians, {"groups": -1}, "groups must be 0 or more, got -1"),
+        (datasets.apriori_gaussians, {"size": 1.5}, "size must be a whole number, got 1.5"),
+        (datasets.apriori_gaussians, {"spread": -1.0}, "spread must be finite and positive, got -1.0"),
+        (datasets.apriori_gaussians, {"extent": np.inf}, "extent must be finite and not negative, got inf"),
+        (datasets.timepix, {"n_hits": -1}, "n_hits must be 0 or more, got -1"),
+        (datasets.timepix, {"kind": "muon"}, "kind must be one of gamma, pion0, pion45, pion75, lead, got 'muon'"),
+        (datasets.timepix, {"rate": 0.0}, "rate must be finite and positive, got 0.0"),
+        (datasets.timepix, {"chips": 0}, "chips must be 1 or more, got 0"),
+        (datasets.timepix, {"chips": 257}, "chips must be at most 256, got 257"),
+        (datasets.timepix, {"layout": "quad", "chips": 2}, "a quad has 4 chips, got chips=2; leave chips out"),
+        (datasets.timepix, {"layout": "ring"}, "layout must be 'chips' or 'quad', got 'ring'"),
+        (datasets.timepix, {"drift": -1.0}, "drift must be finite and not negative, got -1.0"),
+        (datasets.timepix, {"timewalk": np.nan}, "timewalk must be finite and not negative, got nan"),
+        (datasets.timepix, {"start": 1.0}, "start must be a multiple of 1.5625 ns, got 1.0"),
     ],
 )
 def test_wrong_arguments(make: Any, kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make(**kwargs)

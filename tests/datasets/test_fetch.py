@@ -97,7 +97,7 @@ def test_from_a_server_once(served: Path, cached: Path) -> None:
 def test_damaged_in_the_cache(served: Path, cached: Path) -> None:
     cached.parent.mkdir(parents=True)
     cached.write_bytes(CONTENT[:3])
-    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected .* delete it and fetch again"):
+    with pytest.raises(ValueError, match=r"has sha256 [0-9a-f]{64}, expected .* delete it"):
         datasets.fetch(KEY, offline=True)
     assert datasets.fetch(KEY) == cached
     assert cached.read_bytes() == CONTENT
@@ -141,7 +141,7 @@ def test_offline(served: Path, cached: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_an_address() -> None:
-    with pytest.raises(FileNotFoundError, match=r"d14.bin has no address .*asmelko/gmhc.* put cytometry/nilsson"):
+    with pytest.raises(FileNotFoundError, match=r"d14.bin .* has no address .*asmelko/gmhc.* put cytometry/nilsson"):
         datasets.fetch("nilsson_rare_sub4423_d14.bin")
 
 
@@ -156,7 +156,7 @@ def test_wrong_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match=r"unknown sample file 'mons'; known: clue/aniso_1000.csv, clue/circles"):
         datasets.fetch("mons")
     monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', which is no folder; correct or unset it"):
+    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', no folder; correct or unset it"):
         datasets.fetch("moons_1000.csv")
     monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pooch", None)

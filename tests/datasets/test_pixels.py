@@ -174,26 +174,6 @@ def test_readout_order(disorder: float, seed: int) -> None:
         np.testing.assert_array_equal(order, np.arange(500))
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "message"),
-    [
-        ({"n_hits": -1}, "n_hits must be a whole number of at least 0, got -1"),
-        ({"kind": "muon"}, "kind must be one of gamma, pion0, pion45, pion75, lead, got 'muon'"),
-        ({"rate": 0.0}, "rate must be positive and finite, got 0.0"),
-        ({"chips": 0}, "chips must be a whole number of at least 1, got 0"),
-        ({"chips": 257}, "chips must be at most 256, got 257"),
-        ({"layout": "quad", "chips": 2}, "a quad has 4 chips, got chips=2; leave chips out"),
-        ({"layout": "ring"}, "layout must be 'chips' or 'quad', got 'ring'"),
-        ({"drift": -1.0}, "drift must be finite and not negative, got -1.0"),
-        ({"timewalk": float("nan")}, "timewalk must be finite and not negative, got nan"),
-        ({"start": 1.0}, "start must be a multiple of 1.5625 ns, got 1.0"),
-    ],
-)
-def test_wrong_arguments(kwargs: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        datasets.timepix(**kwargs)
-
-
 def test_readout_order_of_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="disorder must be finite and not negative, got -1"):
         datasets.readout_order(datasets.timepix(1, rng=0), -1.0)

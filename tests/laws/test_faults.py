@@ -94,7 +94,7 @@ def test_a_step_that_no_worker_survives(fault: Kill, client: Client, monkeypatch
     client.register_plugin(Around(ALONE, fault))
     with pytest.raises(KilledWorker, match=r"daskclust-dbscan-merge.* on 2 different workers") as error:
         answer("dbscan")
-    told = trouble(error.value, None, [])
+    told = trouble(error.value, None)
     assert told is not None
     assert "a Dask worker died, most likely for lack of memory" in told.what
     assert "smaller --chunks" in told.hint

@@ -5,53 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import dask
-import dask.array as da
-import numba
 import numpy as np
 import pytest
 import xarray as xr
+from cases.tables import SPEED, WIDTH, Elsewhere, G, L, by_threads, folded, halos
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.core.device.arrays import HOST
-from daskclust.properties import _halo_arrays, cluster_table, halo_table, select, select_hits, where
-
-L = 64.0
-G = 43007.1
-WIDTH = 2.0  # of halos
-SPEED = 300.0
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
-
-
-def halos(
-    n: int, k: int, seed: int = 0, *, d: int = 3, noise: bool = True, mass: bool = True, moving: bool = True
-) -> xr.Dataset:
-    """Return particles of k halos, some of which lie over corners of the box, in open space, in random order.
-
-    Positions are multiples of 2**-20, so that those of other images are exact.
-    """
-    rng = np.random.default_rng(seed)
-    label = rng.integers(-1 if noise else 0, max(k, 1), n)
-    centre = rng.choice([0.0, 17.3, 50.1, L], (max(k, 1) + 1, d)) + rng.normal(0, 0.1, (max(k, 1) + 1, d))
-    positions = np.round((centre[label] + WIDTH * rng.normal(0, 1, (n, d))) * 2**20) / 2**20
-    columns = {name: positions[:, axis] for axis, name in enumerate("xyz"[:d])}
-    if moving:
-        drift = 1000 * rng.normal(0, 1, (max(k, 1) + 1, d))
-        columns |= {f"v{a}": drift[label, i] + SPEED * rng.normal(0, 1, n) for i, a in enumerate("xyz"[:d])}
-    if mass:
-        columns["mass"] = rng.exponential(2.0, n)
-    ds = xr.Dataset({name: ("particle", values) for name, values in columns.items()})
-    return ds.assign(label=("particle", label))
-
-
-def folded(ds: xr.Dataset, boxsize: Any = L) -> xr.Dataset:
-    """Return the particles in the box."""
-    inside = {name: ds[name] % L for name in "xyz" if name in ds}
-    return ds.assign(inside).assign_attrs(boxsize=boxsize)
+from daskclust.properties import _halo_arrays, cluster_table, halo_table, select, select_hits
 
 
 def by_loop(ds: xr.Dataset, rows: int, box: float | None = L, gravity: float | None = None) -> dict[str, Any]:
@@ -144,8 +106,7 @@ def test_any_particles_in_any_chunks(data: Any, n: int, k: int, seed: int, d: in
     assert_is(table, by_loop(ds, k + 2, gravity=gravity))
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
     chunked = folded(ds).chunk(particle=tuple(np.diff([0, *cuts, n]).tolist()))
-    with dask.config.set(scheduler="synchronous"):
-        lazy = halo_table(chunked, n_clusters=k + 2, G=gravity).compute()
+    lazy = halo_table(chunked, n_clusters=k + 2, G=gravity).compute()
     assert_is(lazy, {name: table[name].values for name in table})
     assert int(lazy["noise_size"]) == table.attrs["noise_size"]
     assert float(lazy["noise_mass"]) == pytest.approx(table.attrs["noise_mass"], rel=1e-14)
@@ -300,28 +261,8 @@ def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
     monkeypatch.setattr(_halo_arrays, "_BLOCK", 64)
     ds = folded(halos(20_000, 3000, 1))
     ds = ds if order == "any" else ds.isel(particle=np.argsort(ds["label"].values, kind="stable"))
-    before = numba.get_num_threads()
-    tables = []
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-            tables.append(halo_table(ds, G=G))
-    finally:
-        numba.set_num_threads(before)
+    tables = by_threads(lambda: halo_table(ds, G=G))
     xr.testing.assert_identical(*tables)
-
-
-def test_lazy_with_n_clusters() -> None:
-    ds = folded(halos(300, 40))
-    with dask.config.set(scheduler=raise_if_computed):
-        table = halo_table(ds.chunk(particle=77), n_clusters=45, G=G)
-        assert all(hasattr(v.data, "__dask_graph__") for v in table.data_vars.values())
-        chosen = where(table, "mass > 10 and r_max < 5")
-    computed = table.compute()
-    assert {name: table[name].dtype for name in table} == {name: computed[name].dtype for name in computed}
-    np.testing.assert_array_equal(chosen, (computed["mass"] > 10) & (computed["r_max"] < 5))
-    again = halo_table(ds.chunk(particle=77), n_clusters=45, G=G)
-    assert again["x"].data.name == table["x"].data.name
 
 
 def test_a_chunk_gets_only_its_halos() -> None:
@@ -337,23 +278,7 @@ def test_a_chunk_gets_only_its_halos() -> None:
     assert sum(bool(names & merged) for names in needs.values()) == 6, "five parts and the columns"
 
 
-def test_empty_and_all_noise() -> None:
-    empty = halos(0, 3)
-    noise = halos(6, 3).assign(label=("particle", np.full(6, -1)))
-    for ds, size in ((empty, 0), (empty.chunk(particle=2), 0), (noise, 6), (noise.chunk(particle=2), 6)):
-        table = halo_table(ds, G=G)
-        assert table.sizes == {"cluster": 0}
-        assert table.attrs["noise_size"] == size
-        assert_is(halo_table(ds, n_clusters=2, G=G).compute(), by_loop(empty, 2, gravity=G))
-
-
 def test_on_another_device_equals() -> None:
-    """The path of CUDA, its kernels run on the CPU."""
-
-    class Elsewhere(type(HOST)):  # type: ignore[misc]
-        def running_sum(self, values: Any, sums: Any) -> None:
-            np.cumsum(values, out=sums, dtype=np.int32)
-
     ds = folded(halos(500, 80))
     setting = _halo_arrays.Setting(((L, 1 / L),) * 3, 3, G)
     for data, rows in ((ds, None), (ds.isel(particle=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
@@ -374,19 +299,9 @@ def test_agrees_with_cluster_table() -> None:
     assert set(kept["label"].values) == set(np.flatnonzero(table["size"].values > 14))
 
 
-def test_input_is_not_changed() -> None:
-    ds = folded(halos(50, 3))
-    before = ds.copy(deep=True)
-    halo_table(ds)
-    xr.testing.assert_identical(ds, before)
-
-
 @pytest.mark.parametrize(
     ("change", "kwargs", "message"),
     [
-        ({}, {"labels": "halo"}, "labels: the Dataset has no variable 'halo'; it has x, y, z"),
-        ({}, {"labels": np.zeros(3, int)}, r"labels must have one dimension and the length .* \(20,\), got \(3,\)"),
-        ({}, {"labels": np.zeros(20)}, "labels must be integers, got dtype float64"),
         ({}, {"mass": "weight"}, "mass: the Dataset has no variable 'weight'"),
         ({}, {"velocities": ("vx", "vy", "u")}, "velocities: the Dataset has no variable 'u'"),
         ({}, {"velocities": "vx"}, "velocities must name one variable for each of x, y, z, got 'vx'"),
@@ -400,10 +315,6 @@ def test_input_is_not_changed() -> None:
         ({}, {"boxsize": np.inf}, "boxsize must be finite and not negative, got inf"),
         ({}, {"G": 0.0}, "G must be finite and positive, got 0.0"),
         ({}, {"G": 1.0, "velocities": None}, "G=1.0: the spin needs x, y, z and velocities; leave it out"),
-        ({}, {"n_clusters": 2.5}, "n_clusters must be a number of clusters or None, got 2.5"),
-        ({}, {"n_clusters": 3}, "labels go up to 3, but n_clusters is 3; give at least 4"),
-        ({"label": -2}, {}, r"labels must be -1 \(noise\) or larger, got -2 at index 7; correct or leave out"),
-        ({"label": 10**12}, {}, "labels go up to 1000000000000 for 20 points; number clusters from 0 first"),
         ({"z": np.nan}, {}, "z must be finite, got nan at index 7"),
         ({"vy": np.inf}, {}, "vy must be finite, got inf at index 7"),
         ({"mass": -1.0}, {}, "mass must not be negative, got -1.0 at index 7"),
@@ -414,19 +325,13 @@ def test_input_is_not_changed() -> None:
 @pytest.mark.parametrize("chunks", [None, 6])
 def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: str, chunks: int | None) -> None:
     ds = halos(20, 4, 3)
-    ds["label"][0] = 3
     for name, value in change.items():
         ds[name][7] = value
-    with pytest.raises(ValueError, match=message), dask.config.set(scheduler="synchronous"):
+    with pytest.raises(ValueError, match=message):
         halo_table(ds if chunks is None else ds.chunk(particle=chunks), **kwargs).compute()
 
 
-def test_wrong_positions_and_unknown_chunks() -> None:
-    with pytest.raises(
-        ValueError, match="halos need positions x, y, z, or the first of them; the Dataset has y, label"
-    ):
-        halo_table(xr.Dataset({"y": ("particle", [1.0]), "label": ("particle", [0])}))
-    ds = halos(20, 4)
-    labels = da.from_array(ds["label"].values, chunks=5)
-    with pytest.raises(ValueError, match=r"labels has unknown chunk sizes; call .compute_chunk_sizes\(\) first"):
-        halo_table(ds, labels[labels >= -1])
+def test_wrong_positions() -> None:
+    ds = xr.Dataset({"y": ("particle", [1.0]), "label": ("particle", [0])})
+    with pytest.raises(ValueError, match="need positions x, y, z, or the first of them; the Dataset has y, label"):
+        halo_table(ds)

@@ -1,52 +1,21 @@
-"""The table of pixel clusters against one loop over clusters, and the choice of clusters and of their hits."""
+"""The table of pixel clusters against one loop over clusters."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import dask
-import dask.array as da
 import numba
 import numpy as np
 import pytest
 import xarray as xr
+from cases.tables import Elsewhere, by_threads, pixel_hits
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.core.device.arrays import HOST
-from daskclust.properties import _pixel_arrays, cluster_table, select, select_hits, where
+from daskclust.properties import _pixel_arrays, cluster_table
 
 BY_ROUNDING = ("energy",)
-
-
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
-
-
-def pixel_hits(
-    n: int, k: int, seed: int = 0, *, noise: bool = True, side: int = 9, optional: bool = True
-) -> xr.Dataset:
-    """Return hits in time order with many ties of time and ToT, and labels by the time of the first hit, with gaps."""
-    rng = np.random.default_rng(seed)
-    label = rng.integers(-1 if noise else 0, max(k, 1), n)
-    corner = rng.integers(0, 500, (2, max(k, 1) + 1))
-    x, y = (corner[:, label] + rng.integers(0, side, (2, n))).astype(np.uint16)
-    ds = xr.Dataset(
-        {
-            "x": ("hit", x, {"units": "pixel"}),
-            "y": ("hit", y, {"units": "pixel"}),
-            "toa": ("hit", np.sort(rng.integers(0, max(n // 3, 1), n)) * 1.5625, {"units": "ns"}),
-            "tot": ("hit", (25 * rng.integers(0, 6, n)).astype(np.float32), {"units": "ns"}),
-            "label": ("hit", label),
-        },
-        attrs={"field": "timepix", "layout": "quad"},
-    )
-    if optional:
-        ds["chip"] = ("hit", rng.integers(0, 4, n).astype(np.uint8), {"units": "1"})
-        ds["energy"] = ("hit", rng.exponential(5.0, n).astype(np.float32), {"units": "keV"})
-        ds["tof"] = ("hit", rng.uniform(0, 1e6, n), {"units": "ns"})
-    return ds
 
 
 def by_loop(ds: xr.Dataset, labels: Any, rows: int, weight: str | None = "tot") -> dict[str, list[Any]]:
@@ -241,14 +210,7 @@ def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
     rng = np.random.default_rng(2)
     in_time = (np.arange(n) // 4 + rng.integers(0, 3, n)).astype(np.int64)
     labels = {"time": in_time, "any": rng.integers(-1, 4000, n), "descending": in_time[::-1].copy()}[order]
-    before = numba.get_num_threads()
-    tables = []
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-            tables.append(cluster_table(ds, labels))
-    finally:
-        numba.set_num_threads(before)
+    tables = by_threads(lambda: cluster_table(ds, labels))
     xr.testing.assert_identical(*tables)
     assert_is(tables[0].isel(cluster=slice(50)), by_loop(ds, labels, 50, "energy"))
     lazy = cluster_table(ds.chunk(hit=4999), labels)
@@ -292,36 +254,7 @@ def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> N
     assert cluster_table(ds.chunk(hit=19)).sizes["cluster"] == ds["label"].max() + 1
 
 
-def test_lazy_with_n_clusters() -> None:
-    ds = pixel_hits(300, 40)
-    with dask.config.set(scheduler=raise_if_computed):
-        table = cluster_table(ds.chunk(hit=77), n_clusters=45)
-        assert all(hasattr(v.data, "__dask_graph__") for v in table.data_vars.values())
-        chosen = where(table, "size > 3 and x_max - x_min < 5")
-        assert hasattr(chosen.data, "__dask_graph__")
-    computed = table.compute()
-    assert {name: table[name].dtype for name in table} == {name: computed[name].dtype for name in computed}
-    np.testing.assert_array_equal(chosen, (computed["size"] > 3) & (computed["x_max"] - computed["x_min"] < 5))
-
-
-def test_empty_and_all_noise() -> None:
-    empty = pixel_hits(0, 3)
-    noise = pixel_hits(6, 3).assign(label=("hit", np.full(6, -1)))
-    for ds, size in ((empty, 0), (empty.chunk(hit=2), 0), (noise, 6), (noise.chunk(hit=2), 6)):
-        table = cluster_table(ds)
-        assert table.sizes == {"cluster": 0}
-        assert table.attrs["noise_size"] == size
-        filled = cluster_table(ds, n_clusters=2).compute()
-        assert_is(filled, by_loop(empty, np.empty(0), 2))
-
-
 def test_table_on_another_device_equals() -> None:
-    """The path of CUDA, its kernels run on the CPU."""
-
-    class Elsewhere(type(HOST)):  # type: ignore[misc]
-        def running_sum(self, values: Any, sums: Any) -> None:
-            np.cumsum(values, out=sums, dtype=np.int32)
-
     ds = pixel_hits(500, 80)
     for data, rows in ((ds, None), (ds.isel(hit=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
         arrays = {str(name): variable.values for name, variable in data.rename(label="labels").items()}
@@ -338,11 +271,6 @@ def test_table_on_another_device_equals() -> None:
     [
         ({}, {"weight": "mass"}, r"weight of pixels must be 'tot', 'energy' or None, got 'mass'"),
         ({}, {"coords": ["x"]}, r"coords=\['x'\]: positions of pixels are x and y; leave it out"),
-        ({}, {"labels": np.zeros(3, int)}, r"labels must have one dimension and the length .* \(20,\), got \(3,\)"),
-        ({}, {"labels": np.zeros(20)}, r"labels must be integers, got dtype float64"),
-        ({}, {"n_clusters": 3}, r"labels go up to 3, but n_clusters is 3; give at least 4"),
-        ({"label": -2}, {}, r"labels must be -1 \(noise\) or larger, got -2 at index 7; correct or leave out"),
-        ({"label": 10**12}, {}, r"labels go up to 1000000000000 for 20 points; number clusters from 0 first"),
         ({"toa": np.nan}, {}, r"toa must be finite, got nan at index 7"),
         ({"toa": -np.inf}, {}, r"toa must be finite, got -inf at index 7"),
         ({"tot": -25.0}, {}, r"tot must not be negative, got -25.0 at index 7"),
@@ -358,7 +286,6 @@ def test_table_on_another_device_equals() -> None:
 def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: str, chunks: int | None) -> None:
     ds = pixel_hits(20, 4, 3)
     ds["x"], ds["y"] = ds["x"].astype(np.int32), ds["y"].astype(np.int64)
-    ds["label"][0] = 3
     for name, value in change.items():
         ds[name][7] = value
     with pytest.raises(ValueError, match=message):
@@ -367,15 +294,8 @@ def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: st
 
 def test_float_pixels_are_refused() -> None:
     ds = pixel_hits(20, 4)
-    with pytest.raises(ValueError, match=r"x of pixels must be integers, got dtype float64; use \.astype\(int\)"):
+    with pytest.raises(ValueError, match=r"x must be integers, got dtype float64; use \.astype\(int\)"):
         cluster_table(ds.assign(x=ds["x"] * 1.0))
-
-
-def test_input_is_not_changed() -> None:
-    ds = pixel_hits(50, 3)
-    before = ds.copy(deep=True)
-    cluster_table(ds)
-    xr.testing.assert_identical(ds, before)
 
 
 def test_real_hits(shared_data: Any) -> None:
@@ -396,119 +316,3 @@ def test_real_hits(shared_data: Any) -> None:
     np.testing.assert_array_equal(table["y_max"], pixel % 256)
     assert (table["length"] == 1).all()
     assert int(table["size"].sum()) == len(words) == 98_548
-
-
-# Choosing
-
-
-def test_where_and_select() -> None:
-    ds = pixel_hits(300, 60)
-    table = cluster_table(ds)
-    chosen = where(table, "size > 3 and energy > 20")
-    want = (table["size"].values > 3) & (table["energy"].values > 20)
-    np.testing.assert_array_equal(chosen, want)
-    np.testing.assert_array_equal(chosen["cluster"], table["cluster"])
-    xr.testing.assert_identical(select(table, "size > 3 and energy > 20"), table.isel(cluster=np.flatnonzero(want)))
-
-
-def test_small_integers_do_not_wrap() -> None:
-    table = cluster_table(pixel_hits(300, 60))
-    np.testing.assert_array_equal(where(table, "x_min - x_max > 0"), False)
-    np.testing.assert_array_equal(where(table, "-x_max <= 0 and x_max * x_max * x_max >= x_max"), table["size"] >= 0)
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("by", ["table", "where"])
-def test_select_hits(lazy: bool, by: str) -> None:
-    ds = pixel_hits(400, 90)
-    given_ds = ds.chunk(hit=90) if lazy else ds
-    table = cluster_table(given_ds, n_clusters=90) if lazy else cluster_table(ds)
-    clusters = select(table, "size > 4") if by == "table" else where(table, "size > 4")
-    kept = select_hits(given_ds, clusters)
-    numbers = [c for c in range(90) if (ds["label"].values == c).sum() > 4]
-    xr.testing.assert_identical(kept.compute(), ds.isel(hit=np.isin(ds["label"].values, numbers)))
-    assert bool(kept.chunks) == lazy
-    labels = da.from_array(ds["label"].values, chunks=33) if lazy else ds["label"].values
-    xr.testing.assert_identical(select_hits(given_ds.drop_vars("label"), clusters, labels), kept.drop_vars("label"))
-
-
-def test_select_hits_of_nothing() -> None:
-    ds = pixel_hits(30, 4)
-    table = cluster_table(ds)
-    assert select_hits(ds, select(table, "size > 1000")).sizes == {"hit": 0}
-    assert select_hits(ds.isel(hit=slice(0)), table).sizes == {"hit": 0}
-    with pytest.raises(ValueError, match=r"clusters have no coordinate 'cluster' but \[\]; use select or where"):
-        select_hits(ds, table.drop_vars("cluster"))
-    with pytest.raises(ValueError, match="clusters must be a table or boolean, got dtype int64; use where"):
-        select_hits(ds, table["size"])
-    with pytest.raises(ValueError, match=r"labels must have .* \(30,\), got \(7,\)"):
-        select_hits(ds, table, np.zeros(7, int))
-    ds["label"][5] = -2
-    with pytest.raises(ValueError, match=r"labels must be -1 \(noise\) or larger, got -2 at index 5"):
-        select_hits(ds, table)
-
-
-def test_ids_of_selected_hits_may_be_large() -> None:
-    table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [3, 2**62]})
-    ds = xr.Dataset({"x": ("hit", np.arange(5)), "label": ("hit", [2**62, -1, 3, 7, 2**62])})
-    np.testing.assert_array_equal(select_hits(ds, table)["x"], [0, 2, 4])
-
-
-_SIGNS = ["<", "<=", "==", "!=", ">", "+", "-", "*", "/", "//", "%", "**", "(", ")", "[", "]", ".", ",", "&", "|", "~"]
-_WORDS = ["size", "tot", "x_min", "toa", "chip", "energy", "no", "and", "or", "not", "if", "else", "is", "in", "lambda"]
-_REST = ["1", "0", "2.5", "1e300", "9**9", "True", "'a'", "None", "1j", "f''", "__class__", ":=", "#", "(-1)**.5"]
-_TEXTS = st.one_of(st.lists(st.sampled_from(_SIGNS + _WORDS + _REST), max_size=12).map(" ".join), st.text(max_size=40))
-
-
-def outcome(table: xr.Dataset, text: str) -> tuple[Any, str]:
-    """Return what `where` returns, or its message."""
-    try:
-        return where(table, text), ""
-    except ValueError as error:
-        return None, str(error)
-
-
-@given(text=_TEXTS)
-def test_any_text_is_a_choice_or_a_clear_error(text: str) -> None:
-    table = cluster_table(pixel_hits(40, 5))
-    chosen, message = outcome(table, text)
-    if chosen is None:
-        assert message.startswith((repr(text), "the expression has"))
-    else:
-        assert chosen.dtype == bool
-        assert chosen.shape == (5,)
-        lazy = table.chunk(cluster=2)
-        np.testing.assert_array_equal(where(lazy, text), chosen)
-
-
-def _formulas() -> Any:
-    """Return pairs of an expression and a function that computes it with NumPy."""
-    numbers = st.one_of(st.sampled_from(["size", "tot", "chip", "x_min"]), st.integers(0, 99).map(str))
-    sums = st.tuples(numbers, st.sampled_from("+-*"), numbers).map(" ".join).map("({})".format)
-    terms = st.one_of(numbers, sums)
-    comparisons = st.tuples(terms, st.sampled_from(["<", "<=", "==", "!=", ">", ">="]), terms).map(" ".join)
-    return st.lists(st.tuples(st.sampled_from(["and", "or"]), st.booleans(), comparisons), min_size=1, max_size=4)
-
-
-@pytest.mark.parametrize("text", ["size > (-1)**.5", "(-1)**.5 * 1 < size", "(0 - 2)**.25 == 1 or size > 1"])
-def test_complex_numbers_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"cannot be computed: '.*' is no real number"):
-        where(cluster_table(pixel_hits(40, 5)), text)
-
-
-@given(parts=_formulas())
-def test_expressions_equal_python(parts: list[tuple[str, bool, str]]) -> None:
-    table = cluster_table(pixel_hits(60, 12))
-    text = "".join(
-        f"{f' {op} ' if i else ''}{'not ' if negated else ''}({comparison})"
-        for i, (op, negated, comparison) in enumerate(parts)
-    )
-    names = ("size", "tot", "chip", "x_min")
-    rows = [{name: float(table[name][i]) for name in names} for i in range(table.sizes["cluster"])]
-    wanted = [eval(text, {"__builtins__": {}}, row) for row in rows]  # the tests' own text, from the lists above
-    if any(name in text for name in names):
-        chosen, message = outcome(table, text)
-        if chosen is None:
-            assert message.endswith(("is not a comparison", "must compare variables of the table, as in 'size > 3'"))
-        else:
-            np.testing.assert_array_equal(chosen, wanted)

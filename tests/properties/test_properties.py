@@ -1,44 +1,121 @@
-"""The table of clusters, against pandas, and the selection of its rows."""
+"""What is true of all tables of clusters, and the table of points against pandas."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import given, settings
+from cases.clue import raise_if_dask_computes
+from cases.tables import G, folded, halos, pixel_hits, random_hits
+from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import datasets
-from daskclust.properties import cluster_table, select
+from daskclust.properties import cluster_table, halo_table
 
 EXACT = ("size", "seed", "layer")
 
 
-def raise_if_computed(*args: Any, **kwargs: Any) -> None:
-    """Be a dask scheduler for laziness tests."""
-    raise AssertionError("computed")
+# ------------------------------------------------------------------------------------------------------------ any table
+def box_halos(n: int, k: int, seed: int = 0) -> xr.Dataset:
+    return folded(halos(n, k, seed))
 
 
-def random_hits(n: int, k: int, seed: int = 0, *, offset: float = 0.0) -> xr.Dataset:
-    """Return hits with labels from -1 to k - 1, one layer per label, and some seeds."""
-    rng = np.random.default_rng(seed)
-    label = rng.integers(-1, k, n)
-    return xr.Dataset(
-        {
-            "x": ("hit", rng.normal(offset, 1.0, n), {"units": "cm"}),
-            "y": ("hit", rng.normal(-offset, 2.0, n).astype(np.float32), {"units": "cm"}),
-            "layer": ("hit", (label % 5).astype(np.int32)),
-            "energy": ("hit", rng.exponential(1.0, n).astype(np.float32), {"units": "GeV"}),
-            "label": ("hit", label),
-            "is_seed": ("hit", rng.random(n) < 0.3),
-        }
-    )
+def spinning(ds: xr.Dataset, *args: Any, **kwargs: Any) -> xr.Dataset:
+    return halo_table(ds, *args, G=G, **kwargs)
 
 
+TABLES = {"points": (random_hits, cluster_table), "pixels": (pixel_hits, cluster_table), "halos": (box_halos, spinning)}
+of_any = pytest.mark.parametrize(("make", "table_of"), TABLES.values(), ids=TABLES)
+
+
+@of_any
+def test_lazy_with_n_clusters(make: Any, table_of: Any) -> None:
+    ds = make(300, 40)
+    dim = ds["label"].dims[0]
+    expected = table_of(ds, n_clusters=45)
+    with raise_if_dask_computes():
+        table = table_of(ds.chunk({dim: 77}), n_clusters=45)
+    assert all(hasattr(v.data, "__dask_graph__") for v in table.data_vars.values())
+    names = {key.rsplit("-", 1)[0] for key in table["x"].data.dask.layers if "daskclust" in key}
+    assert {"daskclust-properties-summary", "daskclust-properties-column"} <= names
+    assert table_of(ds.chunk({dim: 77}), n_clusters=45)["x"].data.name == table["x"].data.name
+    computed = table.compute()
+    assert {name: table[name].dtype for name in table} == {name: computed[name].dtype for name in computed}
+    assert table.sizes == {"cluster": 45}
+    assert (computed["size"][40:] == 0).all()
+    assert np.isnan(computed["x"][40:]).all()
+    if "seed" in computed:
+        assert (computed["seed"][40:] == -1).all()
+    noise = [name for name in expected.attrs if str(name).startswith("noise_")]
+    assert len(noise) == 2
+    for name in noise:
+        assert float(computed[name]) == pytest.approx(expected.attrs[name])
+        assert name not in computed.attrs
+    xr.testing.assert_allclose(computed.drop_vars(noise), expected.drop_vars(noise, errors="ignore"), atol=1e-8)
+
+
+@of_any
+def test_empty_and_all_noise(make: Any, table_of: Any) -> None:
+    empty, noise = make(0, 3), make(6, 3).assign(label=lambda ds: ds["label"] * 0 - 1)
+    dim = empty["label"].dims[0]
+    for ds in (empty, empty.chunk({dim: 2}), noise, noise.chunk({dim: 2})):
+        table = table_of(ds)
+        assert table.sizes == {"cluster": 0}
+        assert table.attrs["noise_size"] == ds.sizes[dim]
+        filled = table_of(ds, n_clusters=2).compute()
+        assert filled["size"].values.tolist() == [0, 0]
+        assert np.isnan(filled["x"]).all()
+
+
+@of_any
+def test_input_is_not_changed(make: Any, table_of: Any) -> None:
+    ds = make(50, 3)
+    before = ds.copy(deep=True)
+    table = table_of(ds)
+    xr.testing.assert_identical(ds, before)
+    np.testing.assert_array_equal(table["cluster"], np.arange(3))
+    weights = [type(value) for name, value in table.attrs.items() if str(name).startswith("noise_")]
+    assert weights == [int, float]
+
+
+@pytest.mark.parametrize(
+    ("label", "kwargs", "message"),
+    [
+        (0, {"labels": "labl"}, "labels: the Dataset has no variable 'labl'; it has x, y, "),
+        (0, {"labels": np.zeros(3, int)}, r"labels must have one dimension and the length .* \(20,\), got \(3,\)"),
+        (0, {"labels": np.zeros(20)}, "labels must be integers, got dtype float64"),
+        (0, {"n_clusters": -1}, "n_clusters must be 0 or more, got -1"),
+        (0, {"n_clusters": 2.5}, "n_clusters must be a whole number, got 2.5"),
+        (0, {"n_clusters": 3}, "labels go up to 3, but n_clusters is 3; give at least 4"),
+        (0, {"n_clusters": 10**12}, "n_clusters must be at most .* number clusters from 0 first"),
+        (-2, {}, r"labels must be -1 \(noise\) or larger, got -2 at index 7; correct or leave out"),
+        (10**12, {}, "labels go up to 1000000000000 for 20 points; number clusters from 0 first"),
+    ],
+)
+@pytest.mark.parametrize("chunks", [None, 6])
+@of_any
+def test_wrong_labels(make: Any, table_of: Any, chunks: Any, label: int, kwargs: Any, message: str) -> None:
+    ds = make(20, 4, 3)
+    ds["label"].values[[0, 7]] = 3, label
+    with pytest.raises((ValueError, TypeError), match=message):
+        table_of(ds if chunks is None else ds.chunk({ds["label"].dims[0]: chunks}), **kwargs).compute()
+
+
+@of_any
+def test_unknown_chunks(make: Any, table_of: Any) -> None:
+    ds = make(20, 4)
+    labels = da.from_array(ds["label"].values, chunks=5)
+    with pytest.raises(ValueError, match=r"labels has unknown chunk sizes; call .compute_chunk_sizes\(\) first"):
+        table_of(ds, labels[labels >= -1])
+
+
+# --------------------------------------------------------------------------------------------------------------- points
 def by_pandas(ds: xr.Dataset, k: int) -> pd.DataFrame:
     """Return the same table from pandas groups and NumPy's weighted average."""
     frame = ds.to_dataframe().reset_index(drop=True).astype({"energy": float, "y": float})
@@ -104,27 +181,6 @@ def test_types_and_units() -> None:
     assert table["size"].attrs == {"units": "1"}
 
 
-def test_lazy_with_n_clusters() -> None:
-    ds = random_hits(500, 40)
-    expected = cluster_table(ds)
-    with dask.config.set(scheduler=raise_if_computed):
-        table = cluster_table(ds.chunk(hit=77), n_clusters=42)
-        assert all(hasattr(v.data, "__dask_graph__") for v in table.data_vars.values())
-        names = {key.rsplit("-", 1)[0] for key in table["x"].data.dask.layers if "daskclust" in key}
-        assert {"daskclust-properties-summary", "daskclust-properties-column"} <= names
-    with dask.config.set(scheduler="synchronous"):
-        computed = table.compute()
-    assert {name: table[name].dtype for name in table} == {name: computed[name].dtype for name in computed}
-    assert table.sizes == {"cluster": 42}
-    assert_tables_equal(computed.isel(cluster=slice(40)), {name: expected[name].values for name in expected})
-    assert computed["size"][40:].sum() == 0
-    assert np.isnan(computed["x"][40:]).all()
-    assert (computed["seed"][40:] == -1).all()
-    assert int(computed["noise_size"]) == expected.attrs["noise_size"]
-    assert float(computed["noise_weight"]) == pytest.approx(expected.attrs["noise_weight"])
-    assert "noise_size" not in computed.attrs
-
-
 def test_tables_of_other_sizes_do_not_mix() -> None:
     ds = random_hits(60, 4).chunk(hit=7)
     one, two = cluster_table(ds, n_clusters=4), cluster_table(ds, n_clusters=9)
@@ -132,23 +188,15 @@ def test_tables_of_other_sizes_do_not_mix() -> None:
     assert (a.shape, b.shape) == ((4,), (9,))
 
 
-@settings(deadline=None, max_examples=60)
 @given(data=st.data(), n=st.integers(0, 60), k=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_any_chunking_gives_the_same(data: Any, n: int, k: int, seed: int) -> None:
     ds = random_hits(n, k, seed)
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=6)))
     chunks = tuple(np.diff([0, *cuts, n]).tolist())
     expected = cluster_table(ds, n_clusters=k)
-    with dask.config.set(scheduler="synchronous"):
-        table = cluster_table(ds.chunk(hit=chunks), n_clusters=k).compute()
+    assert_tables_equal(expected, by_pandas(ds, k))
+    table = cluster_table(ds.chunk(hit=chunks), n_clusters=k).compute()
     assert_tables_equal(table, {name: expected[name].values for name in expected})
-
-
-@settings(deadline=None, max_examples=30)
-@given(n=st.integers(0, 40), k=st.integers(1, 5), seed=st.integers(0, 1000))
-def test_any_hits_equal_pandas(n: int, k: int, seed: int) -> None:
-    ds = random_hits(n, k, seed)
-    assert_tables_equal(cluster_table(ds, n_clusters=k), by_pandas(ds, k))
 
 
 @pytest.mark.parametrize(("chunks", "rtol"), [(None, 1e-12), (100, 1e-7)])
@@ -193,8 +241,6 @@ def test_without_weight() -> None:
 
 @pytest.mark.parametrize("kind", ["name", "data array", "numpy", "dask", "unsigned"])
 def test_kinds_of_labels(kind: str) -> None:
-    import dask.array as da
-
     ds = random_hits(100, 5)
     ds["label"] = abs(ds["label"])
     values = ds["label"].values
@@ -220,39 +266,14 @@ def test_coords_and_layers_of_a_generated_event() -> None:
     np.testing.assert_allclose(table["rms"] ** 2, sum(table[f"{c}_rms"] ** 2 for c in "xyz"))
 
 
-def test_empty_and_all_noise() -> None:
-    ds = random_hits(0, 3)
-    for given_ds in (ds, ds.chunk(hit=2)):
-        assert cluster_table(given_ds).sizes == {"cluster": 0}
-        assert cluster_table(given_ds, n_clusters=2).compute()["size"].values.tolist() == [0, 0]
-    noise = random_hits(5, 3).assign(label=("hit", np.full(5, -1)))
-    table = cluster_table(noise)
-    assert table.sizes == {"cluster": 0}
-    assert table.attrs["noise_size"] == 5
-
-
-def test_input_is_not_changed() -> None:
-    ds = random_hits(50, 3)
-    before = ds.copy(deep=True)
-    cluster_table(ds)
-    xr.testing.assert_identical(ds, before)
-
-
 @pytest.mark.parametrize(
     ("change", "kwargs", "message"),
     [
-        ({}, {"labels": "labl"}, r"labels: the Dataset has no variable 'labl'; it has x, y, layer"),
         ({}, {"weight": "mass"}, r"weight: the Dataset has no variable 'mass'; .* use weight=None"),
         ({}, {"coords": ["q"]}, r"coords: the Dataset has no variable 'q'"),
         ({}, {"coords": "x"}, r"coords must be a sequence of names, got 'x'; write \('x',\)"),
         ({}, {"coords": ["energy"]}, r"the table would have \['energy'\] twice"),
         ({}, {"coords": ["x", "x"]}, r"the table would have \['x', 'x_max', .*\] twice"),
-        ({}, {"labels": np.zeros(3, int)}, r"labels must have one dimension and the length .* \(20,\), got \(3,\)"),
-        ({}, {"labels": np.zeros(20)}, r"labels must be integers, got dtype float64"),
-        ({}, {"n_clusters": -1}, r"n_clusters must be a number of clusters or None, got -1"),
-        ({}, {"n_clusters": 3}, r"labels go up to 3, but n_clusters is 3; give at least 4"),
-        ({"label": -2}, {}, r"labels must be -1 \(noise\) or larger, got -2 at index 7; correct or leave out"),
-        ({"label": 10**12}, {}, r"labels go up to 1000000000000 for 20 points; number clusters from 0 first"),
         ({"x": np.nan}, {}, r"x must be finite, got nan at index 7"),
         ({"energy": -0.5}, {}, r"weight must not be negative, got -0.5 at index 7"),
         ({"energy": np.inf}, {}, r"weight must be finite, got inf at index 7"),
@@ -261,87 +282,12 @@ def test_input_is_not_changed() -> None:
 @pytest.mark.parametrize("chunks", [None, 6])
 def test_wrong_input(change: dict[str, Any], kwargs: dict[str, Any], message: str, chunks: int | None) -> None:
     ds = random_hits(20, 4, 3)
-    ds["label"][0] = 3
     for name, value in change.items():
         ds[name][7] = value
-    with pytest.raises(ValueError, match=message), dask.config.set(scheduler="synchronous"):
+    with pytest.raises(ValueError, match=message):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks), **kwargs).compute()
 
 
-def test_no_coordinates_and_unknown_chunks() -> None:
-    import dask.array as da
-
+def test_no_coordinates() -> None:
     with pytest.raises(ValueError, match="has none of x, y, z; name the positions with coords="):
         cluster_table(xr.Dataset({"label": ("hit", [0])}))
-    ds = random_hits(20, 4)
-    labels = da.from_array(ds["label"].values, chunks=5)
-    with pytest.raises(ValueError, match=r"labels has unknown chunk sizes; call .compute_chunk_sizes\(\) first"):
-        cluster_table(ds, labels[labels >= -1])
-
-
-# select
-
-
-@pytest.mark.parametrize(
-    ("expression", "query"),
-    [
-        ("size > 3", None),
-        ("size > 3 and energy > 2", None),
-        ("size == 4 or not (x < 0 or y >= 1e-1)", None),
-        ("-1 <= x < 1", None),
-        ("(x**2 + y**2) / 4 <= +energy - 1 and layer % 2 == 0", None),
-        ("cluster // 3 != 2", None),
-        ("  1 / (size - 2) > 0\n", "1 / (size - 2) > 0"),
-        ("2 > x", None),
-    ],
-)
-@pytest.mark.parametrize("lazy", [False, True])
-def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) -> None:
-    ds = random_hits(150, 30)
-    table = cluster_table(ds.chunk(hit=40), n_clusters=30) if lazy else cluster_table(ds)
-    chosen = select(table, expression)
-    expected = cluster_table(ds).to_dataframe().reset_index().query(query or expression)
-    np.testing.assert_array_equal(chosen["cluster"], expected["cluster"])
-    np.testing.assert_array_equal(chosen["size"], expected["size"])
-    assert set(chosen) == set(table)
-    assert chosen.attrs == table.attrs
-
-
-@pytest.mark.parametrize(
-    ("expression", "message"),
-    [
-        ("", "is no expression"),
-        ("size >", "is no expression"),
-        ("size = 3", "is no expression"),
-        ("size > 3; x", "is no expression"),
-        ("x\x00 > 1", "is no expression"),
-        ("mass > 3", r"unknown mass; the table has .*size, energy, x"),
-        ("__import__('os').getcwd()", r"unknown __import__"),
-        ("x.real > 1", r"'x.real' is not allowed; use names, numbers, comparisons"),
-        ("abs(x) > 1", "unknown abs"),
-        ("x(1) > 1", r"'x\(1\)' is not allowed"),
-        ("x[0] > 1", r"'x\[0\]' is not allowed"),
-        ("size in (1, 2)", "is not allowed"),
-        ("x > 'a'", "'a'.* is not allowed"),
-        ("x > True", "'True' is not allowed"),
-        ("x > 1j", "'1j' is not allowed"),
-        ("(x > 1) & (y > 1)", "is not allowed; use .* and, or, not"),
-        ("[x for x in y] == 3", "is not allowed"),
-        ("(lambda: x)() > 1", "is not allowed"),
-        ("size and energy", "'size' is not a comparison"),
-        ("not size", "'size' is not a comparison"),
-        ("(x > 1) + 1 > 1", "'x > 1' is not a number"),
-        ("(x > 1) > 0", "'x > 1' is not a number"),
-        ("x + 1", "must compare variables of the table"),
-        ("1 < 2", "must compare variables of the table"),
-        ("3", "must compare variables of the table"),
-        ("x > 9**9**9", "cannot be computed"),
-        ("x > 1 / 0", "cannot be computed"),
-        ("x > " + "(" * 240 + "1" + ")" * 240, "is no expression"),
-        ("x > 1" + " " * 500, "the expression has 505 characters; 500 are the most"),
-    ],
-)
-def test_select_refuses_everything_else(expression: str, message: str) -> None:
-    table = cluster_table(random_hits(30, 3))
-    with pytest.raises(ValueError, match=message):
-        select(table, expression)

@@ -6,7 +6,7 @@ on how its hits are divided. Sums of ToT are exact, too, where it is a whole num
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -16,71 +16,23 @@ from daskclust.core.device.operations import select, square_root, times
 FINITE = float(np.finfo(np.float64).max)
 BY_NOTHING, BY_TOT, BY_ENERGY = 0, 1, 2  # what weighs the centroid
 
+# Columns of n hits: x, y (unsigned integers, pixel), toa, tof (float64, ns), tot (float32 or float64, ns), energy
+# (float32 or float64, keV); energy, chip and tof have length 0 where there are none.
+Hits = namedtuple("Hits", "x y toa tot energy chip tof")
 
-class Hits(NamedTuple):
-    """Columns of n hits; `energy`, `chip` and `tof` have length 0 where there are none."""
+# What of a cluster can be added up or compared, and so merged; or arrays of that, one element a cluster. Sums of x, y,
+# x * x, y * y and x * y, and x_min to y_max and seed are int64; wx and wy are sums of weight * x and weight * y.
+Totals = namedtuple(
+    "Totals",
+    "size sx sy sxx syy sxy tot energy wx wy x_min x_max y_min y_max toa toa_last tof chip seed tot_max x_seed y_seed",
+)
 
-    x: Any  # unsigned integers, pixel
-    y: Any
-    toa: Any  # float64, ns
-    tot: Any  # float32 or float64, ns
-    energy: Any  # float32 or float64, keV
-    chip: Any
-    tof: Any  # float64, ns
-
-
-class Totals(NamedTuple):
-    """What of a cluster can be added up or compared, and so merged; or arrays of that, one element a cluster."""
-
-    size: Any  # int64
-    sx: Any  # int64: sums of x, y, x * x, y * y, x * y
-    sy: Any
-    sxx: Any
-    syy: Any
-    sxy: Any
-    tot: Any  # float64
-    energy: Any
-    wx: Any  # float64: sums of weight * x, weight * y
-    wy: Any
-    x_min: Any  # int64
-    x_max: Any
-    y_min: Any
-    y_max: Any
-    toa: Any  # float64: of the first hit
-    toa_last: Any
-    tof: Any
-    chip: Any
-    seed: Any  # int64
-    tot_max: Any
-    x_seed: Any
-    y_seed: Any
-
-
-class Columns(NamedTuple):
-    """The columns of the table; `energy`, `chip` and `tof` have length 0 where hits have none."""
-
-    size: Any
-    tot: Any
-    energy: Any
-    x: Any
-    y: Any
-    x_plain: Any
-    y_plain: Any
-    length: Any
-    width: Any
-    angle: Any
-    toa: Any
-    toa_last: Any
-    tof: Any
-    x_min: Any
-    x_max: Any
-    y_min: Any
-    y_max: Any
-    chip: Any
-    seed: Any
-    tot_max: Any
-    x_seed: Any
-    y_seed: Any
+# The columns of the table; energy, chip and tof have length 0 where hits have none.
+Columns = namedtuple(
+    "Columns",
+    "size tot energy x y x_plain y_plain length width angle toa toa_last tof x_min x_max y_min y_max chip seed tot_max "
+    "x_seed y_seed",
+)
 
 
 # --------------------------------------------------------------------------------------------------- one cluster's hits

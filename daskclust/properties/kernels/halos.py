@@ -7,7 +7,7 @@ digits cancel, however far from the origin a halo is or how fast it moves.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 import numpy as np
 
@@ -19,66 +19,19 @@ NAN = float("nan")
 _SWEEPS = 8  # of Jacobi's method at most: each squares the error, and four or five are enough for float64
 _LITTLE = 1e-17  # of the trace: what is not on the diagonal changes nothing any more
 
+# Columns of n particles, float32 or float64; of length 0 where there are none.
+Particles = namedtuple("Particles", "x y z vx vy vz mass")
 
-class Particles(NamedTuple):
-    """Columns of n particles, float32 or float64; of length 0 where there are none."""
+# What the first pass finds of m halos: arrays of shape (m,), float64 but for size, which is int64. The centre is in the
+# image next to 0: one particle is at its own centre, to the last digit.
+Means = namedtuple("Means", "size mass x y z vx vy vz")
 
-    x: Any
-    y: Any
-    z: Any
-    vx: Any
-    vy: Any
-    vz: Any
-    mass: Any
+# What the second pass adds up: arrays of shape (m,), float64. Sums of mass times two offsets from the means, of mass
+# times the square of the velocity's offset, and of mass times the cross product of both; the largest squared distance.
+Spreads = namedtuple("Spreads", "xx yy zz xy xz yz vv jx jy jz r2")
 
-
-class Means(NamedTuple):
-    """What the first pass finds of m halos: arrays of shape (m,), float64 but for `size`."""
-
-    size: Any  # int64
-    mass: Any
-    x: Any  # of the image next to 0: one particle is at its own centre, to the last digit
-    y: Any
-    z: Any
-    vx: Any
-    vy: Any
-    vz: Any
-
-
-class Spreads(NamedTuple):
-    """What the second pass adds up: arrays of shape (m,), float64. Offsets are from the means."""
-
-    xx: Any  # sums of mass times two offsets
-    yy: Any
-    zz: Any
-    xy: Any
-    xz: Any
-    yz: Any
-    vv: Any  # sum of mass times the square of the velocity's offset
-    jx: Any  # sums of mass times the cross product of both offsets
-    jy: Any
-    jz: Any
-    r2: Any  # the largest squared distance
-
-
-class Columns(NamedTuple):
-    """The columns of the table that follow from both: arrays of shape (m,), float64."""
-
-    x: Any
-    y: Any
-    z: Any
-    vx: Any
-    vy: Any
-    vz: Any
-    sigma_v: Any
-    r_rms: Any
-    r_max: Any
-    jx: Any
-    jy: Any
-    jz: Any
-    spin: Any
-    b_to_a: Any
-    c_to_a: Any
+# The columns of the table that follow from both: arrays of shape (m,), float64.
+Columns = namedtuple("Columns", "x y z vx vy vz sigma_v r_rms r_max jx jy jz spin b_to_a c_to_a")
 
 
 # ------------------------------------------------------------------------------------------------------------ particles

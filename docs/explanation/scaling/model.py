@@ -1,20 +1,16 @@
-"""A model of time and traffic against workers: few parameters for each system, and what they predict."""
-
-from __future__ import annotations
+"""A model of time and traffic against workers: few parameters for each case, and what they predict."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections import Counter
+from dataclasses import dataclass, make_dataclass
 
 import numpy as np
+from points import GROUP, IN_TREES, geometry_of
 
-from daskclust.bench._scaling_data import GROUP, IN_TREES, geometry_of
-from daskclust.bench.halos import grid_of, halo_points
 from daskclust.core.merge.steps import WIDTH, runs_in_range
 from daskclust.core.run.exchange import bundled_steps, in_bundles
 
-UNITS: Mapping[str, tuple[str, str]] = {
+UNITS = {
     "source": ("s/point", "making the points, in every pass over them"),
     "made": ("s/chunk", "the same, for each chunk"),
     "route": ("s/point", "dividing points among chunks, and results among those of the input"),
@@ -45,43 +41,57 @@ UNITS: Mapping[str, tuple[str, str]] = {
 """Unit and meaning of each parameter."""
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """What the model knows of a system; `UNITS` says what each number is."""
-
-    system: str
-    source: float
-    made: float
-    route: float
-    pair: float
-    cluster: float
-    block: float
-    carry: float
-    merge: float
-    pairs_of_roots: float
-    task: float
-    transfer: float
-    scheduler: float
-    client: float
-    start: float
-    tasks_per_chunk: float
-    tasks_per_pair: float
-    volume: float
-    surface: float
-    border: float
-    table: float
-    copied: float
-    moved: float
-    returned: float
-    carried: float
-    strayed: float
-    kept: float
-
+Parameters = make_dataclass("Parameters", ["system", *UNITS], frozen=True)
+"""What the model knows of a case."""
 
 _IN_TREE = 2  # bytes of a shared point in a tree over those in a frontier: which chunks have it, besides id and set
 
 
-def frontier_bytes(known: Parameters, points: float, grid: Sequence[float], blocks: float) -> float:
+# --------------------------------------------------------------------------------------------------------------- halos
+def grid_of(blocks, axes):
+    """Return how many blocks there are along each axis of a cube that is cut into `blocks`, in the mean over rows."""
+    if not axes:
+        return ()
+    grid = [max(1, int(blocks ** (1 / axes)) - 1)] * axes
+    while math.prod(grid) < blocks:
+        grid[grid.index(min(grid))] += 1
+    means, rows = [], Counter({blocks: 1})  # rows by the number of blocks that they are cut into
+    for axis, most in enumerate(grid):
+        parts = Counter()
+        for wanted, times in rows.items():
+            along = wanted if axis == axes - 1 else min(most, wanted)
+            each, more = divmod(wanted, along)
+            parts[each] += times * (along - more)
+            parts[each + 1] += times * more
+        means.append(parts.total() / rows.total())
+        rows = +parts
+    return tuple(means)
+
+
+def halo_share(side, grid, reach, *, period):
+    """Return how many points halos of width `reach` have for each point, in a cube of uniform density.
+
+    Each plane between two of the `grid`'s blocks gives a layer of `reach` on both its sides to the block beyond. Along
+    one axis with q planes, a point is thus in 1 + 2 q reach / side blocks in the mean, at most in all; axes are
+    independent.
+    """
+    times = 1.0
+    for blocks in grid:
+        planes = 0.0 if blocks <= 1 else blocks if period else blocks - 1
+        times *= min(1 + 2 * planes * reach / side, blocks)
+    return times - 1
+
+
+def halo_points(case, points, grid):
+    """Return the number of points in the halos of blocks."""
+    space = geometry_of(case)
+    if not space.axes:
+        return 0.0
+    side = (points / space.density) ** (1 / space.axes)
+    return points * halo_share(side, grid, space.reach, period=space.period)
+
+
+def frontier_bytes(known, points, grid, blocks):
     """Return the bytes of all frontiers."""
     return known.volume * points + known.surface * halo_points(known.system, points, grid) + known.border * (blocks - 1)
 
@@ -91,98 +101,52 @@ def frontier_bytes(known: Parameters, points: float, grid: Sequence[float], bloc
 class Prediction:
     """What the model says of a run, in seconds and bytes.
 
-    Attributes
-    ----------
-    parts : dict of str to float
-        Seconds. ``client`` before anything runs; then, at the same time, ``workers``, the mean time of one worker's
-        processor, ``network``, what goes through one worker's link, ``scheduler``, ``chain``, chunks that wait for the
-        chunk before; then ``merge``.
-    traffic : dict of str to float
-        Bytes between workers: ``chunks``, ``results``, ``frontiers``, ``tables``, of which each chunk takes its own
-        part, and ``copies`` of all of them; ``strays``, points that go to another worker before they are divided, or
-        with what is carried.
-    seconds : float
-        In all.
-    wall : str
-        The part that takes longest.
-    tasks, blocks : float
-        How many.
-    halo : float
-        Points of halos for each point.
-    merge_bytes : float
-        What the worker with the largest merge holds of frontiers.
-    worker_bytes : float
-        What a worker keeps until the merge is done.
+    `parts` are seconds. ``client`` comes before anything runs; then, at the same time, ``workers``, the mean time of
+    one worker's processor, ``network``, what goes through one worker's link, ``scheduler``, ``chain``, chunks that
+    wait for the chunk before; then ``merge``. `traffic` is bytes between workers: ``chunks``, ``results``,
+    ``frontiers``, ``tables``, of which each chunk takes its own part, ``copies`` of all of them, and ``strays``, points
+    that go to another worker before they are divided, or with what is carried.
     """
 
     parts: dict[str, float]
     traffic: dict[str, float]
-    seconds: float
-    wall: str
+    seconds: float  # in all
+    wall: str  # the part that takes longest
     tasks: float
     blocks: float
-    halo: float
-    merge_bytes: float
-    worker_bytes: float
+    halo: float  # points of halos for each point
+    merge_bytes: float  # what the worker with the largest merge holds of frontiers
+    worker_bytes: float  # what a worker keeps until the merge is done
 
 
 def predict(
-    known: Parameters,
-    points: float,
-    workers: int,
-    block_points: float,
+    known,
+    points,
+    workers,
+    block_points,
     *,
-    merge: Literal["one", "tree"] | None = None,
-    group: int = WIDTH,
-    reached: float | None = None,
-    grid: Sequence[float] | None = None,
-    stages: int | None = None,
-    levels: int = 1,
-    cores: int | None = None,
-    bandwidth: float = 1e9,
-) -> Prediction:
-    """Predict time and traffic of a run.
+    merge=None,
+    group=WIDTH,
+    reached=None,
+    grid=None,
+    stages=None,
+    levels=1,
+    cores=None,
+    bandwidth=1e9,
+):
+    """Predict time and traffic of a run on workers of one thread, with so many points in a chunk.
 
-    Parameters
-    ----------
-    known : Parameters
-        Of the system.
-    points : float
-        Number of points.
-    workers : int
-        Number of workers, of one thread.
-    block_points : float
-        Points in a chunk.
-    merge : {"one", "tree"}, optional
-        Whether all frontiers go to one worker, or are merged in groups, and groups of groups: each level keeps what
-        reaches out of its group's region, and clusters are numbered by ranges of ids on all workers. Default: as the
-        engine does, in a tree where chunks are more than `group`.
-    group : int, default 64
-        Frontiers that are merged at once in a tree.
-    reached : float, optional
-        Chunks that a chunk of the input has points of. Default: all, as where points are in random order.
-    grid : sequence of float, optional
-        Number of chunks along each axis. Default: as the engine cuts a cube of points in random order.
-    stages : {1, 2}, optional
-        In how many steps points go from chunks of the input to those of the partition: with two, in bundles, there are
-        2 n**(3/2) pairs instead of n**2, and all is moved twice. Default: as the engine does, in two where that takes
-        half the steps or less.
-    levels : int, default 1
-        Levels of apriori clusters of a hierarchy, each of 250 of the level below.
-    cores : int, optional
-        Cores that workers and scheduler share. Default: each has its own.
-    bandwidth : float, default 1e9
-        Of a worker's link, B/s.
+    By default points are in random order, and all is as the engine does it. Otherwise:
 
-    Returns
-    -------
-    Prediction
-        By part.
-
-    Raises
-    ------
-    ValueError
-        For a tree of groups of one, and for one of systems whose frontiers one step merges.
+    - `merge`: all frontiers go to ``"one"`` worker, or are merged in a ``"tree"`` of groups of `group`; each level
+      keeps what reaches out of its group's region, and clusters are numbered by ranges of ids on all workers;
+    - `reached`: chunks that a chunk of the input has points of, where points are not in random order;
+    - `grid`: number of chunks along each axis;
+    - `stages`: in how many steps points go from chunks of the input to those of the partition. With two, in bundles,
+      there are 2 n**(3/2) pairs instead of n**2, and all is moved twice;
+    - `levels` of apriori clusters of a hierarchy, each of 250 of the level below;
+    - `cores` that workers and scheduler share; else each has its own;
+    - `bandwidth` of a worker's link, B/s.
     """
     in_tree = known.system in IN_TREES
     if merge == "tree" and not in_tree:
@@ -245,24 +209,11 @@ def predict(
     )
 
 
-def tree_steps(inputs: int, blocks: int, reached: float, group: int, *, axes: int) -> float:
+def tree_steps(inputs, blocks, reached, group, *, axes):
     """Return how many steps a merge on all workers adds to those of one on one worker.
 
-    Parameters
-    ----------
-    inputs, blocks : int
-        Chunks of the input, each a run of its own, and of the partition.
-    reached : float
-        Chunks of the partition that one of the input has points of.
-    group : int
-        Frontiers that are merged at once.
-    axes : int
-        Axes that are cut. Without any there is no tree, only ranges of ids.
-
-    Returns
-    -------
-    float
-        Steps.
+    Of `inputs` chunks, of which one has points of `reached` of the partition's `blocks`; without cut `axes` there is no
+    tree, only ranges of ids.
     """
     ranges = math.ceil(inputs / runs_in_range(group))
     # runs that are ranked together have about half of their chunks in common, where these are not all
@@ -283,16 +234,7 @@ def tree_steps(inputs: int, blocks: int, reached: float, group: int, *, axes: in
     return steps + 4 * blocks + 7 * nodes + 2 * (nodes - 1) + 1
 
 
-def _merging(
-    known: Parameters,
-    points: float,
-    grid: Sequence[float],
-    blocks: float,
-    workers: int,
-    merge: str,
-    group: int,
-    bandwidth: float,
-) -> tuple[float, float]:
+def _merging(known, points, grid, blocks, workers, merge, group, bandwidth):
     """Return the seconds of a merge, and the most that a worker holds for it.
 
     A byte of a frontier comes in through a link, is merged, and its answer goes out.
@@ -316,30 +258,13 @@ def _merging(
     return seconds, most
 
 
-def _reaching_out(known: Parameters, points: float, regions: float, axes: int) -> float:
+def _reaching_out(known, points, regions, axes):
     """Return the bytes that reach out of so many regions, over all of them."""
     grid = grid_of(int(regions), axes) if regions > 1 else (1,) * axes
     return _IN_TREE * known.surface * halo_points(known.system, points, grid)
 
 
-def best_block(known: Parameters, points: float, workers: int, most: float = 1e8, **how: Any) -> float:
-    """Return how many points in a chunk are predicted to take least time.
-
-    Parameters
-    ----------
-    known : Parameters
-        Of the system.
-    points, workers : float, int
-        As of `predict`.
-    most : float, default 1e8
-        More do not fit a worker's memory.
-    **how
-        As of `predict`.
-
-    Returns
-    -------
-    float
-        Of forty sizes from ten thousand points to `most`, or to all points.
-    """
+def best_block(known, points, workers, most=1e8, **how):
+    """Return how many points in a chunk, of forty sizes up to `most`, are predicted to take least time."""
     sizes = np.geomspace(min(1e4, points), min(most, points), 40)
     return float(min(sizes, key=lambda size: predict(known, points, workers, size, **how).seconds))

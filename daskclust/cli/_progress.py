@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,46 +13,28 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Column
 from rich.text import Text
 
+from daskclust.cli._console import errors
+
 _LONG = 24 * 3600  # s; more is no forecast
 _UNMEASURED = (".root",)  # is mapped into memory: nothing counts what is read of it
 
 
-class _Amount(ProgressColumn):
-    """How much is done, of how much."""
+class _Figures(ProgressColumn):
+    """How much is done, how fast, the time since the step began, and the time left if the rest goes as fast."""
 
     def render(self, task: Task) -> Text:
-        unit = task.fields["unit"]
-        done, total = (None if x is None else _short(x, unit) for x in (task.completed, task.total))
-        if not unit:
-            return Text("")
-        return Text(f"{done} {unit}" if total is None else f"{done}/{total} {unit}", style="progress.download")
-
-
-class _Rate(ProgressColumn):
-    """Throughput since the step began: of what is counted, or of points, by the share of tasks that are done."""
-
-    def render(self, task: Task) -> Text:
-        points, unit = task.fields["points"], task.fields["unit"]
-        if points is not None:
-            n, unit = points
-            done = n * task.completed / task.total if task.total else 0.0
-        else:
-            done = task.completed
-        if not unit or not task.elapsed or not done:
-            return Text("")
-        return Text(f"{_short(done / task.elapsed, unit)} {unit}/s", style="progress.data.speed")
-
-
-class _Times(ProgressColumn):
-    """The time since the step began, and the time left if the rest goes as fast."""
-
-    def render(self, task: Task) -> Text:
-        elapsed = task.elapsed or 0.0
-        text = _clock(elapsed)
-        if task.total and task.completed:
-            left = elapsed * max(task.total - task.completed, 0) / task.completed
-            text += f", {_clock(left)} left" if left < _LONG else ""
-        return Text(text, style="progress.elapsed")
+        done, total, unit, elapsed = task.completed, task.total, task.fields["unit"], task.elapsed or 0.0
+        share = done / total if total else 0.0
+        n, points = task.fields["points"] or (0, "")  # where tasks are counted, the rate is that of points
+        counted = n * share if n else done
+        parts = []
+        if unit:
+            parts.append(f"{_short(done, unit)}{'' if total is None else f'/{_short(total, unit)}'} {unit}")
+        if unit and counted and elapsed:
+            parts.append(f"{_short(counted / elapsed, unit)} {points or unit}/s")
+        left = elapsed / share - elapsed if share else _LONG
+        parts.append(_clock(elapsed) + (f", {_clock(max(left, 0))} left" if left < _LONG else ""))
+        return Text(" ".join(parts), style="progress.data.speed")
 
 
 class _Bar(Progress):
@@ -77,30 +58,19 @@ class Work:
     def begin(
         self, name: str, total: float | None = None, unit: str = "", points: tuple[int, str] | None = None
     ) -> None:
-        """Begin a step.
-
-        Parameters
-        ----------
-        name : str
-            What it does.
-        total : float, optional
-            How much there is to do; None: nobody knows.
-        unit : str, default ""
-            Of what: ``"hits"``, or ``"MB"`` for bytes.
-        points : (int, str), optional
-            Number and name of points, where tasks are counted: the rate is theirs.
-        """
+        """Begin a step of so many hits, tasks or MB; of tasks, the rate is that of `points`, number and name."""
         self._bar.ask = None
         self._bar.reset(self._task, total=total, description=escape(name), unit=unit, points=points)
 
-    def at(self, done: float, name: str | None = None) -> None:
+    def at(self, done: float, name: str | None = None, total: float | None = None) -> None:
         """Tell how much of the step is done."""
-        self._bar.update(self._task, completed=done, description=None if name is None else escape(name))
+        description = None if name is None else escape(name)
+        self._bar.update(self._task, completed=done, total=total, description=description)
 
     def read(self, path: Path) -> None:
         """Begin to read a file: bytes are counted, with those of the file as total."""
-        measured = path.suffix not in _UNMEASURED
-        self._count(f"reading {path.name}", "rchar", _bytes_of(path) if measured else None, "MB" if measured else "")
+        size = None if path.suffix in _UNMEASURED else _bytes_of(path)
+        self._count(f"reading {path.name}", "rchar", size, "" if path.suffix in _UNMEASURED else "MB")
 
     def write(self, path: Path) -> None:
         """Begin to write a file: bytes are counted."""
@@ -111,34 +81,25 @@ class Work:
         from daskclust.workers import persist
 
         self.begin(name, unit="tasks", points=points)
-
-        def report(done: int, total: int, step: str) -> None:
-            self._bar.update(self._task, completed=done, total=total, description=escape(f"{name}: {step}"))
-
-        return persist(dataset, report)
+        return persist(dataset, lambda done, total, step: self.at(done, f"{name}: {step}", total))
 
     def _count(self, name: str, counter: str, total: int | None, unit: str) -> None:
         """Begin a step whose bytes the system counts."""
         before = _bytes_so_far(counter)
-        if before is None:  # not on this system
-            self.begin(name)
-            return
-        self.begin(name, total, unit)
+        self.begin(name, *(() if before is None else (total, unit)))
 
         def ask() -> None:
-            done = (_bytes_so_far(counter) or before) - before
-            self._bar.update(self._task, completed=min(done, total or done))
+            done = (_bytes_so_far(counter) or 0) - (before or 0)
+            self.at(min(done, total or done))
 
-        self._bar.ask = ask
+        self._bar.ask = None if before is None else ask
 
 
 @contextmanager
-def bar(name: str, console: Console, *, quiet: bool = False) -> Iterator[Work]:
+def progress(name: str, console: Console = errors, *, quiet: bool = False) -> Iterator[Work]:
     """Show a bar, and remove it at the end; nothing where the console is no terminal."""
-    figures = [
-        kind(table_column=Column(no_wrap=True)) for kind in (_Amount, _Rate, _Times)
-    ]  # the name wraps, they do not
-    columns = (SpinnerColumn(), TextColumn("{task.description}", table_column=Column()), BarColumn(20), *figures)
+    step = TextColumn("{task.description}", table_column=Column())  # wraps on a narrow terminal; figures do not
+    columns = (SpinnerColumn(), step, BarColumn(20), _Figures(Column(no_wrap=True)))
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
         yield Work(shown, name)
 
@@ -153,13 +114,9 @@ def _bytes_so_far(counter: str) -> int | None:
 
 
 def _bytes_of(path: Path) -> int | None:
-    """Return the size of a file, or of a folder's files together."""
-    try:
-        if not path.is_dir():
-            return path.stat().st_size or None
-        return sum(os.path.getsize(os.path.join(top, name)) for top, _, names in os.walk(path) for name in names)
-    except OSError:
-        return None  # the reader tells more
+    """Return the size of a file, or of a folder's files together; None where readers tell what is wrong with it."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file()) or None
 
 
 def _short(number: float, unit: str) -> str:

@@ -4,59 +4,34 @@ All times that are fitted are seconds of processor, so that runs on a machine wi
 the time of a run is predicted from them and never fitted.
 """
 
-from __future__ import annotations
-
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from daskclust.bench._scaling_data import GROUP, geometry_of
-from daskclust.bench._tasks import ROLES
-from daskclust.bench.halos import grid_of, halo_points
-from daskclust.bench.model import Parameters, frontier_bytes, predict
-from daskclust.bench.scaling import received_bytes, role_seconds
-
-Column = NDArray[np.float64]  # a value for each run
+from model import Parameters, frontier_bytes, grid_of, halo_points, predict
+from points import GROUP, geometry_of
+from scipy.optimize import nnls
+from tasks import ROLES
 
 
-def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
-    """Fit the parameters of one system to its runs, by least squares of relative deviations, none below zero.
-
-    Parameters
-    ----------
-    runs : sequence of dict
-        Of one system, from `bench_scaling`.
-
-    Returns
-    -------
-    fitted : Parameters
-        Those of the system.
-
-    Raises
-    ------
-    ValueError
-        For runs of no or of several systems, or of several orders.
-    """
+def fit(runs):
+    """Return the parameters of one case by its runs: least squares of relative deviations, none below zero."""
     kinds = {(run["system"], run["order"]) for run in runs}
     if len(kinds) != 1:
         raise ValueError(f"the runs of one system and order are needed, got those of {sorted(kinds) or 'none'}")
     system, runs = runs[0]["system"], _divided(runs)
 
-    def column(value: Callable[[Any], float]) -> Column:
+    def column(value):
         return np.array([value(run) for run in runs], np.float64)
 
     points, tasks, workers = (column(operator.itemgetter(name)) for name in ("points", "tasks", "workers"))
     client_s, scheduler_s, worker_s = (column(partial(_of_work, who=who)) for who in ("client", "scheduler", "workers"))
-    blocks, pairs, received, frontier = map(column, (_blocks, _pairs, received_bytes, _frontier))
+    blocks, pairs, received, frontier = map(column, (_blocks, _pairs, _received_bytes, _frontier))
     in_chunks = column(lambda run: run["facts"]["own"] + run["facts"]["halo"])
     halo = column(lambda run: halo_points(system, run["points"], run["facts"]["grid"]))
     roots = points * (system == "hca") / GROUP
-    seconds = {role: column(partial(role_seconds, role=role)) for role in ROLES}
+    seconds = {role: column(partial(_role_seconds, role=role)) for role in ROLES}
     beside, one, away = worker_s - sum(seconds.values()), np.ones(len(runs)), points * (1 - 1 / workers)
     route, pair = _nonnegative(seconds["route"], points, pairs)
     cluster, block = _nonnegative(seconds["cluster"], in_chunks, blocks)
@@ -100,62 +75,60 @@ def fit(runs: Sequence[Mapping[str, Any]]) -> Parameters:
     )
 
 
-def _of_work(run: Mapping[str, Any], who: str) -> float:
+def _of_work(run, who):
     """Return seconds of processor, without those that go by where there is no work, too."""
     spent = run["worker_s" if who == "workers" else f"{who}_s"]
     return float(max(spent - run["idle_rates"][who] * run["wall_s"], 0.0))
 
 
-def _divided(runs: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def _divided(runs):
     """Return the runs of several chunks, if there are any: points of one chunk go nowhere."""
     return [run for run in runs if run["facts"]["blocks"] > 1] or runs
 
 
-def _blocks(run: Mapping[str, Any]) -> float:
+def _blocks(run):
     return float(run["facts"]["blocks"])
 
 
-def _frontier(run: Mapping[str, Any]) -> float:
+def _frontier(run):
     return float(sum(run["facts"]["frontier"].values()))
 
 
-def _pairs(run: Mapping[str, Any]) -> float:
+def _pairs(run):
     """Return how many pairs of a chunk of the input and one that it reaches there are."""
     return float(sum(step["tasks"] for name, step in run["steps"].items() if name == "part"))
 
 
-def _received(run: Mapping[str, Any], step: str) -> float:
+def _received(run, step):
     """Return the bytes of a step's results that went to other workers."""
     return float(run["received"].get(step, {"bytes": 0})["bytes"])
 
 
-def _copied(runs: Sequence[Mapping[str, Any]]) -> float:
+def _copied(runs):
     """Return the share of other workers that took the whole merge table, where chunks are more than two a worker."""
     many = [run for run in runs if run["workers"] > 1 and run["facts"]["blocks"] > 2 * run["workers"]]
     tables = sum((run["workers"] - 1) * _left(run, "merge") for run in many)
     return sum(_received(run, "merge") for run in many) / tables if tables else 0.0
 
 
-def _strayed(run: Mapping[str, Any]) -> float:
+def _strayed(run):
     """Return the bytes of points that went to other workers before they were divided."""
     known = ("part", "finish", "frontier", "slice", "measure", "carry", "merge", "sample")
     return float(sum(entry["bytes"] for step, entry in run["received"].items() if step.split("+")[-1] not in known))
 
 
-def _left(run: Mapping[str, Any], step: str) -> float:
+def _left(run, step):
     """Return the bytes that the tasks which end with a step leave."""
     return float(sum(entry["bytes"] for steps, entry in run["steps"].items() if steps.split("+")[-1] == step))
 
 
-def _share(measured: Column, of: Column) -> float:
+def _share(measured, of):
     """Return how much there is of one for the other, over all runs."""
     return float(measured.sum() / of.sum()) if of.sum() > 0 else 0.0
 
 
-def _nonnegative(measured: Column, *columns: Column) -> tuple[float, ...]:
+def _nonnegative(measured, *columns):
     """Return factors of columns whose sum comes closest to what is measured, relative to that; none below zero."""
-    from scipy.optimize import nnls
-
     if not measured.any():
         return (0.0,) * len(columns)
     # what is far below the mean is not asked to fit as closely: a few milliseconds are noise
@@ -168,28 +141,18 @@ def _nonnegative(measured: Column, *columns: Column) -> tuple[float, ...]:
 
 
 # --------------------------------------------------------------------------------------------- beside what was measured
-def compare(runs: Sequence[Mapping[str, Any]], cores: int) -> list[dict[str, Any]]:
-    """Return what was measured beside what the model says, of parameters fitted to all runs, and to all other runs.
+def compare(runs, cores):
+    """Return what was measured beside what the model says, by parameters fitted to all runs, and to all other runs.
 
-    Parameters
-    ----------
-    runs : sequence of dict
-        Of one system, from `bench_scaling`.
-    cores : int
-        Of the machine that they ran on.
-
-    Returns
-    -------
-    list of dict
-        For each run ``points``, ``block``, ``workers``; for each of ``wall_s``, ``worker_s``, ``tasks``, ``halo``,
-        ``frontier`` and ``received`` a dict of ``measured``, ``fitted`` and ``left_out``: by parameters fitted without
-        the runs of that number of points and chunks, on any number of workers.
+    For each run of a case ``points``, ``block``, ``workers``; for each of ``wall_s``, ``worker_s``, ``tasks``,
+    ``halo``, ``frontier`` and ``received`` a dict of ``measured``, ``fitted`` and ``left_out``: by parameters fitted
+    without the runs of that number of points and chunks, on any number of workers. `cores` are those of the machine.
     """
     runs = _divided(runs)
     everything, rows = fit(runs), []
     for run in runs:
         others = [other for other in runs if (other["points"], other["block"]) != (run["points"], run["block"])]
-        row: dict[str, Any] = {name: run[name] for name in ("points", "block", "workers")}
+        row = {name: run[name] for name in ("points", "block", "workers")}
         guesses = {"fitted": _guess(everything, run, cores)}
         if others:
             guesses["left_out"] = _guess(fit(others), run, cores)
@@ -200,7 +163,7 @@ def compare(runs: Sequence[Mapping[str, Any]], cores: int) -> list[dict[str, Any
             "tasks": run["tasks"],
             "halo": facts["halo"] / max(facts["own"], 1),
             "frontier": _frontier(run),
-            "received": received_bytes(run),
+            "received": _received_bytes(run),
         }
         for name, value in measured.items():
             row[name] = {"measured": value, **{kind: guess[name] for kind, guess in guesses.items()}}
@@ -208,11 +171,9 @@ def compare(runs: Sequence[Mapping[str, Any]], cores: int) -> list[dict[str, Any
     return rows
 
 
-def _guess(known: Parameters, run: Mapping[str, Any], cores: int) -> dict[str, float]:
-    inputs = math.ceil(run["points"] / run["block"])
-    reached = _pairs(run) / inputs if run["order"] == "space" else None
-    grid = run["facts"]["grid"] if run["order"] == "space" else grid_of(inputs, geometry_of(known.system).axes)
-    said = predict(known, run["points"], run["workers"], run["block"], cores=cores, reached=reached, grid=grid)
+def _guess(known, run, cores):
+    grid = grid_of(math.ceil(run["points"] / run["block"]), geometry_of(known.system).axes)
+    said = predict(known, run["points"], run["workers"], run["block"], cores=cores, grid=grid)
     merging = known.merge * frontier_bytes(known, run["points"], grid, said.blocks)
     merging += known.pairs_of_roots * (run["points"] / GROUP) ** 2
     return {
@@ -223,3 +184,13 @@ def _guess(known: Parameters, run: Mapping[str, Any], cores: int) -> dict[str, f
         "frontier": frontier_bytes(known, run["points"], grid, said.blocks),
         "received": sum(said.traffic.values()),
     }
+
+
+def _role_seconds(run, role):
+    """Return the seconds of processor of the steps of a run that have a role."""
+    return float(sum(step["cpu_s"] for step in run["steps"].values() if step["role"] == role))
+
+
+def _received_bytes(run):
+    """Return the bytes that workers of a run took from each other."""
+    return int(sum(entry["bytes"] for entry in run["received"].values()))

@@ -1,0 +1,129 @@
+"""Reports of benchmarks as Markdown, JSON and a page of pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from daskclust.bench.case import series_name
+from daskclust.bench.runner import SYSTEMS
+from daskclust.core.data.files import replacing
+
+FORMATS = (".json", ".md", ".html")
+
+# columns of runs: what a run calls it, the heading, and how it is written; of a dict a column for each of its keys
+_COLUMNS = {
+    "kind": ("points of", "{}"),
+    "points": ("points", "{:,}"),
+    "channels": ("channels", "{}"),
+    "eps": ("eps", "{:g}"),
+    "min_samples": ("min_samples", "{}"),
+    "threads": ("threads", "{}"),
+    "lanes": ("lanes", "{}"),
+    "clusters": ("clusters", "{:,}"),
+    "mean_size": ("mean size", "{:.1f}"),
+    "steps_ms": ("(ms)", "{:.2f}"),
+    "total_ms": ("total (ms)", "{:.1f}"),
+    "mpoints_per_second": ("Mpoints/s", "{:.3g}"),
+    "mhits_per_second": ("(Mhit/s)", "{:.1f}"),
+    "host_to_host_ms": ("host to host (ms)", "{:.1f}"),
+    "peak_bytes_per_point": ("peak (B/point)", "{:.0f}"),
+    "peak_bytes_per_hit": ("peak (B/hit)", "{:.0f}"),
+    "floor_ms": ("floor (ms)", "{:.3g}"),
+    "of_roofline": ("of roofline", "{:.2%}"),
+}
+_OF_PEERS = ("program", "points of", "points", "threads", "its time (ms)", "ours (ms)", "times ours", "same answer")
+
+
+def markdown(report: Mapping[str, Any]) -> str:
+    """Return a report, or several as of ``bench all``, as tables in Markdown: runs, ceilings, other programs."""
+    reports, parts = report.get("reports", [report]), []
+    for each in reports:
+        parts += [f"## {SYSTEMS[each['system']].title}"] if "reports" in report else []
+        parts += _of_one(each)
+    ceilings = next((each["ceilings"] for each in reports if "ceilings" in each), None)  # of one machine
+    if ceilings is not None:
+        copied, done = (ceilings[f"{what}_per_second"] / 1e9 for what in ("bytes", "operations"))
+        parts.append(f"Ceilings of this machine: {copied:.1f} GB/s copied, {done:.0f} Gop/s in float32.")
+    return "\n\n".join(parts)
+
+
+def write_report(report: Mapping[str, Any], path: Path) -> None:
+    """Write a report to a file, completely or not at all; a file that exists is replaced.
+
+    ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures, with all that the page needs inside; it needs the
+    extra ``app``, and raises `ValueError` for a report that has nothing to draw.
+    """
+    if path.suffix not in FORMATS:
+        raise ValueError(f"a report is written to .json, .md or .html, got {path}; name such a file")
+    if path.suffix == ".html":
+        from daskclust.bench.page import pictures
+        from daskclust.plot import save
+
+        save(pictures(report), path)
+        return
+    text = json.dumps(report, indent=1) if path.suffix == ".json" else markdown(report)
+    with replacing(path) as file:
+        file.write(f"{text}\n".encode())
+
+
+def _of_one(report: Mapping[str, Any]) -> list[str]:
+    if "runs" not in report:  # of a stream: figures in all
+        facts = {name: value for name, value in report.items() if name not in ("system", "parameters", "machine")}
+        return [table(("", "in all"), [(name.replace("_", " "), _figure(value)) for name, value in facts.items()])]
+    parts = [_of_runs(report["runs"])]
+    grows = [f"{series_name(each)}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
+    parts += [f"Time grows as: {'; '.join(grows)}"] if grows else []
+    return parts + (peer_tables(report["peers"]) if "peers" in report else [])
+
+
+def _of_runs(runs: Sequence[Mapping[str, Any]]) -> str:
+    rows = [_cells(run) for run in runs]
+    return table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in runs[0]))
+
+
+def _cells(run: Mapping[str, Any]) -> dict[str, str]:
+    """Return the cells of a run by heading."""
+    run, cells = dict(run), dict[str, str]()
+    if "groups" in run:
+        run["kind"] = f"apriori, {run['groups']:,} clusters"
+    if "total_ms" in run:
+        run["mpoints_per_second"] = run["points"] / run["total_ms"] / 1e3
+    for key, (heading, form) in _COLUMNS.items():
+        value = run.get(key)
+        if isinstance(value, dict):
+            cells |= {f"{step} {heading}": form.format(each) for step, each in value.items()}
+        elif value is not None:
+            cells[heading] = form.format(value)
+    return cells
+
+
+def _figure(value: Any) -> str:
+    return f"{value:,.2f}" if isinstance(value, float) else str(value) if isinstance(value, bool) else f"{value:,}"
+
+
+def peer_tables(peers: Mapping[str, Any]) -> list[str]:
+    """Return times beside those of other programs, and what is not installed."""
+    rows = [
+        (
+            f"{run['name']} {run['version']}", run["kind"],
+            f"{run['points']:,}" + (f" (of {run['asked']:,})" if run["points"] < run["asked"] else ""), run["threads"],
+            f"{run['ms']:.1f}", f"{run['ours_ms']:.1f}", f"{run['ratio']:.1f}", "yes" if run["agrees"] else "no",
+        )
+        for run in peers["timed"]
+    ]  # fmt: skip
+    parts = [table(_OF_PEERS, rows, words=2)] if rows else []
+    if any(run["points"] < run["asked"] for run in peers["timed"]):
+        parts.append("Fewer points than asked for: more would take that program too long.")
+    if peers["missing"]:
+        names = "; ".join(f"{peer['name']} ({peer['install']})" for peer in peers["missing"])
+        parts.append(f"Not installed, so not timed: {names}.")
+    return parts
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], *, words: int = 1) -> str:
+    """Return a table in Markdown: so many columns of words, then numbers, which are aligned to the right."""
+    rule = ["---"] * words + ["---:"] * (len(head) - words)
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in (head, rule, *rows))

@@ -1,0 +1,124 @@
+"""How long calls and their kernels take, and how much memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numba
+
+from daskclust.core.device.arrays import HOST, cupy_module
+from daskclust.core.device.kernels import Kernel, TeamKernel
+
+
+def nothing_to_wait_for() -> None:
+    """CPU kernels are done when their call returns."""
+
+
+def seconds_of(*calls: Callable[[], Any]) -> float:
+    """Return how long calls take, one after the other."""
+    begin = time.perf_counter()
+    for call in calls:
+        call()
+    return time.perf_counter() - begin
+
+
+def median_ms(call: Callable[[], Any], finish: Callable[[], None] = nothing_to_wait_for, repeats: int = 1) -> float:
+    """Return the median time of a call after a warm-up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        finish()
+        times.append(seconds_of(call, finish))
+    return statistics.median(times) * 1e3
+
+
+@contextmanager
+def kernel_threads(number: int) -> Iterator[None]:
+    """Run kernels in so many threads while this is open."""
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(number)
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+@contextmanager
+def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
+    """Collect the seconds of each kernel while this is open."""
+    seconds: dict[str, float] = defaultdict(float)
+    kinds = {"run": Kernel, "launch": Kernel, "launch_teams": TeamKernel}
+    originals: dict[str, Callable[..., None]] = {name: getattr(kind, name) for name, kind in kinds.items()}
+
+    def timed(original: Callable[..., None]) -> Callable[..., None]:
+        def call(self: Kernel, *args: Any, **options: Any) -> None:
+            finish()
+            seconds[self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
+
+        return call
+
+    try:
+        for name, original in originals.items():
+            setattr(kinds[name], name, timed(original))
+        yield seconds
+    finally:
+        for name, original in originals.items():
+            setattr(kinds[name], name, original)
+
+
+def kernels_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> dict[str, float]:
+    """Return the median time of each kernel; the device waits after each, so on CUDA their sum is not the total."""
+    runs = []
+    for _ in range(repeats):
+        with kernel_times(finish) as seconds:
+            call()
+        runs.append(seconds)
+    return {name: statistics.median(run[name] for run in runs) * 1e3 for name in runs[0]}
+
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    """Return the peak of NumPy's memory during a call, results and scratch included."""
+    HOST.forget_scratch()
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def peak_device_bytes(call: Callable[[], Any]) -> int:
+    """Return what CuPy's pool takes from the device for a call, without scratch kept from the call before."""
+    pool = cupy_module().get_default_memory_pool()
+    call()
+    pool.free_all_blocks()
+    before = pool.total_bytes()
+    call()
+    return int(pool.total_bytes() - before)
+
+
+class Device(NamedTuple):
+    """Copies to a device and back, waiting for it, and the peak of its memory during a call."""
+
+    take: Callable[[Any], Any]
+    give: Callable[[Any], Any]
+    finish: Callable[[], None]
+    peak: Callable[[Callable[[], Any]], int]
+
+
+def device_of(device: str) -> Device:
+    """Return ``"cpu"`` or ``"cuda"``."""
+    if device == "cpu":
+        return Device(_as_it_is, _as_it_is, nothing_to_wait_for, peak_bytes)
+    cupy = cupy_module()
+    return Device(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
+
+
+def _as_it_is(array: Any) -> Any:
+    return array

@@ -1,0 +1,116 @@
+"""What is shown: two consoles, summaries as tables or JSON, and manuals below the options of a command."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from typer.core import TyperCommand, TyperGroup
+
+
+class _Console(Console):
+    """A console that leaves it to the caller to say that nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 (called while rich handles BrokenPipeError)
+
+
+console = _Console()
+errors = _Console(stderr=True)
+
+
+# -------------------------------------------------------------------------------------------------------------- summary
+def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = console, *, quiet: bool = False) -> None:
+    """Show a summary as a table, or as JSON, or not at all."""
+    if as_json:
+        emit(summary)
+    elif not quiet:
+        to.print(facts_table(title, summary))
+
+
+def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:
+    """Return a table of two columns: names, and numbers with commas."""
+    table = Table(title=escape(title), show_header=False, title_justify="left", min_width=len(title))
+    table.add_column(style="bold")
+    table.add_column(justify=justify, overflow="fold")
+    for name, value in facts.items():
+        text = f"{value:,}" if type(value) is int else f"{value:,.6g}" if type(value) is float else str(value)
+        table.add_row(name.replace("_", " "), escape(text))
+    return table
+
+
+def table_of(title: str, heads: list[str]) -> Table:
+    """Return a table to be filled, its columns aligned to the right."""
+    table = Table(title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, justify="right")
+    return table
+
+
+def emit(document: Any) -> None:
+    """Print one JSON document; what JSON has no number for (NaN, infinity) is null."""
+    print(json.dumps(_plain(document), allow_nan=False), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | None) else _plain(value.item())
+
+
+# -------------------------------------------------------------------------------------------------------------- manuals
+class _Manual:
+    """A command whose epilog is a manual: what it reads and writes in panels, and examples that can be copied."""
+
+    def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
+        paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
+        super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
+        self.manual = sections(epilog or "")
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help and the manual."""
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+        for title, text in self.manual.items():
+            if title == "Examples":
+                console.print(f" [bold]{title}[/]\n{escape(text)}\n", highlight=False, soft_wrap=True)
+            else:
+                console.print(Panel(_grid(text), title=title, title_align="left", border_style="dim"))
+
+
+class ManualCommand(_Manual, TyperCommand):
+    """A command with a manual."""
+
+
+class ManualGroup(_Manual, TyperGroup):
+    """The program, with its manual."""
+
+
+def sections(manual: str) -> dict[str, str]:
+    """Return the texts of a manual by their titles, which begin a line; the texts are indented."""
+    parts = re.split(r"^(?=\S)", manual.strip(), flags=re.MULTILINE)
+    return {title: text.rstrip() for title, _, text in (part.partition("\n") for part in parts if part)}
+
+
+def rows(text: str) -> list[tuple[str, str]]:
+    """Return what a section says on each name: rows are indented by two, and go on in lines that are by more."""
+    found = re.findall(r"^  (\S.*?)  +(.*(?:\n {3,}.*)*)", text, flags=re.MULTILINE)
+    return [(name, " ".join(words.split())) for name, words in found]
+
+
+def _grid(text: str) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold cyan", max_width=26)
+    table.add_column()
+    for name, words in rows(text):
+        table.add_row(escape(name), escape(words))
+    return table

@@ -1,0 +1,220 @@
+"""What commands that cluster have in common: where they run, reading, clustering, writing, and the summary."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+from daskclust.cli._console import console, show
+from daskclust.cli._options import Json, Quiet, check_outputs, running
+from daskclust.cli._progress import Work, progress
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from rich.console import Console
+
+_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+
+
+@dataclass(frozen=True)
+class Running:
+    """Options of every command that clusters: where it does, and what it shows."""
+
+    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.")] = 0
+    cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
+    scheduler: Annotated[
+        str | None,
+        running("A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.", metavar="ADDRESS"),
+    ] = None
+    memory_limit: Annotated[
+        str | None,
+        running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
+    ] = None
+    chunks: Annotated[int, running("Points of a chunk, with --workers or --scheduler.")] = 1_000_000
+    as_json: Json = False
+    quiet: Quiet = False
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(
+                f"--workers must be 0 or more, got {self.workers}; 0 clusters in this process, on all cores"
+            )
+        if self.scheduler is not None and self.workers:
+            raise ValueError(f"--scheduler {self.scheduler} has workers of its own; leave --workers out")
+        if self.memory_limit is not None and not self.workers:
+            raise ValueError(
+                f"--memory-limit {self.memory_limit} is for workers that are started here; "
+                + ("give --workers" if self.scheduler is None else "give it to `dask worker`, and leave it out here")
+            )
+
+    @property
+    def is_on_dask(self) -> bool:
+        """Whether Dask workers cluster."""
+        return self.workers > 0 or self.scheduler is not None
+
+    @contextmanager
+    def cluster(self, work: Work) -> Iterator[None]:
+        """Have a Dask cluster where one is asked for; make sure of GPUs before any work."""
+        if self.cuda:
+            from daskclust.machine import check_gpu
+
+            check_gpu(dask=self.workers > 0)
+        if not self.is_on_dask:
+            yield
+            return
+        from daskclust.core.run.graph import only_needed
+        from daskclust.workers import start
+
+        if self.scheduler is None:
+            work.begin(f"starting {self.workers} worker{'s' * (self.workers > 1)}")
+        else:
+            work.begin(f"connecting to {self.scheduler}")
+            logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost is told in two lines
+        limit, count, silent = self.memory_limit, self.workers or None, self.scheduler is None
+        client = start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit, silent=silent)
+        with client, only_needed():  # what is computed, counted and written has steps in common
+            try:
+                yield
+            except Exception as error:
+                if self.scheduler is not None:
+                    self._explain(error, client)
+                raise
+
+    def _explain(self, error: Exception, client: Any) -> None:
+        """Raise another error where one is due to the scheduler that was given."""
+        if client.status != "running" and not isinstance(error, ConnectionError):
+            raise ConnectionError(
+                f"the scheduler at {self.scheduler} was lost, and the results with it; start it and its workers again, "
+                "and run this again"
+            ) from error
+        path = _missing(error)
+        if path is not None and path.exists():
+            raise FileNotFoundError(
+                f"workers of {self.scheduler} see no {path}, which is here; put it where all machines have it under "
+                "the same name"
+            ) from error
+
+
+def clusters(chunks: int | None = 1_000_000) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `Running`, which it gets as `run`; None: it has no option --chunks."""
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = inspect.signature(command, eval_str=True)
+        hints, kind = get_type_hints(Running, include_extras=True), inspect.Parameter.KEYWORD_ONLY
+        shared = {
+            each.name: inspect.Parameter(each.name, kind, default=each.default, annotation=hints[each.name])
+            for each in fields(Running)
+        }
+        if chunks is None:
+            del shared["chunks"]
+        else:
+            shared["chunks"] = shared["chunks"].replace(default=chunks)
+
+        @wraps(command)
+        def call(**given: Any) -> None:
+            run = Running(**{name: given.pop(name) for name in shared})
+            command(**given, run=run)
+
+        parameters = [each for name, each in own.parameters.items() if name != "run"]
+        call.__signature__ = own.replace(parameters=[*parameters, *shared.values()])  # type: ignore[attr-defined]
+        return call
+
+    return with_options
+
+
+class Job:
+    """One run of a command: it reads hits, cells ... (the `unit`), clusters, writes, and shows a summary."""
+
+    def __init__(
+        self,
+        title: str,
+        unit: str,
+        source: str | Path,
+        run: Running,
+        outputs: dict[str, Path | None],  # by option
+        suffixes: Sequence[str],
+    ) -> None:
+        check_outputs([source], outputs, suffixes)
+        self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
+        self.name = str(source).rpartition("/")[2]
+        self.summary: dict[str, Any] = {}
+        self._began = time.perf_counter()
+
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        """Show progress, and have a cluster where one is asked for; the time in all goes into the summary."""
+        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, self.run.cluster(self.work):
+            yield
+        self.summary["seconds"] = round(time.perf_counter() - self._began, 3)
+
+    def read(self, reader: Callable[..., xr.Dataset], **options: Any) -> xr.Dataset:
+        """Return the points of the source, lazy where workers cluster."""
+        path = Path(self.source)
+        self.work.read(path)
+        return reader(path, chunks=self.run.chunks if self.run.is_on_dask else None, **options)
+
+    def cluster(
+        self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
+    ) -> xr.Dataset:
+        """Return points with the results of a method of ``ds.clust``, or the `wanted` ones alone, in host memory.
+
+        On workers results stay there, and what was read is not kept, but read again when it is written: it may be
+        larger than their memory.
+        """
+        from daskclust.accessor import ClustAccessor
+        from daskclust.io import to_device
+
+        n = next(size for name, size in points.sizes.items() if name != "channel")
+        self.work.begin(f"clustering {n:,} {self.unit}")
+        given = to_device(points, "cuda") if self.run.cuda else points
+        found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
+        found = found if wanted is None else found[wanted]
+        found = to_device(found, "cpu") if self.run.cuda else found
+        if not self.run.is_on_dask:
+            return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
+        again = {column: points[column] for column in found.data_vars if column in points.data_vars}
+        done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
+        return found.assign({**again, **done.data_vars})
+
+    def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
+        """Write an output, if it is asked for."""
+        if path is not None:
+            self.work.write(path)
+            with naming(path):
+                write(path)
+
+    def show(self, to: Console = console, **files: Path | None) -> None:
+        """Show the summary, with the files that were written."""
+        self.summary |= {name: str(path) for name, path in files.items() if path is not None}
+        show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
+
+
+@contextmanager
+def naming(path: Path | None) -> Iterator[None]:
+    """Let errors of the disk name the file that is written: the system does not."""
+    try:
+        yield
+    except OSError as error:
+        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
+        if path is None or number is None or error.filename is not None:
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
+
+
+def _missing(error: Exception) -> Path | None:
+    """Return the file that an error says is not there: libraries other than Python's name it in their text alone."""
+    if not isinstance(error, FileNotFoundError):
+        return None
+    told = re.search(r"'(/[^']+)'|^(/.+) does not exist", str(error))
+    name = error.filename or (told and (told[1] or told[2]))
+    return Path(name) if name else None

@@ -1,0 +1,237 @@
+"""``daskclust dbscan`` and ``daskclust fof``: points of many kinds of files, and periodic boxes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from daskclust.cli._job import Job, Running, clusters
+from daskclust.cli._options import Columns, Units, clustering, columns_of, names, needs_of, reading, units_of, writing
+from daskclust.core.data.files import check_file
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
+_PARTICLES = (".parquet", ".pq", ".npy", ".zarr", ".arborx", ".bin")
+_HDF5 = (".hdf5", ".h5")
+_KINDS = ".parquet, .csv, .h5, .npz or .zarr"
+
+_Box = Annotated[
+    str | None, clustering("Period of the axes, or of each: 100,100,none; none: open.", default="the file's, or open")
+]
+_Type = Annotated[str, reading("Which particles of a snapshot: gas, dm, stars, bh, or a number.")]
+_FillMissing = Annotated[bool, reading("Take the fill value for chunks that a zarr store lacks.", "--fill-missing")]
+
+DBSCAN = """
+Reads
+  IN             snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  x, y, z        position, in any unit: that of the first is that of EPS and --boxsize, and others are converted to it
+
+Writes
+  -o             the points in their order, all columns of IN, and:
+  label          number of the cluster, from 0; noise -1: the labels of scikit-learn
+  is_core        whether the point has --min-samples neighbours, itself included
+
+Keys of --json
+  points, clusters, core_points, noise    their numbers; noise are points in no cluster
+  seconds, output                         time in all, s; the file that was written
+
+Examples
+  # a periodic box, ten neighbours
+  daskclust dbscan snapshot.hdf5 0.2 --min-samples 10 --boxsize 100 -o labels.parquet
+  # your own names of columns, in two dimensions
+  daskclust dbscan my.csv 5 --columns x=lon,y=lat --coordinates x,y
+"""
+
+FOF = """
+Reads
+  IN             snapshots (HDF5 of Gadget, AREPO, EAGLE, SWIFT), Parquet, CSV, HDF5, NumPy, zarr, ArborX, ROOT
+  x, y, z        position, in any unit, Mpc/h usually: that of x is that of --linking-length and --boxsize
+  vx, vy, vz     optional, velocity, km/s usually
+  mass           optional, in any unit; without it each particle has mass 1
+
+Writes
+  -o             the catalogue, a row for each halo, in the units of IN:
+  cluster, size, mass     label; number and mass of its members
+  x, y, z, vx, vy, vz     centre of mass, mean velocity
+  sigma_v, r_rms, r_max   dispersion of velocities; radii about the centre
+  jx, jy, jz              angular momentum for each unit of mass, length times velocity
+  b_to_a, c_to_a          ratios of the axes
+  --labels       the particles in their order, all columns of IN, and label: the halo, from 0; none -1
+
+Keys of --json
+  particles, halos, particles_in_halos    their numbers
+  linking_length    in the unit of the positions
+  largest           members of the largest halo, with -o
+  seconds, output, labels    time in all, s; files that were written
+
+Examples
+  # a catalogue of halos
+  daskclust fof snapshot.hdf5 --b 0.2 --min-members 20 -o halos.parquet
+  # particles with their halos, stars alone
+  daskclust fof snapshot.hdf5 --linking-length 0.05 --particle-type stars --labels stars.parquet
+"""
+
+
+# --------------------------------------------------------------------------------------------------------------- dbscan
+@clusters()
+def dbscan(
+    path: Annotated[Path, typer.Argument(metavar="IN", help="Points: see Reads.")],
+    eps: Annotated[
+        float, typer.Argument(metavar="EPS", help="Largest distance of neighbours, in the unit of the coordinates.")
+    ],
+    min_samples: Annotated[
+        int, clustering("Neighbours of a core point, or their sum of weights, itself included.")
+    ] = 5,
+    boxsize: _Box = None,
+    weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
+    coordinates: Annotated[
+        str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
+    ] = None,
+    columns: Columns = None,
+    units: Units = None,
+    particle_type: _Type = "dm",
+    fill_missing: _FillMissing = False,
+    output: Annotated[Path | None, writing(f"Points with labels: {_KINDS}.", "--output", "-o")] = None,
+    *,
+    run: Running,
+) -> None:
+    """Cluster points with DBSCAN.
+
+    Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
+    """
+    from daskclust.core.data.checks import check_positive, check_whole
+
+    job = Job("DBSCAN", "points", path, run, {"-o": output}, _WRITABLE)
+    parameters = {
+        "eps": check_positive("EPS", eps),
+        "min_samples": check_whole("--min-samples", min_samples, 1),
+        "boxsize": _box_of(boxsize),
+        "coordinates": names(coordinates),
+        "weight": weight,
+    }
+    reading = _reading(particle_type, columns, units, fill_missing)
+    reading["needs"] = needs_of(coordinates=parameters["coordinates"], weight=weight)
+    with job.started():
+        points = job.read(_open_points, **reading)
+        result = job.cluster(points, "dbscan", parameters, None if output else ["label", "is_core"])
+        job.summary = {
+            "points": int(result["label"].size),
+            "clusters": _count(result["label"]),
+            "core_points": int(result["is_core"].sum()),
+            "noise": int((result["label"] < 0).sum()),
+        }
+        job.write(output, lambda target: _write_points(result, target))
+    job.show(output=output)
+
+
+# ------------------------------------------------------------------------------------------------------------------ fof
+@clusters()
+def fof(
+    path: Annotated[Path, typer.Argument(metavar="IN", help="Particles: see Reads.")],
+    b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 or 0.168 usually.")] = None,
+    linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
+    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.")] = 2,
+    boxsize: _Box = None,
+    columns: Columns = None,
+    units: Units = None,
+    particle_type: _Type = "dm",
+    fill_missing: _FillMissing = False,
+    output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
+    labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
+    *,
+    run: Running,
+) -> None:
+    """Find halos: friends-of-friends groups of particles.
+
+    Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
+    """
+    from daskclust.core.data.checks import check_positive, check_whole
+    from daskclust.properties import halo_table
+
+    job = Job("Friends-of-friends", "particles", path, run, {"-o": output, "--labels": labels}, _WRITABLE)
+    if (b is None) == (linking_length is None):
+        raise ValueError(
+            f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
+        )
+    check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
+    check_whole("--min-members", min_members, 1)
+    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": _box_of(boxsize)}
+    reading = _reading(particle_type, columns, units, fill_missing)
+    with job.started():
+        particles = job.read(_open_points, **reading)
+        result = job.cluster(particles, "fof", parameters, None if output or labels else ["label"])
+        label = result["label"]
+        job.summary = {
+            "particles": int(label.size),
+            "linking_length": label.attrs["linking_length"],
+            "halos": _count(label),
+            "particles_in_halos": int((label >= 0).sum()),
+        }
+        if output is not None:
+            table = halo_table(result, boxsize=parameters["boxsize"])
+            job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
+            job.write(output, lambda target: _write_points(table, target))
+        job.write(labels, lambda target: _write_points(result, target))
+    job.show(output=output, labels=labels)
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+def _box_of(text: str | None) -> Any:
+    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
+    if text is None:
+        return ...
+    from daskclust.core.data.checks import check_positive
+
+    try:
+        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
+    for side in sides:
+        if side is not None:
+            check_positive("--boxsize", side)
+    return sides[0] if len(sides) == 1 else sides
+
+
+def _reading(particle_type: str, columns: str | None, units: str | None, fill_missing: bool) -> dict[str, Any]:
+    """Return the options of `_open_points`."""
+    kind = int(particle_type) if particle_type.isdecimal() else particle_type
+    particles = {"particle_type": kind, "fill_missing": fill_missing}
+    return {"columns": columns_of(columns), "units": units_of(units), "particles": particles}
+
+
+def _open_points(path: Path, *, particles: dict[str, Any], **given: Any) -> xr.Dataset:
+    """Return the points of a file; options for `particles` are of no use for tables."""
+    from daskclust import io
+
+    suffix = path.suffix.lower()
+    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
+        return io.open_particles(path, **particles, **given)
+    return io.read_hits(path, field="particles", **given)
+
+
+def _is_snapshot(path: Path) -> bool:
+    """Return whether an HDF5 file is not one of plain columns; of damaged files, too, readers tell more."""
+    try:
+        import h5py  # type: ignore[import-untyped,unused-ignore]
+
+        check_file(str(path))  # a pipe would be waited for
+        with h5py.File(path, "r") as file:
+            return "Header" in file
+    except (ImportError, OSError, ValueError):
+        return True
+
+
+def _count(label: xr.DataArray) -> int:
+    """Return the number of clusters."""
+    return int(label.max()) + 1 if label.size else 0
+
+
+def _write_points(data: xr.Dataset, path: Path) -> None:
+    """Write points, or a table of them."""
+    from daskclust.io import write_hits, write_particles
+
+    (write_particles if path.suffix == ".zarr" else write_hits)(data, path)

@@ -1,0 +1,79 @@
+"""The experiments of the thesis on Mahalanobis hierarchical clustering that are not about speed against n.
+
+    python docs/benchmarks/thesis.py docs/benchmarks/thesis-cpu.json
+
+How many nearest clusters each cluster should know of (figure 3.1), how time depends on the size of apriori clusters of
+a given number of points (figure 3.5, there with 5 000 000), and how alike the hierarchies of two rules are (figures 3.6
+and 3.7: the correlation of point heights, definition 20). One run of each after a warm-up, on all threads.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import numba
+
+from daskclust import MahalanobisHCA
+from daskclust.bench import write_report
+from daskclust.bench.hca import cells_of
+from daskclust.bench.timing import median_ms
+from daskclust.hca import levels
+from daskclust.machine import describe
+from daskclust.metrics import point_height_correlation
+
+NEIGHBOURS = (1, 2, 3)
+GROUP_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000)
+_SAMPLE = 4400  # the thesis compares hierarchies of a tenth of its smallest data set
+
+
+def main(arguments=None):
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--size", type=int, default=44_000, help="points whose clusters know of 1, 2 or 3 nearest ones")
+    parser.add_argument("--total", type=int, default=1_000_000, help="points that are divided into apriori clusters")
+    asked = parser.parse_args(arguments)
+    parameters = {"size": asked.size, "total": asked.total, "repeats": 1, "threads": int(numba.get_num_threads())}
+    report = {
+        "system": "thesis",
+        "device": "cpu",
+        "parameters": parameters,
+        "machine": describe(),
+        "neighbours": [_known(kind, asked.size, known) for kind in ("gaussian", "cytometry") for known in NEIGHBOURS],
+        "ratios": [_divided(asked.total, size) for size in GROUP_SIZES if size <= asked.total],
+        "heights": _heights(min(asked.size, _SAMPLE)),
+    }
+    write_report(report, asked.output)
+
+
+def _known(kind, size, known):
+    """Time a hierarchy in which each cluster knows of so many nearest ones; the answer is the same."""
+    before, levels.NEIGHBOURS = levels.NEIGHBOURS, known
+    try:
+        ms = median_ms(partial(MahalanobisHCA().fit, cells_of(kind, size).X))
+    finally:
+        levels.NEIGHBOURS = before
+    return {"kind": kind, "points": size, "neighbours": known, "total_ms": ms}
+
+
+def _divided(total, size):
+    cells = cells_of("apriori", (total // size, size))
+    ms = median_ms(partial(MahalanobisHCA(size).fit, cells.X, apriori=cells.apriori))
+    return {"size": size, "groups": total // size, "points": len(cells.X), "total_ms": ms}
+
+
+def _heights(size):
+    """Return how alike the rules "thesis" and "mahal" are, at half the points or the size of the apriori clusters."""
+    found = []
+    for kind, amount in (("gaussian", size), ("cytometry", size), ("apriori", (max(size // 100, 2), 100))):
+        cells = cells_of(kind, amount)
+        one, other = (
+            MahalanobisHCA(cells.threshold, rule=rule).fit(cells.X, apriori=cells.apriori).linkage_
+            for rule in ("thesis", "mahal")
+        )
+        found.append({"kind": kind, "points": len(cells.X), "correlation": point_height_correlation(one, other)})
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""Scripts of the page on scaling, and those that make its records: formulas against exact cases, and tiny runs."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client
+
+from daskclust import io
+from daskclust.core.space.partition import Partition
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "explanation" / "scaling"))
+from fit import fit
+from model import frontier_bytes, halo_share, tree_steps
+from points import fitted
+
+
+@pytest.mark.parametrize("period", [False, True])
+@pytest.mark.parametrize("grid", [(4,), (2, 3), (1, 4, 2), (2, 2, 2), (6, 1, 3)])
+def test_the_share_of_halos_is_that_of_a_lattice(grid, period):
+    """Points in the middles of cells of side 1; planes between cells, and a reach of whole cells: exact."""
+    side, reach = 12, 2
+    X = np.stack(np.meshgrid(*[np.arange(side) + 0.5] * len(grid), indexing="ij"), axis=-1).reshape(-1, len(grid))
+    cuts = [np.arange(1, blocks) * (side / blocks) for blocks in grid]
+    rows = itertools.accumulate(grid[:-1], lambda a, b: a * b)
+    cuts = (cuts[0], *([cut] * count for cut, count in zip(cuts[1:], rows, strict=True)))
+    partition = Partition(cuts=cuts, period=(float(side) if period else 0.0,) * len(grid), halo=float(reach))
+    halo = sum(int((~chunk.owned).sum()) for chunk in partition.split({"X": X}, 0))
+    assert halo == round(len(X) * halo_share(side, grid, reach, period=period))
+    assert halo > 0
+
+
+@pytest.mark.parametrize(("case", "axes"), [("fof", 3), ("clue-space", 2), ("clue-layers", 0)])
+@pytest.mark.parametrize(("points", "width"), [(8_000, 8), (27_000, 4)])
+def test_the_steps_of_a_tree_are_those_of_the_engine(case, axes, points, width):
+    steps = {}
+    for most in (width, 10**9):
+        with dask.config.set({"daskclust.task-seconds": 0, "daskclust.merge-width": most}):
+            steps[most] = set(fitted(case, points, 1000)[0].dask)
+    blocks = sum("daskclust-chunk-" in str(key) for key in steps[width])
+    added = len(steps[width]) - len(steps[10**9])
+    assert added == (tree_steps(points // 1000, blocks, blocks, width, axes=axes) if blocks > width else 0)
+
+
+def report_of(name, tmp_path, line):
+    target = tmp_path / "report.json"
+    importlib.import_module(name).main([str(target), *line.split()])
+    return json.loads(target.read_text())
+
+
+@pytest.fixture
+def in_threads(monkeypatch):
+    """Let workers be threads of this process: they start in no time, and have its kernels."""
+
+    def start(count, **_):
+        return Client(n_workers=count, threads_per_worker=1, processes=False, dashboard_address=":0")
+
+    for name in ("runs", "large"):
+        monkeypatch.setattr(importlib.import_module(name), "start", start)
+
+
+def test_tiny_runs(tmp_path, in_threads):
+    line = "--cases fof --sizes 8000 --blocks 2000 --workers 2 --merges 8000 27"
+    report = report_of("runs", tmp_path, line)
+    (run,) = report["runs"]
+    facts, steps = run["facts"], run["steps"]
+    assert (run["system"], run["points"], run["block"], run["workers"]) == ("fof", 8000, 2000, 2)
+    assert (facts["blocks"], steps["part"]["tasks"]) == (4, 16)
+    assert run["tasks"] == sum(step["tasks"] for step in steps.values()) > 20
+    assert run["worker_s"] > sum(step["cpu_s"] for step in steps.values()) > 0
+    # Dask counts what is around arrays, too: each frontier's arrays alone are what the model has
+    frontier = sum(facts["frontier"].values())
+    assert 0 <= steps["frontier"]["bytes"] - frontier < 4 * 1500
+    assert frontier_bytes(fit([run]), 8000, [round(n) for n in facts["grid"]], 4) == pytest.approx(frontier)
+    assert run["clusters"] == int(fitted("fof", 8000, 2000)[1].compute())
+    (merge,) = report["merges"]
+    assert (merge["system"], merge["one"]["steps"]) == ("fof", 1)
+    assert 0 < merge["one"]["longest_s"] <= merge["one"]["all_s"]
+
+
+def test_tiny_chunks(tmp_path):
+    with dask.config.set({"daskclust.task-seconds": 1e-4}):  # several tasks of points that are few
+        report = report_of("chunks", tmp_path, "--points 10000 --repeats 1")
+    assert [found["points"] for found in report["runs"]] == [10_000] * 5 + [1000]
+    assert min(found["tasks"] for found in report["runs"]) >= 2
+
+
+@pytest.mark.parametrize("case", ["fof", "clue", "events"])
+def test_files_have_the_points(case, tmp_path):
+    path = importlib.import_module("large")._file_of(case, 3000, tmp_path)
+    read = {"fof": io.open_particles, "clue": io.read_hits, "events": io.open_tpx3}[case]
+    assert next(iter(read(path).sizes.values())) == 3000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_tiny_file(tmp_path, in_threads):
+    line = f"--cases fof --points 20000 --workers 1 --folder {tmp_path}"
+    (found,) = report_of("large", tmp_path, line)["runs"]
+    assert found["clusters"] > 10
+    assert found["bytes"] > 20_000
+    assert found["spilled_bytes"] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_tiny_thesis(tmp_path):
+    report = report_of("thesis", tmp_path, "--size 300 --total 400")
+    assert [run["neighbours"] for run in report["neighbours"]] == [1, 2, 3] * 2
+    assert [(run["size"], run["groups"], run["points"]) for run in report["ratios"]] == [(100, 4, 400), (200, 2, 400)]
+    assert all(-1 <= each["correlation"] <= 1 for each in report["heights"])

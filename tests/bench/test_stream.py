@@ -1,0 +1,55 @@
+"""The online benchmark at its smallest size: what comes out is right, how fast is not asked."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+
+import numpy as np
+import pytest
+
+from daskclust.bench import bench_stream, markdown, stream
+from daskclust.io import open_tpx3
+
+
+def test_a_stream_is_the_offline_answer():
+    report = bench_stream(2e5, 1.0, buffer=1000)
+    assert report["equal"] is True
+    assert report["hits_in"] == report["hits_out"] == report["hits_sent"] >= 80_000
+    assert report["late_hits"] == 0
+    assert report["clusters"] > 0
+    assert report["largest_backlog"] <= 1000 + 2e5 * 20e-6  # a round, and what its disorder makes wait
+    # nobody is done before all has been sent, of which the last 40th of a template is sent at its beginning
+    assert report["seconds"] >= 0.95 * report["hits_sent"] / 2e5
+    assert report["mhits_per_second"] == report["hits_in"] / report["seconds"] / 1e6
+    assert multiprocessing.active_children() == []
+    assert json.loads(json.dumps(report))["parameters"]["rate"] == 2e5
+    assert f"| hits in | {report['hits_in']:,} |" in markdown(report)
+
+
+def test_words_are_later(tmp_path):
+    words, hits = stream._template(5000, 1e6)
+    stream._later(words, 10**9).tofile(tmp_path / "later.tpx3")
+    later = open_tpx3(tmp_path / "later.tpx3")
+    assert np.ptp(later["toa"].values - hits["toa"].values) == 0
+    for name in ("x", "y", "tot"):
+        np.testing.assert_array_equal(later[name], hits[name])
+
+
+def test_nobody_goes_on_sending_after_an_error(monkeypatch):
+    def fails(*_):
+        raise ArithmeticError("rows")
+
+    monkeypatch.setattr(stream, "_same_rows", fails)
+    with pytest.raises(ArithmeticError, match="rows") as raised:
+        bench_stream(2e5, 5.0, buffer=1000)
+    assert multiprocessing.active_children() == []
+    del raised
+
+
+def test_a_sender_that_fails_is_told(monkeypatch):
+    hits = stream._template(1000, 1e5)[1]
+    monkeypatch.setattr(stream, "_template", lambda *_: (None, hits))  # of words that are none
+    with pytest.raises(RuntimeError, match="the process that sends ended with code 1; its error is above"):
+        bench_stream(2e5, 1.0)
+    assert multiprocessing.active_children() == []

@@ -1,0 +1,105 @@
+"""Points, pixel hits and particles with labels, of which tables of clusters are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import xarray as xr
+
+from daskclust.core.device.arrays import HOST
+
+L = 64.0  # side of the box
+G = 43007.1
+WIDTH = 2.0  # of halos
+SPEED = 300.0
+
+
+class Elsewhere(type(HOST)):  # type: ignore[misc]
+    """A device that is not the host, so that the ways of CUDA are taken; its kernels run on the CPU."""
+
+    def running_sum(self, values: Any, sums: Any) -> None:
+        np.cumsum(values, out=sums, dtype=np.int32)
+
+
+def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:
+    """Return what is made by one thread and by two."""
+    before = numba.get_num_threads()
+    tables = []
+    try:
+        for threads in (1, 2):
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            tables.append(make())
+    finally:
+        numba.set_num_threads(before)
+    return tables
+
+
+def random_hits(n: int, k: int, seed: int = 0, *, offset: float = 0.0) -> xr.Dataset:
+    """Return hits with labels from -1 to k - 1, one layer per label, and some seeds."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(-1, k, n)
+    return xr.Dataset(
+        {
+            "x": ("hit", rng.normal(offset, 1.0, n), {"units": "cm"}),
+            "y": ("hit", rng.normal(-offset, 2.0, n).astype(np.float32), {"units": "cm"}),
+            "layer": ("hit", (label % 5).astype(np.int32)),
+            "energy": ("hit", rng.exponential(1.0, n).astype(np.float32), {"units": "GeV"}),
+            "label": ("hit", label),
+            "is_seed": ("hit", rng.random(n) < 0.3),
+        }
+    )
+
+
+def pixel_hits(
+    n: int, k: int, seed: int = 0, *, noise: bool = True, side: int = 9, optional: bool = True
+) -> xr.Dataset:
+    """Return hits in time order with many ties of time and ToT, and labels by the time of the first hit, with gaps."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(-1 if noise else 0, max(k, 1), n)
+    corner = rng.integers(0, 500, (2, max(k, 1) + 1))
+    x, y = (corner[:, label] + rng.integers(0, side, (2, n))).astype(np.uint16)
+    ds = xr.Dataset(
+        {
+            "x": ("hit", x, {"units": "pixel"}),
+            "y": ("hit", y, {"units": "pixel"}),
+            "toa": ("hit", np.sort(rng.integers(0, max(n // 3, 1), n)) * 1.5625, {"units": "ns"}),
+            "tot": ("hit", (25 * rng.integers(0, 6, n)).astype(np.float32), {"units": "ns"}),
+            "label": ("hit", label),
+        },
+        attrs={"field": "timepix", "layout": "quad"},
+    )
+    if optional:
+        ds["chip"] = ("hit", rng.integers(0, 4, n).astype(np.uint8), {"units": "1"})
+        ds["energy"] = ("hit", rng.exponential(5.0, n).astype(np.float32), {"units": "keV"})
+        ds["tof"] = ("hit", rng.uniform(0, 1e6, n), {"units": "ns"})
+    return ds
+
+
+def halos(
+    n: int, k: int, seed: int = 0, *, d: int = 3, noise: bool = True, mass: bool = True, moving: bool = True
+) -> xr.Dataset:
+    """Return particles of k halos, some of which lie over corners of the box, in open space, in random order.
+
+    Positions are multiples of 2**-20, so that those of other images are exact.
+    """
+    rng = np.random.default_rng(seed)
+    label = rng.integers(-1 if noise else 0, max(k, 1), n)
+    centre = rng.choice([0.0, 17.3, 50.1, L], (max(k, 1) + 1, d)) + rng.normal(0, 0.1, (max(k, 1) + 1, d))
+    positions = np.round((centre[label] + WIDTH * rng.normal(0, 1, (n, d))) * 2**20) / 2**20
+    columns = {name: positions[:, axis] for axis, name in enumerate("xyz"[:d])}
+    if moving:
+        drift = 1000 * rng.normal(0, 1, (max(k, 1) + 1, d))
+        columns |= {f"v{a}": drift[label, i] + SPEED * rng.normal(0, 1, n) for i, a in enumerate("xyz"[:d])}
+    if mass:
+        columns["mass"] = rng.exponential(2.0, n)
+    ds = xr.Dataset({name: ("particle", values) for name, values in columns.items()})
+    return ds.assign(label=("particle", label))
+
+
+def folded(ds: xr.Dataset, boxsize: Any = L) -> xr.Dataset:
+    """Return the particles in the box."""
+    inside = {name: ds[name] % L for name in "xyz" if name in ds}
+    return ds.assign(inside).assign_attrs(boxsize=boxsize)

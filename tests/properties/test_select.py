@@ -1,0 +1,186 @@
+"""Choosing of clusters by expressions, and of their hits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+from cases.tables import pixel_hits, random_hits
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust.properties import cluster_table, select, select_hits, where
+
+
+@pytest.mark.parametrize(
+    ("expression", "query"),
+    [
+        ("size > 3", None),
+        ("size > 3 and energy > 2", None),
+        ("size == 4 or not (x < 0 or y >= 1e-1)", None),
+        ("-1 <= x < 1", None),
+        ("(x**2 + y**2) / 4 <= +energy - 1 and layer % 2 == 0", None),
+        ("cluster // 3 != 2", None),
+        ("  1 / (size - 2) > 0\n", "1 / (size - 2) > 0"),
+        ("2 > x", None),
+    ],
+)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) -> None:
+    ds = random_hits(150, 30)
+    table = cluster_table(ds.chunk(hit=40), n_clusters=30) if lazy else cluster_table(ds)
+    chosen = select(table, expression)
+    expected = cluster_table(ds).to_dataframe().reset_index().query(query or expression)
+    np.testing.assert_array_equal(chosen["cluster"], expected["cluster"])
+    np.testing.assert_array_equal(chosen["size"], expected["size"])
+    assert set(chosen) == set(table)
+    assert chosen.attrs == table.attrs
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("", "is no expression"),
+        ("size >", "is no expression"),
+        ("size = 3", "is no expression"),
+        ("size > 3; x", "is no expression"),
+        ("x\x00 > 1", "is no expression"),
+        ("mass > 3", r"unknown mass; the table has .*size, energy, x"),
+        ("__import__('os').getcwd()", r"getcwd\(\)\" is not allowed"),
+        ("x.real > 1", r"'x.real' is not allowed; use names, numbers, comparisons"),
+        ("abs(x) > 1", r"'abs\(x\)' is not allowed"),
+        ("x(1) > 1", r"'x\(1\)' is not allowed"),
+        ("x[0] > 1", r"'x\[0\]' is not allowed"),
+        ("size in (1, 2)", "is not allowed"),
+        ("x > 'a'", "'a'.* is not allowed"),
+        ("x > True", "'True' is not allowed"),
+        ("x > 1j", "'1j' is not allowed"),
+        ("(x > 1) & (y > 1)", "is not allowed; use .* and, or, not"),
+        ("[x for x in y] == 3", "is not allowed"),
+        ("(lambda: x)() > 1", "is not allowed"),
+        ("@x > 1", "is no expression"),
+        ("size and energy", "cannot be computed: and, or, not join comparisons"),
+        ("not size", "cannot be computed: and, or, not join comparisons"),
+        ("-(x > 1)", "cannot be computed: and, or, not join comparisons"),
+        ("x + 1", "must compare variables of the table"),
+        ("1 < 2", "must compare variables of the table"),
+        ("3", "must compare variables of the table"),
+        ("x > " + "(" * 240 + "1" + ")" * 240, "is no expression"),
+        ("x > 1" + "0" * 400, "cannot be computed: .* arithmetic takes numbers below 1e308"),
+        ("x > 1" + " " * 500, "the expression has 505 characters; 500 are the most"),
+    ],
+)
+def test_select_refuses_everything_else(expression: str, message: str) -> None:
+    table = cluster_table(random_hits(30, 3))
+    with pytest.raises(ValueError, match=message):
+        select(table, expression)
+
+
+def test_where_and_select() -> None:
+    ds = pixel_hits(300, 60)
+    table = cluster_table(ds)
+    chosen = where(table, "size > 3 and energy > 20")
+    want = (table["size"].values > 3) & (table["energy"].values > 20)
+    np.testing.assert_array_equal(chosen, want)
+    np.testing.assert_array_equal(chosen["cluster"], table["cluster"])
+    xr.testing.assert_identical(select(table, "size > 3 and energy > 20"), table.isel(cluster=np.flatnonzero(want)))
+
+
+def test_small_integers_do_not_wrap() -> None:
+    table = cluster_table(pixel_hits(300, 60))
+    np.testing.assert_array_equal(where(table, "x_min - x_max > 0"), False)
+    np.testing.assert_array_equal(where(table, "-x_max <= 0 and x_max * x_max * x_max >= x_max"), table["size"] >= 0)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("by", ["table", "where"])
+def test_select_hits(lazy: bool, by: str) -> None:
+    ds = pixel_hits(400, 90)
+    given_ds = ds.chunk(hit=90) if lazy else ds
+    table = cluster_table(given_ds, n_clusters=90) if lazy else cluster_table(ds)
+    clusters = select(table, "size > 4") if by == "table" else where(table, "size > 4")
+    kept = select_hits(given_ds, clusters)
+    numbers = [c for c in range(90) if (ds["label"].values == c).sum() > 4]
+    xr.testing.assert_identical(kept.compute(), ds.isel(hit=np.isin(ds["label"].values, numbers)))
+    assert bool(kept.chunks) == lazy
+    labels = da.from_array(ds["label"].values, chunks=33) if lazy else ds["label"].values
+    xr.testing.assert_identical(select_hits(given_ds.drop_vars("label"), clusters, labels), kept.drop_vars("label"))
+
+
+def test_select_hits_of_nothing() -> None:
+    ds = pixel_hits(30, 4)
+    table = cluster_table(ds)
+    assert select_hits(ds, select(table, "size > 1000")).sizes == {"hit": 0}
+    assert select_hits(ds.isel(hit=slice(0)), table).sizes == {"hit": 0}
+    with pytest.raises(ValueError, match=r"clusters have no coordinate 'cluster' but \[\]; use select or where"):
+        select_hits(ds, table.drop_vars("cluster"))
+    with pytest.raises(ValueError, match="clusters must be a table or boolean, got dtype int64; use where"):
+        select_hits(ds, table["size"])
+    with pytest.raises(ValueError, match=r"labels must have .* \(30,\), got \(7,\)"):
+        select_hits(ds, table, np.zeros(7, int))
+    ds["label"][5] = -2
+    with pytest.raises(ValueError, match=r"labels must be -1 \(noise\) or larger, got -2 at index 5"):
+        select_hits(ds, table)
+
+
+def test_ids_of_selected_hits_may_be_large() -> None:
+    table = xr.Dataset({"size": ("cluster", [2, 1])}, coords={"cluster": [3, 2**62]})
+    ds = xr.Dataset({"x": ("hit", np.arange(5)), "label": ("hit", [2**62, -1, 3, 7, 2**62])})
+    np.testing.assert_array_equal(select_hits(ds, table)["x"], [0, 2, 4])
+
+
+_SIGNS = ["<", "<=", "==", "!=", ">", "+", "-", "*", "/", "//", "%", "**", "(", ")", "[", "]", ".", ",", "&", "|", "~"]
+_WORDS = ["size", "tot", "x_min", "toa", "chip", "energy", "no", "and", "or", "not", "if", "else", "is", "in", "lambda"]
+_REST = ["1", "0", "2.5", "1e300", "9**9", "True", "'a'", "None", "1j", "f''", "__class__", ":=", "#", "(-1)**.5"]
+_TEXTS = st.one_of(st.lists(st.sampled_from(_SIGNS + _WORDS + _REST), max_size=12).map(" ".join), st.text(max_size=40))
+
+
+def outcome(table: xr.Dataset, text: str) -> tuple[Any, str]:
+    """Return what `where` returns, or its message."""
+    try:
+        return where(table, text), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+@given(text=_TEXTS)
+def test_any_text_is_a_choice_or_a_clear_error(text: str) -> None:
+    table = cluster_table(pixel_hits(40, 5))
+    chosen, message = outcome(table, text)
+    if chosen is None:
+        assert message.startswith((repr(text), "the expression has"))
+    else:
+        assert chosen.dtype == bool
+        assert chosen.shape == (5,)
+        lazy = table.chunk(cluster=2)
+        np.testing.assert_array_equal(where(lazy, text), chosen)
+
+
+def _formulas() -> Any:
+    """Return pairs of an expression and a function that computes it with NumPy."""
+    numbers = st.one_of(st.sampled_from(["size", "tot", "chip", "x_min"]), st.integers(0, 99).map(str))
+    sums = st.tuples(numbers, st.sampled_from("+-*"), numbers).map(" ".join).map("({})".format)
+    terms = st.one_of(numbers, sums)
+    comparisons = st.tuples(terms, st.sampled_from(["<", "<=", "==", "!=", ">", ">="]), terms).map(" ".join)
+    return st.lists(st.tuples(st.sampled_from(["and", "or"]), st.booleans(), comparisons), min_size=1, max_size=4)
+
+
+@given(parts=_formulas())
+def test_expressions_equal_python(parts: list[tuple[str, bool, str]]) -> None:
+    table = cluster_table(pixel_hits(60, 12))
+    text = "".join(
+        f"{f' {op} ' if i else ''}{'not ' if negated else ''}({comparison})"
+        for i, (op, negated, comparison) in enumerate(parts)
+    )
+    names = ("size", "tot", "chip", "x_min")
+    rows = [{name: float(table[name][i]) for name in names} for i in range(table.sizes["cluster"])]
+    wanted = [eval(text, {"__builtins__": {}}, row) for row in rows]  # the tests' own text, from the lists above
+    if any(name in text for name in names):
+        chosen, message = outcome(table, text)
+        if chosen is None:
+            assert message.endswith("must compare variables of the table, as in 'size > 3'")
+        else:
+            np.testing.assert_array_equal(chosen, wanted)
