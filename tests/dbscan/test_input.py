@@ -232,8 +232,8 @@ def planes(cuts=((5.0,), ()), period=(0.0, 0.0), halo=2.0, **others):
         ({}, planes(period=(10.0, 0.0)), r"axes of periods \(10\.0, 0\.0\).*of periods \(0\.0, 0\.0\) \(0: open\)"),
         ({"boxsize": 10.0}, planes(), r"axes of periods \(0\.0, 0\.0\).*of periods \(10\.0, 10\.0\)"),
         ({"boxsize": 10.0}, planes(period=(10.0, 11.0)), r"periods \(10\.0, 11\.0\)"),
-        ({}, planes(((5.0,), (), (1.0,)), (0.0,) * 3), r"cuts 3 axes.*X has 2 axes"),
-        ({}, planes(groups=2), "2 groups.*one group"),
+        ({}, planes(((5.0,), (), (1.0,)), (0.0,) * 3), r"cuts 3 axes.*the points have 2 axes"),
+        ({}, planes(groups=2), "2 groups of layers; the points have no layer"),
     ],
     ids=str,
 )
