@@ -10,6 +10,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from daskclust.systems import SYSTEMS
+
 _PACKAGES = [
     "daskclust",
     "numpy",
@@ -37,8 +39,9 @@ class NoGPUError(RuntimeError):
 
 
 def describe() -> dict[str, dict[str, str]]:
-    """Return facts about this machine: versions of packages, the processor, GPUs or what is missing for one."""
-    return {"versions": _versions(), "processor": _processor(), "gpu": _gpu()}
+    """Return versions of packages, facts of the processor, GPUs or what is missing for one, and the systems."""
+    systems = {name: f"{each.title}, {each.estimator_at.replace(':', '.')}" for name, each in SYSTEMS.items()}
+    return {"versions": _versions(), "processor": _processor(), "gpu": _gpu(), "systems": systems}
 
 
 def _versions() -> dict[str, str]:

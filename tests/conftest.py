@@ -9,23 +9,23 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import dask
+import numba
 import pytest
+from cases import lanes
 from hypothesis import HealthCheck, settings
 
 from daskclust.core.device import kernels as jit
 
-sys.path.append(str(Path(__file__).parent))  # for the folder cases and its like: importlib mode adds nothing
-
 _QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large)
 settings.register_profile("quick", deadline=None, max_examples=20, suppress_health_check=_QUIET, print_blob=True)
-settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
-settings.load_profile(os.environ.get("DASKCLUST_HYPOTHESIS", "quick"))
+settings.register_profile("long", settings.get_profile("quick"), max_examples=1000)
+settings.load_profile(lanes.in_long_lane("long", otherwise="quick"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -34,6 +34,13 @@ def pytest_collection() -> Iterator[None]:
     words = "a kernel runs while tests are collected; fit in a test or in a fixture"
     with mock.patch.object(jit, "_njit", side_effect=RuntimeError(words)):
         return (yield)
+
+
+@pytest.fixture(scope="module", params=["common", pytest.param("odd", marks=pytest.mark.slow)])
+def shapes(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Draw points of common dimensions and dtypes; of the others in a second run."""
+    with mock.patch.object(lanes, "drawn", request.param):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +68,16 @@ def one_dask_thread():
     """
     with dask.config.set({"scheduler": "synchronous", "daskclust.task-seconds": 0}):
         yield
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Return what sets the number of threads of kernels; it is put back."""
+    before = numba.get_num_threads()
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

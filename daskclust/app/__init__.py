@@ -38,8 +38,6 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
     ------
     ValueError
         Where no system, or not this one, suits the data; for no points and unknown parameters.
-    ImportError
-        Without the extra ``app``.
 
     Examples
     --------
@@ -49,9 +47,7 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
     17
     """
     layout = _layout()
-    from daskclust.app.state import State
-
-    explorer: Explorer = layout.Explorer(State(ds, system, **parameters))
+    explorer: Explorer = layout.Explorer(layout.State(ds, system, **parameters))
     return explorer
 
 
@@ -93,36 +89,22 @@ def serve(
 
     Raises
     ------
-    ValueError, ImportError
-        As of `explore`.
-    OSError
-        Where the port is taken.
+    ValueError, OSError
+        As of `explore`, and where the port is taken.
     """
     layout = _layout()
     import panel as pn
 
-    from daskclust.app.state import State
-
-    first = State(ds, system, source=tuple(source), **parameters)
+    first = layout.State(ds, system, source=tuple(source), **parameters)
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
 
     def page() -> Any:
-        state = State(first.ds, first.system.name, source=first.source, **first.values)
-        return layout.Explorer(state)
+        return layout.Explorer(layout.State(first.ds, first.system.name, source=first.source, **first.values))
 
     hosts = {"localhost", "127.0.0.1"} if address in ("localhost", "127.0.0.1") else _hosts(address)
     origins = [f"{host}:{port}" for host in sorted(hosts)] if port else None
-    return pn.serve(
-        {"/": page},
-        address=address,
-        port=port,
-        websocket_origin=origins,
-        show=show,
-        start=start,
-        title=title,
-        verbose=False,
-        threaded=False,
-    )
+    how = {"websocket_origin": origins, "show": show, "start": start, "title": title}
+    return pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
 
 
 def _hosts(address: str) -> set[str]:
@@ -134,7 +116,7 @@ def _hosts(address: str) -> set[str]:
 
 
 def _layout() -> Any:
-    """Return the module with widgets, loaded where it is needed only."""
+    """Return the module with widgets and state, loaded where it is needed only."""
     try:
         import panel as pn
     except ImportError as error:

@@ -95,7 +95,7 @@ def _write(path: Path, hits: Any) -> None:
 def _as_reported(run: dict[str, Any]) -> dict[str, Any]:
     """Give rates in the place of times: million hits a second."""
     hits = run["points"]
-    times = {"cluster": run.pop("total_ms"), **run.pop("calls_ms")}
+    times = {"cluster": run.pop("total_ms"), **run.pop("calls_ms", {})}
     if "host_to_host_ms" in run:
         times["host to host"] = run.pop("host_to_host_ms")
     order = [step for step in ("read", "cluster", "table", "total", "host to host") if step in times]

@@ -46,7 +46,8 @@ def bench(name: str, options: Options, progress: Progress = lambda *_: None) -> 
         number of threads and ``min_samples``; ``exponents``; with `peers` what other programs take.
     """
     system = SYSTEMS[name]
-    check_kinds(options.kinds, system.kinds)
+    for kind in set(options.kinds).difference(system.kinds):
+        raise ValueError(f"kinds of points are {', '.join(system.kinds)}, got {kind!r}")
     amounts = [(kind, n) for kind in options.kinds for n in (options.groups if kind == "apriori" else options.sizes)]
     counts = [int(np.prod(amount)) for _, amount in amounts]
     ceilings, runs = ceilings_of(options.device), []
@@ -75,13 +76,6 @@ def bench_all(given: Mapping[str, Any], most: int, progress: Progress = lambda *
         own = replace(own, sizes=sizes, groups=tuple(_smaller(group, most) for group in own.groups))
         reports.append(bench(name, own, progress))
     return {"system": "all", "device": given.get("device", "cpu"), "reports": reports}
-
-
-def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse kinds of points that a benchmark does not have."""
-    unknown = [kind for kind in kinds if kind not in known]
-    if unknown:
-        raise ValueError(f"kinds of points are {', '.join(known)}, got {unknown[0]!r}")
 
 
 def _smaller(group: tuple[int, int], most: int) -> tuple[int, int]:
@@ -117,7 +111,8 @@ def _timed(case: Case, device: str, repeats: int) -> dict[str, Any]:
     fit = partial(case.fit, *map(place.take, case.arrays))
     run["total_ms"] = median_ms(fit, place.finish, repeats)
     run["kernels_ms"] = kernels_ms(fit, place.finish, repeats)
-    run["calls_ms"] = {name: median_ms(call, place.finish, repeats) for name, call in case.calls.items()}
+    if case.calls:
+        run["calls_ms"] = {name: median_ms(call, place.finish, repeats) for name, call in case.calls.items()}
     run["peak_bytes_per_point"] = place.peak(fit) / max(len(case.arrays[0]), 1)
     return run | case.found(fit())
 

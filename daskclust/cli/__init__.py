@@ -66,7 +66,7 @@ for panel, command, manual in (
     ("Look", tools.explore, tools.EXPLORE),
     ("Look", tools.demo, tools.DEMO),
     ("Tools", tools.info, tools.INFO),
-    ("Tools", bench.bench, bench.MANUALS["bench"]),
+    ("Tools", bench.bench, bench.MANUAL),
 ):
     app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(command)
 

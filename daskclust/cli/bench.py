@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from daskclust.cli._console import emit
 from daskclust.cli._job import naming
 from daskclust.cli._options import OUTPUT, RUNNING, Quiet, check_place
-from daskclust.cli._progress import progress
-
-if TYPE_CHECKING:
-    from daskclust.cli._progress import Work
+from daskclust.cli._progress import Work, progress
 
 _POINTS, _TIMING = "Points", "Timing"
 
-MANUALS = {
-    "bench": """
+MANUAL = """
 Reads
   nothing                       points are made, the same ones each time
 
@@ -63,8 +59,7 @@ Examples
   daskclust bench dbscan --kinds cosmo --threads 1,2 -o dbscan.json
   # a readout of ten million hits/s, for a minute
   daskclust bench stream --rate 1e7 --seconds 60 --json
-""",
-}
+"""
 
 
 def bench(
@@ -177,8 +172,9 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
     from daskclust.core.data.checks import check_positive
 
     def show(name: str, done: int, total: int) -> None:
-        work.begin(name, total or None, "points" if total else "")
-        work.at(done)
+        if not done:  # a system begins
+            work.begin(name, total or None, "points" if total else "")
+        work.at(done, name)
 
     if system == "stream":
         for name, value in given.items():

@@ -9,7 +9,6 @@ import typer
 
 from daskclust.cli._job import Job, Running, clusters
 from daskclust.cli._options import Columns, Units, clustering, columns_of, names, needs_of, reading, units_of, writing
-from daskclust.core.data.files import check_file
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -206,23 +205,12 @@ def _reading(particle_type: str, columns: str | None, units: str | None, fill_mi
 def _open_points(path: Path, *, particles: dict[str, Any], **given: Any) -> xr.Dataset:
     """Return the points of a file; options for `particles` are of no use for tables."""
     from daskclust import io
+    from daskclust.io.particles.snapshot import is_snapshot
 
     suffix = path.suffix.lower()
-    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and _is_snapshot(path)):
+    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and is_snapshot(path)):
         return io.open_particles(path, **particles, **given)
     return io.read_hits(path, field="particles", **given)
-
-
-def _is_snapshot(path: Path) -> bool:
-    """Return whether an HDF5 file is not one of plain columns; of damaged files, too, readers tell more."""
-    try:
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-
-        check_file(str(path))  # a pipe would be waited for
-        with h5py.File(path, "r") as file:
-            return "Header" in file
-    except (ImportError, OSError, ValueError):
-        return True
 
 
 def _count(label: xr.DataArray) -> int:

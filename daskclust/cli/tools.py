@@ -59,6 +59,7 @@ Keys of --json
   versions     of Python and packages, "not installed" where there is none
   processor    model, cores, threads of kernels, memory
   gpu          devices, driver, packages
+  systems      title and estimator of each
 
 Examples
   # what a report of an error should have

@@ -82,15 +82,11 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Time and memory are near linear in the number of points where few distinct points lie within `dc` of each; `delta_c`
-    and `delta_o` may be far larger. Coordinates of up to four axes are cut into cells; further axes count in distances
-    only.
+    and `delta_o` may be far larger. Axes beyond the fourth are not cut into cells, and count in distances only.
 
-    Densities are summed cell by cell, in a cell in the order of the points. 64 or more equal points count as one, in
-    the place of the first of them: their weights are summed in their order before, in double precision, and where the
-    kernel or `neighbor_weight` tells a point from its neighbours, what they add to each other comes last.
-
-    Of two points with equal density the one that comes later is the higher, of two equally near the one that comes
-    first is taken.
+    Densities are summed cell by cell, in a cell in the order of the points; the weights of 64 or more equal points are
+    summed before. Of two points with equal density the one that comes later is the higher, of two equally near the one
+    that comes first is taken.
 
     References
     ----------
@@ -143,11 +139,10 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
-            Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame, a Dataset, or awkward records with
-            variables ``x``, ``y`` (``z`` where there is no ``layer``), and ``event``, ``layer``, ``energy`` (or
-            ``weight``) if those are not given. Coordinates of a Dataset are converted to the unit of the first one. Of
-            awkward records in lists, ``events * var * {x, y, ...}``, each list is an event. Results of awkward input
-            are awkward arrays, nested like it.
+            Coordinates: a numpy, cupy or dask array; or a pandas or dask DataFrame, a Dataset (converted to the unit of
+            its first coordinate) or awkward records with variables ``x``, ``y`` (``z`` where there is no ``layer``),
+            and ``event``, ``layer``, ``energy`` (or ``weight``) if those are not given. Each list of awkward records,
+            ``events * var * {x, y, ...}``, is an event, and results are awkward arrays, nested like it.
         y : None
             Ignored.
         layer : array of int, shape (n,), optional
@@ -159,9 +154,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             Weights, e.g. energies in GeV. Default: 1.
         partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
             How a dask array is divided for the work; the result is the same. ``"layers"``: into groups of layers
-            (events, where given). ``"space"``: into blocks, with as many points each; one pass over X finds the
-            planes between them. ``"chunks"``: as it is chunked, every layer within one chunk. ``"auto"``: layers if
-            there are any, else space. A task takes about half a second: small chunks are taken together.
+            (events, where given). ``"space"``: into blocks; one pass over X finds them. ``"chunks"``: as it is chunked,
+            every layer within one chunk. ``"auto"``: layers if there are any, else space. A task takes about half a
+            second: small chunks are taken together.
 
         Returns
         -------

@@ -114,7 +114,7 @@ class CluePlan(ClueParameters):
         number_of_exit = device.give(device.empty(n if len(exits) else 0, np.int32))
         number_of_exit[exits] = np.count_nonzero(is_seed) + device.count_up(len(exits))
         self._label(device, chains, device.argument(number_of_exit), end_of)
-        ids = OwnIds.of(device, _own(chunk, chunk.ids))
+        ids = OwnIds.of(_own(chunk, chunk.ids))
         return ChainEnds(ids, _own(chunk, device.give(end_of)), np.flatnonzero(_own(chunk, is_seed)))
 
     def _label(self, device: Host | Cuda, chains: Chains, number_of_exit: Any, labels: Any) -> Any:
@@ -170,17 +170,16 @@ class CluePlan(ClueParameters):
         """Follow the links between chunks and number the seeds by their place in the data set."""
         return merge_fragments(frontiers, self.min_size)
 
-    def rows_in(self, local: ChainEnds, start: int, end: int) -> tuple[OwnIds, ChainEnds]:
-        """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
-        ids, rows = local.ids.within(device_of(local.end_of), start, end)
+    def rows_in(self, local: ChainEnds, rows: slice) -> ChainEnds:
+        """Return what is known of some of the chunk's own points."""
         seeds = local.seeds[(local.seeds >= rows.start) & (local.seeds < rows.stop)] - rows.start
-        return ids, ChainEnds(ids, local.end_of[rows], seeds)
+        return ChainEnds(local.ids, local.end_of[rows], seeds)
 
     def finish(self, local: ChainEnds, merged: Slice) -> dict[str, Any]:
         """Return labels and which points are seeds, in the order of the data set."""
         device = device_of(local.end_of)
         numbers = device.give(device.from_host(np.append(merged.numbers, -1)))
-        is_seed = device.give(device.full(local.ids.size, False, np.bool_))
+        is_seed = device.give(device.full(len(local.end_of), False, np.bool_))
         is_seed[local.seeds] = True
         return {"labels": numbers[local.end_of], "is_seed": is_seed}
 

@@ -95,23 +95,17 @@ class DBSCAN(_DensityClusters):
 
     Notes
     -----
-    In up to three dimensions points are sorted into cells of side eps / sqrt(d), of which only those that hold points
-    are kept, and sets of cells are joined instead of points: time is O(n log n), for any density, memory O(n), for any
-    extent of the points. More dimensions go through scikit-learn's tree, in batches of neighbours so that memory stays
-    O(n); time grows with the number of neighbours at other places, as equal points are looked up once. That is on the
-    CPU only.
+    In up to three dimensions sets of cells are joined instead of points: time is O(n log n) for any density, memory
+    O(n). More dimensions go through scikit-learn's tree, on the CPU only, with memory O(n) and a time that grows with
+    the number of neighbours at other places.
 
-    Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64.
-    (Coordinates in float32 are compared in float32 where that surely gives the same.) This decides at a distance of
-    exactly `eps`: ``np.sqrt(3) ** 2`` rounds to 2.9999999999999996, so with ``eps=np.sqrt(3)`` the points (0, 0, 0) and
-    (1, 1, 1), whose squared distance is 3, are no neighbours. There scikit-learn has two answers. Its trees apply the
-    same rule to single points, but take all points of a node at once where the largest distance to it, a square root,
-    is at most `eps`: what they find depends on ``leaf_size``. Its brute force, which it takes for fewer than 12 points
-    and for more than 15 axes, rounds squared distances otherwise.
+    Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64. This
+    decides at a distance of exactly `eps`: ``np.sqrt(3) ** 2`` rounds to less than 3, so with ``eps=np.sqrt(3)`` the
+    points (0, 0, 0) and (1, 1, 1) are no neighbours. There scikit-learn's answer depends on ``leaf_size`` and on its
+    algorithm: its trees take all points of a node at once where its largest distance, a square root, is at most `eps`.
 
-    A dask array is divided into blocks of space with as many points each, and halos of `eps` or, where `min_samples` is
-    above 2 or weights are given, 2 `eps` around them. Workers send up one id for each set of core points, and one for
-    each core point that another block sees, never coordinates.
+    A dask array is divided into blocks of space with halos of `eps` or, where `min_samples` is above 2 or weights are
+    given, 2 `eps`.
 
     References
     ----------
@@ -157,11 +151,11 @@ class DBSCAN(_DensityClusters):
         Parameters
         ----------
         X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
-            Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset or awkward records with variables ``x``,
-            ``y``, ``z``, or a DataFrame or records without ``x``, all columns of which are coordinates. Coordinates of
-            a Dataset are converted to the unit of the first one. Of awkward records in lists, ``events * var * {x, y,
-            ...}``, each list is clustered by itself, one after the other (0.6 ms or more for each); clusters and core
-            points are numbered through all of them. Results of awkward input are awkward arrays, nested like it.
+            Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset (converted to the unit of its first
+            coordinate) or awkward records with variables ``x``, ``y``, ``z``, or a DataFrame or records without ``x``,
+            all columns of which are coordinates. Each list of awkward records, ``events * var * {x, y, ...}``, is
+            clustered by itself (0.6 ms or more for each); clusters and core points are numbered through all of them,
+            and results are awkward arrays, nested like it.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
@@ -169,8 +163,8 @@ class DBSCAN(_DensityClusters):
             once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
             How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into
-            blocks with as many points each, enough for a task of about half a second; one pass over X finds the planes
-            between them. ``"chunks"``: as it is, which must be one chunk.
+            blocks, each a task of about half a second; one pass over X finds them. ``"chunks"``: as it is, which must
+            be one chunk.
 
         Returns
         -------

@@ -94,7 +94,7 @@ class DbscanPlan(Plan):
         device = device_of(X)
         if len(X) == 0:
             empty, nothing = device.count_up(0), np.empty(0, np.int64)
-            ids = OwnIds.of(device, empty)
+            ids = OwnIds.of(empty)
             none = Sets(ids, empty.astype(np.int32), empty.astype(np.bool_), empty.reshape(0, 2))
             return none, Fragments(nothing, nothing, nothing, nothing, np.empty((0, len(chunk.region))))
         search = self._search(device, chunk)
@@ -113,13 +113,12 @@ class DbscanPlan(Plan):
         """Join sets that share points and number the clusters."""
         return merge_fragments(fragments, self.min_size)
 
-    def rows_in(self, local: Sets, start: int, end: int) -> tuple[OwnIds, Sets]:
-        """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
-        ids, rows = local.ids.within(device_of(local.set_of), start, end)
+    def rows_in(self, local: Sets, rows: slice) -> Sets:
+        """Return what is known of some of the chunk's own points."""
         others = local.others[(local.others[:, 0] >= rows.start) & (local.others[:, 0] < rows.stop)]
         others[:, 0] -= rows.start
         is_core = None if local.is_core is None else local.is_core[rows]
-        return ids, Sets(ids, local.set_of[rows], is_core, others)
+        return Sets(local.ids, local.set_of[rows], is_core, others)
 
     def finish(self, local: Sets, merged: Slice) -> dict[str, Any]:
         """Return labels, and which points are core points, in the order of the data set.
@@ -214,7 +213,7 @@ class DbscanPlan(Plan):
         others = np.stack([place[order[others[:, 0]]], number[others[:, 1]]], axis=1)
         shared = np.flatnonzero(is_shared & (number[root] >= 0))
         is_core = None if self.links_alone else core[owned]
-        sets = Sets(OwnIds.of(device, chunk.ids[owned]), set_of[owned], is_core, others)
+        sets = Sets(OwnIds.of(chunk.ids[owned]), set_of[owned], is_core, others)
         places = chunk.columns["X"][order[shared], : len(chunk.region)]
         up = chunk.ids[first[used]], size[used], chunk.ids[order[shared]], number[root[shared]]
         ids = [device.to_host(values).astype(np.int64) for values in up]

@@ -125,7 +125,7 @@ class EventPlan(Plan):
         device = device_of(measures.chunk.columns["toa"])
         if len(measures.hits.toa) == 0:
             none = device.count_up(0)
-            return Clusters(OwnIds.of(device, none), none, none > 0, none), NO_CLUSTERS
+            return Clusters(OwnIds.of(none), none, none > 0, none), NO_CLUSTERS
         self._check_sequence(measures, before)
         if self.variant == "local":
             labels, firsts = device.give(measures.labels), measures.firsts
@@ -154,17 +154,16 @@ class EventPlan(Plan):
         ids, before, their_sizes = map(device.to_host, (first_ids[shared], np.cumsum(is_kept)[shared], sizes[shared]))
         window = WindowClusters(int(is_kept.sum()), ids, before, their_sizes, edges)
         given = device.give(numbering.in_given_order(device, device.argument(labels), measures.order))
-        ids = OwnIds.of(device, measures.chunk.ids)
+        ids = OwnIds.of(measures.chunk.ids)
         return Clusters(ids, device.cast(given, np.int32), is_kept, shared), window
 
     def merge(self, frontiers: list[WindowClusters]) -> list[WindowSlice]:
         """Join clusters across borders and number all by the time of their first hit."""
         return merge_windows(frontiers, self.min_hits)
 
-    def rows_in(self, local: Clusters, start: int, end: int) -> tuple[OwnIds, Clusters]:
-        """Return what is known of the hits with ids from `start` to `end - 1`."""
-        ids, rows = local.ids.within(device_of(local.labels), start, end)
-        return ids, local._replace(ids=ids, labels=local.labels[rows])
+    def rows_in(self, local: Clusters, rows: slice) -> Clusters:
+        """Return what is known of some of the chunk's hits."""
+        return local._replace(labels=local.labels[rows])
 
     def finish(self, local: Clusters, merged: WindowSlice) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""

@@ -86,19 +86,16 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Exact: each merge is that of the closest pair, equal distances go to the smallest ids. The centroid of equal points
-    is the point, whatever rounding makes of their mean, so they are merged first; it takes O(n). Memory is O(n d), and
-    d^2 for each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for each of three or more points). A
-    covariance counts as singular, and distances from that cluster as Euclidean, where it has no more than d points or a
-    channel has no variance of its own beyond rounding.
+    Exact: each merge is that of the closest pair, equal distances go to the smallest ids; equal points are merged
+    first, in O(n). Memory is O(n d), and d^2 for each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for
+    each of three or more points). A covariance counts as singular, and distances from that cluster as Euclidean, where
+    it has no more than d points or a channel has no variance of its own beyond rounding.
 
-    SciPy's ``dendrogram`` and ``cophenet`` take `linkage_` as it is. ``fcluster`` with ``criterion="distance"`` gives
-    the clusters of ``labels(height=...)``; with ``criterion="maxclust"`` it gives fewer clusters than asked for where
-    heights invert, ``labels(n_clusters=...)`` exactly as many.
+    SciPy's ``dendrogram``, ``cophenet`` and ``fcluster`` take `linkage_` as it is; ``fcluster`` by ``"maxclust"`` gives
+    fewer clusters than asked for where heights invert, ``labels(n_clusters=...)`` exactly as many.
 
-    With apriori clusters, each is clustered on its own down to one; then their roots are, and the points in none. On
-    dask they are packed by size squared, one pass counts them, and what goes up is the merges and each root's size, sum
-    and scatter. Without them all points go to one worker.
+    With apriori clusters, each is clustered on its own down to one; then their roots are, and the points in none.
+    Without them all points of a dask array go to one worker.
 
     References
     ----------

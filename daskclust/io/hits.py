@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import check_file, replacing
+from daskclust.core.data.files import check_file, known_suffix, replacing
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
@@ -133,11 +133,14 @@ def read_hits(
     (array([1, 1], dtype=int32), 'GeV')
     >>> folder.cleanup()
     """
-    _check_options(field, layout)
+    if field is not None and field not in FIELDS:
+        raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
+    if layout not in (None, *LAYOUTS):
+        raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
     chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name, part = _split_part(os.fspath(path))
     check_file(name)
-    suffix = _known_suffix(name, _READABLE)
+    suffix = known_suffix(name, _READABLE)
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     table = _read(name, part, suffix, naming, chunks)
     known = table.naming.known
@@ -157,14 +160,6 @@ def read_hits(
     if chunks is None or suffix in _LAZY:
         return ds
     return ds.chunk({known.dim: chunks}, name_prefix="daskclust-io-")
-
-
-def _check_options(field: str | None, layout: str | None) -> None:
-    """Refuse what is no option."""
-    if field is not None and field not in FIELDS:
-        raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
-    if layout not in (None, *LAYOUTS):
-        raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
 
 
 def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:
@@ -200,14 +195,6 @@ def _split_part(path: str) -> tuple[str, str | None]:
         if mark and not os.path.lexists(path):
             return head + suffix, part
     return path, None
-
-
-def _known_suffix(path: str, known: tuple[str, ...]) -> str:
-    """Return the extension in lower case, if it is a known one."""
-    suffix = os.path.splitext(path)[1].lower()
-    if suffix not in known:
-        raise ValueError(f"unknown extension {suffix!r} of {path}; known: {', '.join(known)}")
-    return suffix
 
 
 def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False) -> None:
@@ -254,7 +241,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     >>> folder.cleanup()
     """
     target = Path(path)
-    suffix = _known_suffix(os.fspath(path), _WRITABLE)
+    suffix = known_suffix(path, _WRITABLE)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
     if nested and (suffix not in _PARQUET or "event" not in ds.variables):

@@ -102,7 +102,6 @@ def ellipse_grid(
     3
     """
     sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
-    columns = check_whole("columns", columns, 1)
     pairs = _pairs(channels, len(cells.names))
     there = cells.labels(labels)
     panels = [panel(_draw(cells, there, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]

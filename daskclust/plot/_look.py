@@ -18,6 +18,8 @@ try:
 except ImportError as error:
     raise ImportError('plots need HoloViews: pip install "daskclust[app]"') from error
 
+from daskclust.core.data.checks import check_whole
+
 hv = holoviews
 
 Array = npt.NDArray[Any]
@@ -114,7 +116,8 @@ def panel(element: Any, title: str, *, aspect: str = "equal") -> Any:
 
 def side_by_side(layout: Any, columns: int) -> Any:
     """Return panels in rows of so many, without the letters that matplotlib gives them."""
-    return styled(layout.cols(columns), None, {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""})
+    layout = layout.cols(check_whole("columns", columns, 1))
+    return styled(layout, None, {"hspace": 0.3, "vspace": 0.3, "sublabel_format": ""})
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]] | None:

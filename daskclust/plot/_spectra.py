@@ -156,10 +156,8 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     ----------
     ds : xarray.Dataset
         Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
-    bins : int, default 200
-        Number of bins.
-    logy : bool, default False
-        Counts on a logarithmic axis.
+    bins, logy
+        As for `tot_spectrum`, but bins are of equal width.
 
     Returns
     -------

@@ -155,21 +155,24 @@ def _on_host(array: Any) -> npt.NDArray[Any]:
 
 
 def _tree(expression: str) -> ast.expr:
-    """Return the tree of an expression; refuse all but names, numbers, arithmetic, comparisons, and, or, not."""
+    """Return the tree of an expression."""
     if len(expression) > _LONGEST:
         raise ValueError(f"the expression has {len(expression)} characters; {_LONGEST} are the most")
     try:
         with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
-            tree = ast.parse(expression.strip(), mode="eval").body
+            return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ValueError(f"{expression!r} is no expression: {error}") from error
+
+
+def _check(tree: ast.expr, expression: str) -> None:
+    """Refuse all but names, numbers, arithmetic, comparisons, and, or, not."""
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED) and not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
             part = ast.unparse(node) if isinstance(node, ast.expr) else expression
             raise ValueError(
                 f"{expression!r}: {part!r} is not allowed; use names, numbers, comparisons, arithmetic, and, or, not"
             )
-    return tree
 
 
 def _names(tree: ast.expr, expression: str, table: xr.Dataset) -> tuple[str, ...]:
@@ -201,9 +204,10 @@ def _chosen(*columns: Any, names: tuple[str, ...], expression: str) -> Any:
         name: column if column.dtype == bool else column.astype(np.float64, copy=False)
         for name, column in zip(names, columns, strict=True)
     }
+    tree, numbers = _tree(expression), _NumbersNamed()
+    _check(tree, expression)
     try:
-        numbers = _NumbersNamed()
-        text = ast.unparse(numbers.visit(_tree(expression)))
+        text = ast.unparse(numbers.visit(tree))
         with np.errstate(all="ignore"):
             chosen = pd.eval(text, engine="python", local_dict={}, global_dict={}, resolvers=[values | numbers.numbers])
     except (OverflowError, TypeError, NotImplementedError, RecursionError) as error:

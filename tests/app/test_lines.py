@@ -16,6 +16,7 @@ from daskclust.app.selection import Box
 from daskclust.app.state import State
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_lines_run_alone(name: str, tmp_path: Path) -> None:
     ds, line = open_file(written(name, DATA[name](), tmp_path), name)

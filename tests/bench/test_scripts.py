@@ -67,6 +67,7 @@ def in_threads(monkeypatch):
         monkeypatch.setattr(importlib.import_module(name), "start", start)
 
 
+@pytest.mark.slow
 def test_tiny_runs(tmp_path, in_threads):
     line = "--cases fof --sizes 8000 --blocks 2000 --workers 2 --merges 8000 27"
     report = report_of("runs", tmp_path, line)
@@ -101,6 +102,7 @@ def test_files_have_the_points(case, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_tiny_file(tmp_path, in_threads):
     line = f"--cases fof --points 20000 --workers 1 --folder {tmp_path}"
     (found,) = report_of("large", tmp_path, line)["runs"]

@@ -10,8 +10,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases import oracles
+from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust import CLUE
 from daskclust.core.device.arrays import is_cuda
@@ -120,14 +121,13 @@ def is_dyadic(weight: Any) -> bool:
     return weight is None or bool(np.array_equal(np.asarray(weight) * 8, np.floor(np.asarray(weight) * 8)))
 
 
-# Few compiled variants: each pair of precision and dimension costs seconds on a machine that never ran them.
-SHAPES = [(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32), (4, np.float64), (6, np.float64)]
+SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64), (6, np.float64)]
 
 
 @st.composite
 def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     """Draw points with many ties, few, or none; layers, events, weights, periods, deltas."""
-    d, dtype = draw(st.sampled_from(shapes))
+    d, dtype = draw(a_shape(shapes))
     n = draw(st.integers(1, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([1.0, 4.0, 20.0]))

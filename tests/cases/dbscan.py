@@ -9,12 +9,15 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases import oracles
+from cases.lanes import COMMON, a_shape
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import is_cuda
+from daskclust.core.device.arrays import HOST, is_cuda
 from daskclust.core.space.partition import Partition
+from daskclust.dbscan.kernels.blocking import sort_into_blocks
+from daskclust.dbscan.kernels.blocks import make_grid
 
 
 @dataclass
@@ -98,8 +101,7 @@ def as_sklearn(X: Any, eps: float, min_samples: int, weight: Any = None) -> orac
     return oracles.Groups(theirs.labels_.astype(np.int64), is_core)
 
 
-# Few compiled variants: each pair of precision and dimension costs seconds on a machine that never ran them.
-SHAPES = [(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32), (4, np.float64)]
+SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64)]
 KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
 
 
@@ -118,7 +120,7 @@ def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: floa
 @st.composite
 def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
     """Draw points with many ties, few, or none; weights, periods, or friends-of-friends."""
-    d, dtype = draw(st.sampled_from(shapes))
+    d, dtype = draw(a_shape(shapes))
     n = draw(st.integers(1, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([0.6, 1.5, 4.0, 12.0] if d < 3 else [0.6, 1.2, 2.0, 4.0]))
@@ -156,3 +158,9 @@ def row_chunks(draw, n):
     """Draw the lengths of up to five chunks of n rows, empty ones among them."""
     ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
     return tuple(b - a for a, b in itertools.pairwise(ends))
+
+
+def blocks_of(X, eps, period=None):
+    period = period or (0.0,) * X.shape[1]
+    grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period)
+    return sort_into_blocks(HOST, X, grid, eps)

@@ -244,3 +244,11 @@ def row_chunks(draw, n, most=8):
     """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
     cuts = sorted(draw(st.lists(st.integers(0, n), max_size=most - 1)))
     return tuple(b - a for a, b in itertools.pairwise([0, *cuts, n]))
+
+
+HITS = dense(90, 1)
+WANTED = brute_force(HITS, 100.0)
+
+
+def lazy(hits, rows=40):
+    return {name: da.from_array(np.asarray(values), chunks=rows) for name, values in hits.items()}

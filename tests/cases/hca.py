@@ -9,9 +9,9 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.hca_brute import RULES, _Level, brute_linkage, check_linkage
-from cases.hca_reference import clusters_of
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES, _Level, brute_linkage, check_linkage
+from oracles.hca_reference import clusters_of
 
 from daskclust import MahalanobisHCA
 from daskclust.hca import levels

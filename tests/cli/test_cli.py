@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from daskclust import CLUE, __version__, io
 
@@ -80,6 +81,7 @@ def test_bench_prints_a_table(command, tmp_path):
     assert sum(report["runs"][0]["steps_ms"].values()) > 0
 
 
+@pytest.mark.slow
 def test_demo(command, tmp_path):
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err

@@ -148,7 +148,7 @@ ERRORS = [
     ("EVENTS --trigger 3", "--trigger must be 1 or 2, got 3", "--trigger:"),
     ("EVENTS --where 'energy > 3'", "unknown energy", "the table has size"),
     ("EVENTS --where \"__import__('os')\"", "__import__", ""),
-    ("EVENTS --calibration small", "shape (1, 2), expected (256, 256)", ""),
+    ("EVENTS --calibration small", "small/a.txt, line 1: expected 256 fields", "correct that line"),
     ("EVENTS --calibration none", "no such folder: none", "`ls .` tells"),
     ("explore hits.csv --port 70000", "--port must be from 0 to 65535, got 70000", "--port:"),
     ("hca data many", "THRESHOLD must be a number of cells, or a fraction", "THRESHOLD: Cells"),

@@ -225,6 +225,7 @@ def test_time_of_flight(run, raw, small_rounds, target):
     np.testing.assert_array_equal(table["tof"], table["toa"] % 5000)
 
 
+@pytest.mark.slow
 def test_workers_give_the_same(run, tmp_path, raw, small_rounds, hits):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     options = ("--min-hits", 2, "--where", "size > 4")

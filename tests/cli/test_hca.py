@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
-from cases.hca_reference import assert_equals_reference, load
+from oracles.hca_reference import assert_equals_reference, load
 
 from daskclust import MahalanobisHCA, io
 from daskclust.datasets import apriori_gaussians, cytometry

@@ -17,6 +17,7 @@ import psutil
 import pytest
 from rich.console import Console
 
+from daskclust.cli._console import errors
 from daskclust.cli._progress import progress
 
 HANGS = 600  # s; nothing that ends takes as long, on whatever machine
@@ -30,6 +31,8 @@ def fsync(descriptor):  # what is written waits for the disk, before it gets its
     time.sleep(3600)
 os.fsync = fsync
 """
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -288,7 +291,8 @@ def test_a_narrow_terminal_cuts_no_figure(width):
 
 
 def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(errors, "is_interactive", True)
     line = ("events", made / "run.tpx3", "--dt-max", 200)
     assert re.search(r"[\d,]+/20,000 hits", command(*line, "--json")[2])
     assert command(*line, "--quiet") == (0, "", "")

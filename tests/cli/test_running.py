@@ -74,6 +74,7 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, 
     assert hint == "hint: put it where all machines have it under the same name"
 
 
+@pytest.mark.slow
 def test_a_limit_of_memory(summary, files, monkeypatch):
     """It reaches the processes that are started."""
     asked, start = [], Nanny.__init__
@@ -84,6 +85,7 @@ def test_a_limit_of_memory(summary, files, monkeypatch):
     assert asked == [0.25]
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewhere, monkeypatch):
     """Its results are lost, too: an error in two lines, and no half of a file."""
     address, scheduler = elsewhere

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, row_chunks
+from cases.lanes import every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def steps(monkeypatch):
 
 
 # --------------------------------------------------------------------------------------------------------------- chains
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", [1, -1])
 @pytest.mark.parametrize("blocks", [1, 8])
 def test_a_chain_is_followed_in_steps_in_proportion_to_its_length(steps, direction, blocks):
@@ -78,6 +80,7 @@ def test_a_chain_over_many_chunks_is_one_cluster():
 
 
 # -------------------------------------------------------------------------------------------------------- wide searches
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 @pytest.mark.parametrize("wider", [10, 1e2, 1e4])
 def test_a_wide_search_looks_at_few_cells(steps, d, wider):
@@ -94,17 +97,19 @@ def wide_cases(draw, **options):
     return case
 
 
+@every_shape
 @given(wide_cases())
 def test_wide_searches_equal_brute_force(case):
     assert_right(case, case.fit())
 
 
-@given(st.data(), wide_cases(shapes=SHAPES[1:3]))
+@every_shape
+@given(st.data(), wide_cases(shapes=SHAPES[:4]))
 def test_wide_searches_in_any_blocks(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 def test_a_far_point_does_not_hide_how_the_others_lie(dtype, monkeypatch):
     """It is so far away that all others are at one place of the curve that the tree is made along."""
     names, run = [], Host.run
@@ -153,6 +158,7 @@ def pairs_are_many(monkeypatch):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
+@every_shape
 @given(st.data(), cases())
 def test_places_equal_brute_force(data, case):
     clue = case.fit()
@@ -161,7 +167,8 @@ def test_places_equal_brute_force(data, case):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
-@given(st.data(), cases(shapes=SHAPES[1:3], kernels=("gaussian", "exponential")))
+@every_shape
+@given(st.data(), cases(shapes=SHAPES[:4], kernels=("gaussian", "exponential")))
 def test_places_with_smooth_kernels_equal_brute_force(data, case):
     clue = case.fit()
     assert_right(case, clue)
@@ -169,7 +176,7 @@ def test_places_with_smooth_kernels_equal_brute_force(data, case):
 
 
 @pytest.mark.usefixtures("pairs_are_many")
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 @pytest.mark.parametrize("others", [{}, {"wrap": {0: 6.2}}, {"wrap": {0: 6.3}}], ids=["open", "6.2", "6.3"])
 def test_different_points_at_no_distance(dtype, others):
     """Squares of tiny differences are 0, and those of points at a period's two ends may be."""

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results, row_chunks
+from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,12 +20,14 @@ from daskclust.core.space.partition import Partition
 
 
 # --------------------------------------------------------------------------------------------------------- brute force
+@every_shape
 @given(cases())
 def test_flat_kernel_equals_brute_force(case):
     assert_right(case, case.fit())
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32), (2, np.float64)], kernels=("gaussian", "exponential")))
+@every_shape
+@given(cases(shapes=SHAPES[:4], kernels=("gaussian", "exponential")))
 def test_smooth_kernels_equal_brute_force(case):
     assert_right(case, case.fit())
 
@@ -40,11 +43,12 @@ def test_parameters_of_kernels():
     assert near.density_.sum() < CLUE(**same, kernel="gaussian").fit(X).density_.sum()
 
 
-def test_function_of_the_user():
+@every_dtype
+def test_function_of_the_user(dtype):
     def steps(distance):
         return 1.0 if distance < 0.5 else 0.25
 
-    X = np.random.default_rng(1).uniform(0, 6, (150, 2)).astype(np.float32)
+    X = np.random.default_rng(1).uniform(0, 6, (150, 2)).astype(dtype)
     for kernel in (steps, numba.njit(steps)):
         case = Case(X, 1.0, 2.0, {}, {"kernel": kernel})
         clue = case.fit()
@@ -54,14 +58,16 @@ def test_function_of_the_user():
         assert_same_results(case.chunked((50, 100), "space"), clue)
 
 
-def test_more_points_than_lanes_in_every_cell():
+@every_dtype
+def test_more_points_than_lanes_in_every_cell(dtype):
     """Runs of points that fill SIMD vectors, that are cut by a row's end, and that are split over tasks."""
     rng = np.random.default_rng(2)
-    X = rng.uniform(0, 3, (700, 2)).astype(np.float32)
+    X = rng.uniform(0, 3, (700, 2)).astype(dtype)
     assert_right(Case(X, 1.0, 30.0), CLUE(dc=1.0, rhoc=30.0).fit(X))
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
+@every_shape
 @given(st.data(), cases())
 def test_layers_divided_in_any_way(data, case):
     n = len(case.X)
@@ -70,11 +76,13 @@ def test_layers_divided_in_any_way(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(n)), "layers"), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_space_divided_in_any_way(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), "space"), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_any_division(data, case):
     """Planes at any coordinates, also through points and at periods, and groups of layers beside them."""
@@ -92,6 +100,7 @@ def test_any_division(data, case):
     assert_same_results(case.chunked(data.draw(row_chunks(n)), partition), case.fit())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_chunks_as_they_are(data, case):
     """Sorted by layer, each chunk with whole layers."""
@@ -104,7 +113,8 @@ def test_chunks_as_they_are(data, case):
     assert_same_results(case.chunked(rows, "chunks"), case.fit())
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32)], kernels=("gaussian",)))
+@every_shape
+@given(cases(shapes=SHAPES[:4], kernels=("gaussian",)))
 def test_sums_that_round_do_not_depend_on_blocks(case):
     wanted = case.fit()
     n = len(case.X)
@@ -114,22 +124,17 @@ def test_sums_that_round_do_not_depend_on_blocks(case):
 
 
 # ------------------------------------------------------------------------------------------------------------- threads
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [{}, {"kernel": "gaussian"}, {"wrap": {0: 40.0}}])
-def test_threads_do_not_matter(others):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
+def test_threads_do_not_matter(others, threads):
     rng = np.random.default_rng(3)
     X = rng.uniform(0, 100, (70_000, 2)).astype(np.float32)  # more than one task for every kernel
     weight = rng.exponential(1.0, len(X)).astype(np.float32)
     clue = CLUE(dc=1.0, rhoc=20.0, **others)
-    before = numba.get_num_threads()
     answers = []
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(results(clue.fit(X, sample_weight=weight)))
-    finally:
-        numba.set_num_threads(before)
+    for count in (1, 2, 2):
+        threads(count)
+        answers.append(results(clue.fit(X, sample_weight=weight)))
     for answer in answers[1:]:
         assert_same_results(clue, answer)
         for name, values in answer.items():
@@ -137,7 +142,8 @@ def test_threads_do_not_matter(others):
 
 
 # --------------------------------------------------------------------------------------------------- order and position
-@given(st.integers(0, 2**32), st.integers(2, 60), st.sampled_from([(2, np.float32), (3, np.float32), (2, np.float64)]))
+@every_shape
+@given(st.integers(0, 2**32), st.integers(2, 60), a_shape([*COMMON, (2, np.float32), (3, np.float32)]))
 def test_permutation_renames(seed, n, shape):
     """Where no two densities and no two distances are equal, order changes nothing but names."""
     d, dtype = shape
@@ -158,6 +164,7 @@ def test_permutation_renames(seed, n, shape):
     assert same_partition(after.labels_, before.labels_[order])
 
 
+@every_shape
 @given(cases(), st.integers(-50, 50), st.sampled_from([0.5, 3.0, 64.0]))
 def test_shift_changes_nothing(case, steps, unit):
     """Coordinates and shifts are multiples of 1/8, so that they add up exactly."""
@@ -171,6 +178,7 @@ def test_shift_changes_nothing(case, steps, unit):
     assert_same_results(case.fit(), wanted)
 
 
+@every_shape
 @given(cases(), st.integers(-3, 3))
 def test_whole_periods_change_nothing(case, turns):
     case.X = np.round(case.X * 8) / case.X.dtype.type(8)
@@ -184,7 +192,7 @@ def test_whole_periods_change_nothing(case, turns):
 
 
 # ------------------------------------------------------------------------------------------------------- special points
-@pytest.mark.parametrize(("d", "dtype"), SHAPES)
+@pytest.mark.parametrize(("d", "dtype"), by_lane(SHAPES))
 def test_few_and_equal_points(d, dtype):
     one = Case(np.full((1, d), -3.5, dtype), 1.0, 1.0)
     assert_right(one, one.fit())
@@ -203,8 +211,9 @@ def test_few_and_equal_points(d, dtype):
     assert noise.fit().n_clusters_ == 0
 
 
-def test_lattice_at_exactly_dc():
-    X = np.stack(np.meshgrid(np.arange(6), np.arange(6)), axis=-1).reshape(-1, 2).astype(np.float32)
+@every_dtype
+def test_lattice_at_exactly_dc(dtype):
+    X = np.stack(np.meshgrid(np.arange(6), np.arange(6)), axis=-1).reshape(-1, 2).astype(dtype)
     for dc in (1.0, 2.0, np.sqrt(2), 5.0):
         case = Case(X, float(dc), 4.0)
         assert_right(case, case.fit())
@@ -212,19 +221,19 @@ def test_lattice_at_exactly_dc():
     assert CLUE(dc=1.0, rhoc=1.0).fit(X).density_.max() == 5
 
 
-def test_distance_that_rounding_decides():
+@every_dtype
+def test_distance_that_rounding_decides(dtype):
     """0.1 + 0.2 and 0.3: the distance is compared as it is rounded in the precision of X."""
-    for dtype in (np.float32, np.float64):
-        X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
-        case = Case(X, 0.3, 2.0)
-        assert_right(case, case.fit())
-        for cut in (0.25, 0.4, 0.55, 0.7):
-            partition = Partition(cuts=(np.array([cut]),), period=(0.0, 0.0), halo=case.halo)
-            assert_same_results(case.chunked((5,), partition), case.fit())
+    X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
+    case = Case(X, 0.3, 2.0)
+    assert_right(case, case.fit())
+    for cut in (0.25, 0.4, 0.55, 0.7):
+        partition = Partition(cuts=(np.array([cut]),), period=(0.0, 0.0), halo=case.halo)
+        assert_same_results(case.chunked((5,), partition), case.fit())
 
 
 @pytest.mark.parametrize("period", [0.5, 0.99, 1.0, 2.0, 2.5, 3.0, 4.0, 7.0])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 def test_short_periods_and_blocks_around_the_seam(period, dtype):
     """Periods shorter than the reach, as long as it, of few cells; negative coordinates and many turns."""
     X = np.random.default_rng(8).uniform(-9, 9, (90, 2)).astype(dtype)
@@ -248,10 +257,11 @@ def test_points_on_the_seam():
 
 
 # ---------------------------------------------------------------------------------------------------------- sparse grid
+@every_dtype
 @pytest.mark.parametrize("d", [2, 3])
-def test_far_outlier(d):
+def test_far_outlier(d, dtype):
     """A grid with far more cells than points is not allocated."""
-    X = np.random.default_rng(4).uniform(0, 6, (300, d)).astype(np.float32)
+    X = np.random.default_rng(4).uniform(0, 6, (300, d)).astype(dtype)
     X[17] = 1e7
     case = Case(X, 1.0, 4.0)
     case.fit()
@@ -264,7 +274,8 @@ def test_far_outlier(d):
     assert_same_results(case.chunked((100, 200), "space"), clue)
 
 
-@given(cases(shapes=[(2, np.float32), (3, np.float32), (4, np.float64)]))
+@every_shape
+@given(cases())
 def test_sparse_grid_equals_brute_force(case):
     case.X = np.concatenate([case.X, np.full((1, case.X.shape[1]), 3e6, case.X.dtype)])
     case.columns = {name: np.append(values, values[:1]) for name, values in case.columns.items()}
@@ -273,15 +284,17 @@ def test_sparse_grid_equals_brute_force(case):
     assert_right(case, case.fit())
 
 
-def test_far_apart_layer_numbers():
+@every_dtype
+def test_far_apart_layer_numbers(dtype):
     rng = np.random.default_rng(5)
     layer = rng.choice([-(2**62), -7, 0, 2**31, 2**62], 200)
-    case = Case(rng.uniform(0, 6, (200, 2)).astype(np.float32), 1.0, 3.0, {"layer": layer})
+    case = Case(rng.uniform(0, 6, (200, 2)).astype(dtype), 1.0, 3.0, {"layer": layer})
     assert_right(case, case.fit())
     assert_same_results(case.chunked((50, 150), "layers"), case.fit())
 
 
 # ---------------------------------------------------------------------------------------------------------------- noise
+@every_shape
 @given(cases())
 def test_noise_is_outliers_and_all_that_follow_them(case):
     clue = case.fit()

@@ -55,7 +55,7 @@ def test_every_reference_file_is_listed(reference_files):
     assert {path.stem for path in reference_files.glob("*.csv")} == set(COUNTS)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 @pytest.mark.parametrize("name", COUNTS)
 def test_in_memory(reference_files, name, dtype):
     table, parameters = load(reference_files, name)
@@ -69,7 +69,7 @@ def test_in_memory(reference_files, name, dtype):
 @pytest.mark.parametrize("blocks", [2, 5])
 def test_by_blocks_of_space(reference_files, name, blocks):
     table, parameters = load(reference_files, name)
-    X, columns = inputs(table, np.float32)
+    X, columns = inputs(table, np.float64)
     rows = -(-len(X) // blocks)
     chunks = {key: da.from_array(values, chunks=rows) for key, values in columns.items()}
     clue = CLUE(**parameters).fit(da.from_array(X, chunks=(rows, 2)), **chunks, partition="space")
@@ -80,7 +80,7 @@ def test_by_blocks_of_space(reference_files, name, blocks):
 @pytest.mark.parametrize("cuts", [(3, 0), (0, 4), (2, 3)])
 def test_by_given_planes(reference_files, name, cuts):
     table, parameters = load(reference_files, name)
-    X, columns = inputs(table, np.float32)
+    X, columns = inputs(table, np.float64)
     planes = tuple(
         np.linspace(x.min(), x.max(), many + 2)[1:-1].astype(float) for x, many in zip(X.T, cuts, strict=True)
     )
@@ -94,7 +94,7 @@ def test_by_given_planes(reference_files, name, cuts):
 @pytest.mark.parametrize("name", ["toyDetector_1000_5_10_5_8", "circles_1000_20_20_90_12"])
 def test_shuffled_on_dask_equals_shuffled_in_memory(reference_files, name):
     table, parameters = load(reference_files, name)
-    X, columns = inputs(table, np.float32)
+    X, columns = inputs(table, np.float64)
     order = np.random.default_rng(7).permutation(len(X))
     X, columns = X[order], {key: values[order] for key, values in columns.items()}
     wanted = CLUE(**parameters).fit(X, **columns)

@@ -82,6 +82,7 @@ with files.{function}(pathlib.Path({target!r})) as temporary:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "write"),
     [("replacing", "temporary.write(b'half')"), ("replacing_folder", "(temporary / 'a').touch()")],
@@ -112,6 +113,7 @@ def test_what_a_process_still_writes_stays(tmp_path):
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.slow
 def test_a_folder_moved_aside_by_a_killed_process_goes_when_the_new_one_is_there(tmp_path):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()

@@ -12,45 +12,23 @@ import pytest
 from cases.dask_steps import Steps
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
+from laws.registry import ENTRIES, RUNS, fit, name_of
 
-from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA
+from daskclust import FriendsOfFriends
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
 from daskclust.core.run.division import blocks_of_space, rows_per_task
 from daskclust.core.run.layout import runs_of
 from daskclust.core.run.steps import boxed
-from daskclust.datasets import timepix
+from daskclust.systems import SYSTEMS
 
 N = 4000
 RNG = np.random.default_rng(5)
 X = np.sort(RNG.uniform(0, 40, (N, 2)), axis=0)[:, ::-1]  # along a diagonal
 MIXED = RNG.permutation(X)
-LAYER = RNG.integers(0, 6, N)
-HITS = timepix(N, rng=1)
-COLUMNS = {name: HITS[name].values for name in ("x", "y", "toa")}
-
-
-def clue(X, give):
-    return CLUE(0.5, 3.0).fit(give(X)).labels_
-
-
-def clue_of_layers(X, give):
-    return CLUE(0.5, 3.0).fit(give(X), layer=give(LAYER[: len(X)])).labels_
-
-
-def events(X, give):
-    return EventBuilder(200.0).fit({name: give(column) for name, column in COLUMNS.items()}).labels_
-
-
-def dbscan(X, give):
-    return DBSCAN(0.5).fit(give(X)).labels_
 
 
 def friends(X, give):
     return FriendsOfFriends(0.4).fit(give(X)).labels_
-
-
-def hierarchy(X, give):
-    return MahalanobisHCA().fit(give(X[:1000]), apriori=give(np.arange(1000) % 23)).point_heights_
 
 
 def in_chunks(rows):
@@ -60,21 +38,35 @@ def in_chunks(rows):
     return give
 
 
-@pytest.mark.parametrize("seconds", [0.5, 2e-4, 3e-5, 0])
-@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
-@pytest.mark.parametrize("points", [X, MIXED], ids=["in order", "mixed"])
-def test_answers_are_the_same(system, seconds, points):
-    wanted = system(points, np.asarray)
+TRIED = list(dict.fromkeys(name_of(system, run) for system in ENTRIES for run in (system.runs[0], system.runs[-1])))
+"""Of each system the runs with fewest and with most columns."""
+
+
+def sample_of(name):
+    system, run = RUNS[name]
+    return system.sample(16 * system.size, run, np.float64)
+
+
+@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize(
+    ("order", "seconds"), [("given", 2e-4), ("given", 0), ("mixed", 0.5), ("mixed", 3e-5), ("mixed", 0)]
+)
+def test_answers_are_the_same(name, order, seconds):
+    sample, how = sample_of(name), {}
+    if order == "mixed":
+        n = 16 * RUNS[name][0].size
+        sample = sample.map(lambda values: values[np.random.default_rng(2).permutation(n)])
+        how = {"partition": "windows"} if name.startswith("events") else {}
     with dask.config.set({"daskclust.task-seconds": seconds}):
-        lazy = system(points, in_chunks(130))
+        lazy = fit(name, sample.map(in_chunks(130)), **how).labels_
     assert set(lazy.chunks[0][:-1]) == {130}
-    np.testing.assert_array_equal(lazy.compute(), wanted)
+    np.testing.assert_array_equal(lazy.compute(), fit(name, sample).labels_)
 
 
-@pytest.mark.parametrize("system", [clue, clue_of_layers, events, dbscan, friends, hierarchy])
-def test_little_work_is_one_task(system):
+@pytest.mark.parametrize("name", [name for name in TRIED if RUNS[name][0].name in SYSTEMS])
+def test_little_work_is_one_task(name):
     with dask.config.set({"daskclust.task-seconds": 0.5}), Steps() as steps:
-        system(X, in_chunks(100)).compute()
+        fit(name, sample_of(name).map(in_chunks(100))).labels_.compute()
     assert steps["chunk-"] == 1
 
 

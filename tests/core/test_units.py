@@ -140,8 +140,14 @@ def test_the_answer_is_that_of_data_converted_by_hand(system: str, pair: tuple[s
     xr.testing.assert_identical(mixed, before)
 
 
-@pytest.mark.parametrize("system", ["clue", "dbscan", "fof"])
-@pytest.mark.parametrize("told", ["option", "file"])
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [
+        *[(system, told) for system in ("clue", "fof") for told in ("option", "file")],
+        ("dbscan", "option"),
+        pytest.param("dbscan", "file", marks=pytest.mark.slow),  # on a worker
+    ],
+)
 def test_the_command_line(system: str, told: str, tmp_path: Path, command: Any) -> None:
     ds = points()
     mixed = ds.assign(y=ds["y"] * 10)

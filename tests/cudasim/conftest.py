@@ -1,4 +1,4 @@
-"""The simulator needs a process of its own, and hands over between its threads too rarely by default."""
+"""The simulator needs a process of its own, hands over between threads too rarely, and takes arrays of the host."""
 
 import importlib
 import os
@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import dask
+import numpy as np
 import pytest
+
+from daskclust.core.device.kernels import Kernel, TeamKernel
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -18,6 +21,27 @@ def simulator():
     with dask.config.set({"distributed.worker.profile.enabled": False}):  # it looks at each thread, again and again
         yield
     sys.setswitchinterval(before)
+
+
+@pytest.fixture(autouse=True)
+def arguments_on_the_device(monkeypatch):
+    """Refuse arrays of the host: the simulator, like numba, copies them there and back, which hides a wrong branch."""
+
+    def checked(launch):
+        def call(kernel, *args, **options):
+            assert not any(map(has_host_array, args)), f"{kernel.__name__} is launched with an array of the host"
+            return launch(kernel, *args, **options)
+
+        return call
+
+    monkeypatch.setattr(Kernel, "launch", checked(Kernel.launch))
+    monkeypatch.setattr(TeamKernel, "launch_teams", checked(TeamKernel.launch_teams))
+
+
+def has_host_array(value):
+    if isinstance(value, tuple):
+        return any(map(has_host_array, value))
+    return type(value) is np.ndarray and value.ndim > 0  # not the class of the stand-in for CuPy
 
 
 @pytest.fixture(scope="session")

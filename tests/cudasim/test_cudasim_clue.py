@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import oracles
 from cases.clue import Case, assert_right, assert_same_results, cases, results
 from clue.test_reference import assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from numba import cuda
+from oracles import brute as oracles
 
 from daskclust import CLUE
 from daskclust.core.device.arrays import device_of, is_cuda

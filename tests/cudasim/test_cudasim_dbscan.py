@@ -60,6 +60,13 @@ CASES |= {
     "periodic": Case(points(), 0.8, 4, None, (8.0, 8.0)),
     "one periodic axis": Case(points(d=3, size=3.0), 0.6, 5, WEIGHT, (0.0, 3.0, 0.0)),
     "shortest periods": Case(points(60, 2, np.float64) - 4, 1.0, 9, None, (2.0, 2.0)),
+    "rows numbered by rank": Case(
+        np.concatenate([points(30, 3, np.float64, 1e9), points(50, 3, np.float64, 2.0, 1) - 1.0]),
+        0.8,
+        4,
+        None,
+        (1e9,) * 3,
+    ),
     "one short period": Case(points(80, 3) - 4, 1.0, 4, None, (2.0, 0.0, 5.0)),
     "lattice": Case(LATTICE, 1.0, 4),
     "lattice of tenths": Case(LATTICE / 10, 0.3, 12),

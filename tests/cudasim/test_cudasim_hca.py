@@ -47,6 +47,19 @@ def test_ties_and_points_of_one_place():
     assert_as_on_the_host(np.concatenate([lattice, lattice[:5]]), threshold=6)
 
 
+@pytest.mark.parametrize(
+    ("x", "merges"),
+    [
+        ([0, 10, 11, 1], [[0, 3], [1, 2]]),  # the smaller id of a pair comes first
+        ([0, 50, 1, -1], [[0, 2], [3, 4]]),  # then the larger one
+    ],
+)
+def test_of_equal_distances_the_smallest_ids_are_merged(x, merges):
+    """By hand: kernels for the CPU have the same bodies."""
+    linkage = MahalanobisHCA(threshold=9).fit(cuda.to_device(np.array(x, float)[:, None])).linkage_
+    assert linkage[:2, :2].astype(int).tolist() == merges
+
+
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 def test_equal_rows(distance):
     """Three times x, divided by three, may not be x; some groups are one place, and some roots are equal."""

@@ -12,6 +12,7 @@ import pytest
 import sklearn.cluster._dbscan as their_module
 import sklearn.cluster.tests.test_dbscan as their_tests
 from cases.dbscan import as_sklearn, assert_answer
+from cases.lanes import every_dtype
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
@@ -112,8 +113,10 @@ def assert_as_sklearn(X, eps, min_samples, weight=None):
     return ours
 
 
-@pytest.mark.parametrize("kind", ["uniform", "float32", "twice", "whole", "tenths", "clumps"])
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize(
+    "kind", ["uniform", pytest.param("float32", marks=pytest.mark.slow), "twice", "whole", "tenths", "clumps"]
+)
+@pytest.mark.parametrize("d", [2, 3, *(pytest.param(d, marks=pytest.mark.slow) for d in (1, 4, 5, 6))])
 def test_random_sets(kind, d):
     """Forty sets of each kind, with and without weights; whole numbers and tenths have many pairs at exactly eps."""
     rng = np.random.default_rng([d, len(kind)])
@@ -138,7 +141,7 @@ def test_random_sets(kind, d):
 
 
 @pytest.mark.parametrize("axes", [3, 4])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_dtype
 def test_one_answer_at_exactly_eps_where_scikit_learn_has_two(axes, dtype):
     """Squares decide, ``np.sqrt(3) ** 2 < 3``; their trees take nodes by square roots, and single points by squares."""
     eps = np.sqrt(3.0)
@@ -163,6 +166,7 @@ def test_twenty_axes(min_samples):
     np.testing.assert_array_equal(ours.labels_, Theirs(eps=1.6, min_samples=min_samples).fit(X).labels_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "dtype", "eps"), [(2, np.float64, 0.004), (3, np.float32, 0.02)])
 def test_two_hundred_thousand_points(d, dtype, eps):
     rng = np.random.default_rng(d)

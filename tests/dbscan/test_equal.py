@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases.dbscan import Case, as_sklearn, assert_answer
+from cases.lanes import every_shape
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +26,7 @@ def cases(draw):
     return Case(X[rng.permutation(n)], 1.0, draw(st.sampled_from([1, 2, 3, 12])), weight, period, friends)
 
 
+@every_shape
 @given(cases(), st.integers(5, 90))
 def test_labels_are_those_of_each_point(case, rows):
     wanted = case.answer()

@@ -5,181 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 
-import numba
 import numpy as np
 import pytest
-from cases import oracles
-from cases.dbscan import KINDS, Case, as_sklearn, assert_answer, drawn_points
+from cases.dbscan import KINDS, blocks_of, drawn_points
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
-from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.dbscan.block_search import squared_limits
-from daskclust.dbscan.kernels import blocking
-from daskclust.dbscan.kernels.blocking import sort_into_blocks
 from daskclust.dbscan.kernels.blocks import fold_around, fold_behind, make_grid, reach_table, sweep_row
 from daskclust.dbscan.kernels.core_points import add_exactly, run_of
 
 RNG = np.random.default_rng(12)
-
-
-# ------------------------------------------------------------------------------------------------ very wide spaces
-def blocks_of(X, eps, period=None):
-    period = period or (0.0,) * X.shape[1]
-    grid = make_grid(X.min(axis=0).astype(float), X.max(axis=0).astype(float), eps, period)
-    return sort_into_blocks(HOST, X, grid, eps)
-
-
-def results_of(monkeypatch, name):
-    """Return a list that has an entry for each call of a function of `blocking`: what it returned."""
-    results, original = [], getattr(blocking, name)
-
-    def spy(*args):
-        results.append(original(*args))
-        return results[-1]
-
-    monkeypatch.setattr(blocking, name, spy)
-    return results
-
-
-@pytest.fixture
-def ranked(monkeypatch):
-    """Return a list that has an entry for each time that rows had to be ranked."""
-    return results_of(monkeypatch, "_ranked_rows")
-
-
-@pytest.fixture
-def shortened(monkeypatch):
-    """Return a list that has an entry for each time that gaps were cut out: the grid and its gaps."""
-    return results_of(monkeypatch, "_without_gaps")
-
-
-def axes_without_gaps(shortened):
-    """Return, for each axis, whether gaps were cut out of it when they last were."""
-    _, gaps = shortened[-1]
-    return [len(kept) > 0 for kept in gaps.kept]
-
-
-def scattered(d, extent, n=250, seed=0):
-    """Return clumps of four, in shuffled order, all over a space."""
-    rng = np.random.default_rng(seed)
-    X = np.repeat(rng.uniform(0, extent, (n, d)), 4, axis=0) + rng.uniform(-0.4, 0.4, (4 * n, d))
-    return X[rng.permutation(4 * n)]
-
-
-@pytest.mark.parametrize("min_samples", [2, 4])
-@pytest.mark.parametrize(("d", "extent"), [(2, 1e7), (3, 3e4)])
-def test_sparse_rows(d, extent, min_samples, ranked, shortened):
-    """More rows than a table is worth: those that hold points are kept, and found by bisection."""
-    X = scattered(d, extent)
-    blocks = blocks_of(X, 1.0)
-    assert len(blocks.row_key) == len(blocks.row_first) - 1 > 0
-    assert blocks.grid.blocks[0] * blocks.grid.blocks[1] > 4 * len(X) + 65536
-    assert not shortened
-    assert not ranked
-    case = Case(X, 1.0, min_samples)
-    assert_answer(case.fit(), case.answer())
-    assert_answer(case.fit(), as_sklearn(X, 1.0, min_samples))
-    assert_answer(case.chunked((300, 700), case.partition([extent / 2])), case.answer())
-
-
-@pytest.mark.parametrize("min_samples", [2, 4])
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_compressed_axes(d, min_samples, ranked, shortened):
-    """More cells than can be numbered: gaps along open axes are cut out."""
-    X = scattered(d, 1e13)
-    blocks_of(X, 1.0)
-    assert axes_without_gaps(shortened) == [True] * d
-    assert not ranked
-    case = Case(X, 1.0, min_samples)
-    assert_answer(case.fit(), as_sklearn(X, 1.0, min_samples))
-    assert_answer(case.chunked((300, 700)), case.answer())
-
-
-def test_gaps_are_cut_to_what_is_out_of_reach(shortened):
-    """Cells up to four and more apart: neighbours stay neighbours when gaps are cut, and others do not become ones."""
-    for step in (0.5, 0.99, 1.0, 1.01, 1.4, 1.5, 2.0, 2.9, 3.0, 4.0, 5.0):
-        x = np.cumsum(np.full(40, step))
-        for d in (1, 2, 3):
-            X = np.stack([np.concatenate([x, x + 2.0**44])] * d, axis=1) / math.sqrt(d)
-            for min_samples in (2, 3):
-                shortened.clear()
-                assert_answer(Case(X, 1.0, min_samples).fit(), as_sklearn(X, 1.0, min_samples))
-                assert axes_without_gaps(shortened) == [True] * d
-
-
-@pytest.mark.parametrize("min_samples", [2, 4])
-@pytest.mark.parametrize(
-    "period", [(1e10, 1e10), (1e9, 1e9, 1e9), (0.0, 9e12, 0.0), (9e12, 0.0, 0.0), (1e10, 1e9, 0.0)], ids=str
-)
-def test_ranked_rows(period, min_samples, ranked, shortened):
-    """Periodic axes keep all of their cells: rows are numbered by rank where these are too many."""
-    X = scattered(len(period), max(period))
-    X[:4] = np.add(period, [[-0.3], [-0.2], [0.1], [0.2]])  # a clump around the corner of the box
-    blocks = blocks_of(X, 1.0, period)
-    assert len(ranked) == 1
-    assert len(blocks.row_key) > 0
-    assert axes_without_gaps(shortened) == [not cycle for cycle in period]
-    case = Case(X, 1.0, min_samples, None, period)
-    assert_answer(case.fit(), case.answer())
-    assert_answer(case.chunked((300, 700), case.partition([3e8], [5e8])), case.answer())
-
-
-@pytest.mark.parametrize("min_samples", [2, 3])
-def test_long_periodic_axis(min_samples, ranked):
-    """Columns beyond 32 bits: blocks along one axis are numbered in 64."""
-    period = (3e12,)
-    X = np.concatenate([scattered(1, 3e12), [[0.2], [3e12 - 0.2], [-0.5], [2.0**31 * 64], [2.0**32 * 64]]])
-    assert blocks_of(X, 1.0, period).column.dtype == np.int64
-    assert not ranked
-    case = Case(X, 1.0, min_samples, None, period)
-    assert_answer(case.fit(), case.answer())
-    assert_answer(case.chunked((400, 605), case.partition([1e12, 2e12])), case.answer())
-
-
-def test_a_diagonal_of_many_points(ranked):
-    """So many cells along each of three axes that even without gaps their product cannot be numbered."""
-    at = np.arange(430_000) * 1e6
-    X = np.stack([at, at, at], axis=1)
-    X = np.concatenate([X, X[:1000] + 0.5])  # neighbours for some
-    groups = FriendsOfFriends(1.0).fit(X)
-    assert len(ranked) == 1
-    wanted = np.full(len(X), -1)
-    wanted[:1000] = wanted[-1000:] = np.arange(1000)
-    np.testing.assert_array_equal(groups.labels_, wanted)
-
-
-def test_boxes_that_cannot_be_numbered():
-    with pytest.raises(ValueError, match=r"boxsize .* is 4\.33e\+10 x .*a larger eps.*boxsize=None"):
-        DBSCAN(1.0, boxsize=1e11).fit(scattered(3, 1e11))
-    with pytest.raises(ValueError, match=r"80000 rows of .* blocks.*a larger eps"):
-        blocks_of(np.concatenate([scattered(2, 2e13)] * 80) + RNG.uniform(0, 1e13, (80_000, 2)), 1.0, (3e13, 3e13))
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("n", "bits", "surplus"), [(1000, 20, 0), (70_000, 46, 0), (1000, 62, 9), (70_000, 60, 14), (140_000, 62, 17)]
-)
-def test_sorted_keys(n, bits, surplus, threads):
-    """Key and place fit one number; or are too long by some bits, by which keys are divided first; or by far."""
-    assert max(0, bits + (n - 1).bit_length() - 63) == surplus
-    rng = np.random.default_rng(n)
-    keys = rng.integers(0, 2**bits, n)
-    keys[: n // 2] = rng.choice(keys, n // 2)  # equal ones keep their order
-    keys[:2] = [2**bits - 1, 0]
-    order = np.argsort(keys, kind="stable")
-    before = numba.get_num_threads()
-    try:
-        numba.set_num_threads(threads)
-        got, places = blocking._sorted(HOST, keys.copy(), 2**bits)
-    finally:
-        numba.set_num_threads(before)
-    np.testing.assert_array_equal(got, keys[order])
-    np.testing.assert_array_equal(places[:n], order)
 
 
 # ------------------------------------------------------------------------------------------------- kernels and parts

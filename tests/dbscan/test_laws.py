@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numba
 import numpy as np
 import pytest
-from cases import oracles
 from cases.dbscan import (
     SHAPES,
     Case,
     as_sklearn,
     assert_answer,
     cases,
-    drawn_points,
     planes,
-    results,
     row_chunks,
 )
+from cases.lanes import by_lane, every_dtype, every_shape
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.merge.labels import same_partition
@@ -30,6 +28,7 @@ RNG = np.random.default_rng(11)
 
 
 # -------------------------------------------------------------------------------------------------------- brute force
+@every_shape
 @given(cases())
 def test_equal_to_brute_force(case):
     assert_answer(case.fit(), case.answer())
@@ -45,6 +44,7 @@ def test_many_axes_equal_brute_force(case):
     assert_answer(case.fit(), case.answer())
 
 
+@every_shape
 @given(cases(periodic=False, friends=False))
 def test_open_space_equals_scikit_learn(case):
     weight = case.weight  # of others it rounds the sum, and it refuses weights that are all 0
@@ -61,30 +61,35 @@ def test_friends_are_dbscan_with_two_samples():
 
 
 # -------------------------------------------------------------------------------------------------------------- chunks
+@every_shape
 @given(st.data(), cases())
 def test_any_division(data, case):
     """Planes at any coordinates, also through points and beside the faces of a periodic box, and any chunks."""
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X))), data.draw(planes(case))), case.answer())
 
 
-@given(st.data(), cases(shapes=[(2, np.float32), (3, np.float32)], most=150))
+@every_shape
+@given(st.data(), cases(shapes=SHAPES[:5], most=150))
 def test_any_division_of_many_points(data, case):
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X))), data.draw(planes(case))), case.answer())
 
 
+@every_shape
 @given(st.data(), cases())
 def test_space_divided_evenly(data, case):
     assert_answer(case.chunked(data.draw(row_chunks(len(case.X)))), case.fit())
 
 
+@every_shape
 @given(cases())
 def test_one_chunk_as_it_is(case):
     assert_answer(case.chunked((len(case.X),), "chunks"), case.fit())
 
 
 # ---------------------------------------------------------------------------------------------------------- boundaries
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("d", "dtype"), by_lane([(d, dtype) for d in (1, 2, 3, 4) for dtype in (np.float32, np.float64)])
+)
 @pytest.mark.parametrize("cycles", ["all", "first", "last"])
 def test_shortest_periods(d, dtype, cycles):
     """Boxes of exactly two eps: one point lies half a period from another on both sides; points far outside of them."""
@@ -111,15 +116,16 @@ def test_neighbour_at_half_a_period_counts_once(d):
             assert case.fit().labels_.tolist() == labels
 
 
-def test_points_on_the_seam():
+@every_dtype
+def test_points_on_the_seam(dtype):
     period = 2 * np.pi
     at = [0.0, period, -period, 1e-9, -1e-9, np.nextafter(period, 0), 3 * period, -1e-30]
-    for dtype in (np.float32, np.float64):
-        case = Case(np.array(at, dtype)[:, None], 0.5, 8, None, (period,))
-        assert_answer(case.fit(), case.answer())
-        assert case.fit().labels_.tolist() == [0] * 8
+    case = Case(np.array(at, dtype)[:, None], 0.5, 8, None, (period,))
+    assert_answer(case.fit(), case.answer())
+    assert case.fit().labels_.tolist() == [0] * 8
 
 
+@every_shape
 @given(cases(), st.integers(-3, 3))
 def test_whole_periods_change_nothing(case, turns):
     case.X = np.round(case.X * 8) / case.X.dtype.type(8)
@@ -129,18 +135,19 @@ def test_whole_periods_change_nothing(case, turns):
     assert_answer(moved.fit(), wanted)
 
 
-def test_distance_that_rounding_decides():
+@every_dtype
+def test_distance_that_rounding_decides(dtype):
     """0.1 + 0.2 and 0.3: squares are compared as they are rounded in float64, whatever the planes."""
-    for dtype in (np.float32, np.float64):
-        X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
-        for min_samples in (2, 3):
-            case = Case(X, 0.3, min_samples)
-            assert_answer(case.fit(), case.answer())
-            for cut in (0.25, 0.4, 0.55, 0.7):
-                assert_answer(case.chunked((5,), case.partition([cut])), case.answer())
+    X = np.array([[0.1, 0.0], [0.4, 0.0], [0.7, 0.0], [1.0, 0.0], [1.3, 0.0]], dtype)
+    for min_samples in (2, 3):
+        case = Case(X, 0.3, min_samples)
+        assert_answer(case.fit(), case.answer())
+        for cut in (0.25, 0.4, 0.55, 0.7):
+            assert_answer(case.chunked((5,), case.partition([cut])), case.answer())
 
 
 # --------------------------------------------------------------------------------------------------- order and position
+@every_shape
 @given(cases(), st.integers(0, 2**32))
 def test_permutation_renames(case, seed):
     """Names change, and border points between two clusters choose by names; nothing else does."""
@@ -154,6 +161,7 @@ def test_permutation_renames(case, seed):
     assert after.n_clusters_ == before.n_clusters_
 
 
+@every_shape
 @given(cases(periodic=False), st.integers(-50, 50), st.sampled_from([0.5, 3.0, 64.0, 1024.0]))
 def test_shift_changes_nothing(case, steps, unit):
     """Coordinates and shifts are multiples of 1/8, so that they add up exactly."""
@@ -163,6 +171,7 @@ def test_shift_changes_nothing(case, steps, unit):
     assert_answer(case.fit(), wanted)
 
 
+@pytest.mark.slow
 @given(cases(shapes=[(2, np.float32), (3, np.float32), (6, np.float32)]))
 def test_float32_gives_the_answer_of_float64(case):
     for axis, cycle in enumerate(case.period):  # what moves into the box is rounded again
@@ -171,6 +180,7 @@ def test_float32_gives_the_answer_of_float64(case):
     assert_answer(case.fit(), replace(case, X=case.X.astype(np.float64)).fit())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_float32_at_the_rounding_of_eps(d):
     """Distances that float32 rounds to eps or past it, on both sides, at several magnitudes of coordinates."""
@@ -186,6 +196,7 @@ def test_float32_at_the_rounding_of_eps(d):
 
 
 # ------------------------------------------------------------------------------------------------------------- threads
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [
@@ -196,24 +207,18 @@ def test_float32_at_the_rounding_of_eps(d):
     ],
     ids=["2-d", "links alone", "weights, periodic", "tree"],
 )
-def test_threads_do_not_matter(case):
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
-    before = numba.get_num_threads()
+def test_threads_do_not_matter(case, threads):
     answers = []
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(case.fit())
-    finally:
-        numba.set_num_threads(before)
+    for count in (1, 2, 2):
+        threads(count)
+        answers.append(case.fit())
     assert answers[0].n_clusters_ > 100
     for answer in answers[1:]:
         assert_answer(answer, answers[0])
 
 
 # ------------------------------------------------------------------------------------------------------- special points
-@pytest.mark.parametrize(("d", "dtype"), [*SHAPES, (6, np.float64)])
+@pytest.mark.parametrize(("d", "dtype"), by_lane([*SHAPES, (6, np.float64)]))
 def test_few_and_equal_points(d, dtype):
     one = np.full((1, d), -3.5, dtype)
     for least, label in ((1, 0), (2, -1), (5, -1)):
@@ -236,10 +241,11 @@ def test_few_and_equal_points(d, dtype):
     assert_answer(replace(noise, min_samples=1).fit(), oracles.Groups(np.arange(20), np.ones(20, bool)))
 
 
+@every_dtype
 @pytest.mark.parametrize("eps", [1.0, 2.0, math.sqrt(2), 5.0])
 @pytest.mark.parametrize("min_samples", [2, 4, 5, 9])
-def test_lattice_at_exactly_eps(eps, min_samples):
-    X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2).astype(np.float32)
+def test_lattice_at_exactly_eps(eps, min_samples, dtype):
+    X = np.stack(np.meshgrid(np.arange(9), np.arange(9)), axis=-1).reshape(-1, 2).astype(dtype)
     case = Case(X, float(eps), min_samples)
     assert_answer(case.fit(), case.answer())
     assert_answer(case.chunked((20, 41, 20), case.partition([2, 5], [4])), case.answer())
@@ -257,165 +263,3 @@ def test_weights_are_rounded_once():
         case = Case(X, 1.5, 1, weight)
         assert_answer(case.fit(), case.answer())
         assert_answer(case.chunked((30, 30), case.partition([1.1, 2.5])), case.answer())
-
-
-# ---------------------------------------------------------------------------------------------- adversarial divisions
-def column(*x):
-    return np.array(x, float)[:, None]
-
-
-def assert_divided(case, *divisions):
-    """Demand one chunk's answer, which is brute force's, however the planes divide the points; return it."""
-    wanted = case.answer()
-    assert_answer(case.fit(), wanted)
-    n = len(case.X)
-    for cuts in divisions:
-        for rows in ((n,), (n // 2, n - n // 2), (1,) * n):
-            assert_answer(case.chunked(rows, case.partition(*cuts)), wanted)
-    return wanted
-
-
-LEFT, RIGHT = [-1.0, -1.1, -1.2, -1.3], [1.0, 1.1, 1.2, 1.3]
-
-
-@pytest.mark.parametrize("first", ["left", "right", "border"])
-def test_border_point_between_the_clusters_of_two_chunks(first):
-    x = {"left": [*LEFT, 0.0, *RIGHT], "right": [*RIGHT, *LEFT, 0.0], "border": [0.0, *RIGHT, *LEFT]}[first]
-    answer = assert_divided(Case(column(*x)), [[0.0]], [[-0.5]], [[0.5]], [[-0.999, 0.0, 0.999]], [[-1.0, 1.0]])
-    border = x.index(0.0)
-    assert not answer.is_core[border]
-    assert answer.labels[border] == 0
-    assert set(answer.labels) == {0, 1}
-
-
-def test_border_point_whose_smallest_label_only_a_merge_tells():
-    """Left of the border point is a set that locally comes second; far away, in another chunk, it holds point 0."""
-    tail = [-8.0 + 0.5 * k for k in range(15)]  # -8 ... -1: the left set, a chain
-    x = [*tail[:2], *RIGHT, 0.0, *tail[2:]]
-    case = Case(column(*x), 1.0, 4)
-    local = case.partition([-5.0]).split({"X": case.X}, 0)[1]
-    assert min(local.ids) == x.index(1.0)  # the chunk of the border point knows the first point of the right set alone
-    answer = assert_divided(case, [[-5.0]], [[-4.75, -0.5]], [[-5.0, 0.5]], [[-5.0, 0.0]], [[-5.0, -3.0, -1.0, 0.0]])
-    assert not answer.is_core[x.index(0.0)]
-    assert answer.labels[x.index(0.0)] == answer.labels[0] == 0
-    assert answer.labels[x.index(1.0)] == 1
-
-
-def test_cluster_smaller_than_min_samples_in_each_chunk():
-    case = Case(column(0.0, 0.3, 0.6, 0.9), 1.0, 4)
-    answer = assert_divided(case, [[0.15, 0.45, 0.75]], [[0.45]], [[0.3, 0.6, 0.9]])
-    assert answer.labels.tolist() == [0] * 4
-    few = Case(column(0.0, 0.9, 1.8, 2.7), 1.0, min_members=4)
-    assert assert_divided(few, [[0.45, 1.35, 2.25]], [[1.0]]).labels.tolist() == [0] * 4
-    assert assert_divided(replace(few, min_members=5), [[0.45, 1.35, 2.25]], [[1.0]]).labels.tolist() == [-1] * 4
-
-
-def test_core_point_that_needs_neighbours_across_the_face():
-    case = Case(column(-2.0, -0.9, 0.0, 0.4, 0.8), 1.0, 4)  # 0.0 has all but -2.0, no other has four
-    answer = assert_divided(case, [[-0.1]], [[0.1]], [[0.2]], [[-0.5, 0.2, 0.6]])
-    assert answer.is_core.tolist() == [False, False, True, False, False]
-    assert answer.labels.tolist() == [-1, 0, 0, 0, 0]
-
-
-def test_point_that_weighs_enough_only_as_far_as_the_chunk_sees():
-    """Beyond eps from a block not all neighbours are known: a negative weight farther out unmakes the bridge F."""
-    A, B, F, C, D, N = (-0.1, 1.2), (0.8, 1.2), (1.5, 0.6), (0.8, 0.0), (-0.1, 0.0), (2.3, 0.6)
-    case = Case(np.array([A, B, F, C, D, N]), 1.0, 2, np.array([1, 1, 1, 1, 1, -10.0]))
-    answer = assert_divided(case, [[0.0]], [[0.0, 0.5]], [[0.0], [0.6]])
-    assert answer.is_core.tolist() == [True, True, False, True, True, False]
-    assert answer.labels.tolist() == [0, 0, 0, 1, 1, -1]
-
-
-@pytest.mark.parametrize("min_samples", [2, 4])
-def test_halos_that_are_chosen_here(min_samples):
-    """Blocks of which the plan says how far they must see: each has core points on its face that others make."""
-    x = np.arange(0, 40, 0.5)[:, None]
-    X = np.concatenate([x, x[::4] + 0.25])[RNG.permutation(100)]
-    case = Case(X, 0.75, min_samples)
-    wanted = case.answer()
-    assert_answer(case.fit(), wanted)
-    for rows in ((10,) * 10, (25,) * 4, (4,) * 25):
-        assert_answer(case.chunked(rows), wanted)
-    thin = Case(np.repeat(X * 2, 2, axis=0), 1.0, 5)  # 0.5 and 1 apart: whether five are near depends on the place
-    assert thin.answer().is_core.any()
-    assert not thin.answer().is_core.all()
-    for rows in ((20,) * 10, (5,) * 40):
-        assert_answer(thin.chunked(rows), thin.answer())
-
-
-@pytest.mark.parametrize("d", [2, 3])
-def test_corners_of_blocks(d):
-    """One point in each of the four or eight blocks around a corner: linked along edges, diagonals or not at all."""
-    corners = np.stack(np.meshgrid(*[[-0.25, 0.25]] * d, indexing="ij"), axis=-1).reshape(-1, d)
-    cuts = [[0.0]] * d
-    for eps, groups in ((0.5, 1), (0.49, 2**d)):
-        answer = assert_divided(Case(corners, eps, min_members=1), cuts)
-        assert answer.labels.max() + 1 == groups
-    opposite = corners[[0, -1]]
-    for eps, groups in ((0.5 * math.sqrt(d) + 1e-9, 1), (0.5 * math.sqrt(d) - 1e-9, 2)):
-        answer = assert_divided(Case(opposite, eps, min_members=1), cuts)
-        assert answer.labels.max() + 1 == groups
-    centre = np.concatenate([corners, np.zeros((1, d))])  # it alone has all others near
-    case = Case(centre, 0.25 * math.sqrt(d) + 1e-9, 2**d + 1)
-    answer = assert_divided(case, cuts, [[1e-9]] * d, [[-0.1, 0.1]] * d)
-    assert answer.is_core.tolist() == [False] * 2**d + [True]
-    assert answer.labels.tolist() == [0] * (2**d + 1)
-
-
-@pytest.mark.parametrize("min_samples", [2, 3])
-def test_clusters_that_join_across_periodic_faces_alone(min_samples):
-    x = [0.1, 0.3, 9.9, 9.7, 5.0, 5.1, 5.2]
-    case = Case(column(*x), 0.5, min_samples, None, (10.0,))
-    assert assert_divided(case, [[3.0, 6.0]], [[0.2, 9.8]], [[5.0]]).labels.tolist() == [0, 0, 0, 0, 1, 1, 1]
-    corners = np.array([[0.1, 0.1], [9.9, 9.9], [9.9, 0.1], [0.1, 9.9], [5.0, 5.0]])
-    case = Case(corners, 0.5, min_samples, None, (10.0, 10.0))
-    assert assert_divided(case, [[3.0, 6.0], [5.0]]).labels.tolist() == [0, 0, 0, 0, -1]
-    case = replace(case, X=corners[[0, 1, 4]], min_samples=2)  # over the edge of both faces at once
-    assert assert_divided(case, [[3.0, 6.0], [5.0]], [[5.0]], [[], [5.0]]).labels.tolist() == [0, 0, -1]
-    assert assert_divided(replace(case, period=(10.0, 0.0)), [[3.0, 6.0], [5.0]]).labels.tolist() == [-1, -1, -1]
-
-
-@pytest.mark.parametrize("min_samples", [2, 3])
-def test_chain_through_many_chunks_and_back(min_samples):
-    """Out along y = 0, back along y = 3: the two arms meet in the last of the chunks only."""
-    x = np.arange(0, 20, 0.8)
-    arms = np.concatenate([np.stack([x, 0 * x], 1), np.stack([x[::-1], 0 * x + 3], 1)])
-    turn = np.array([[x[-1], 0.75], [x[-1], 1.5], [x[-1], 2.25]])
-    alone = np.stack([x, 0 * x + 6], 1)
-    X = np.concatenate([arms, alone, turn])
-    for order in (np.arange(len(X)), np.arange(len(X))[::-1], RNG.permutation(len(X))):
-        case = Case(X[order], 1.0, min_samples)
-        answer = assert_divided(case, [np.arange(1.5, 20, 1.5)], [np.arange(2.1, 20, 3.0), [1.0, 4.0]])
-        assert set(answer.labels) == {0, 1}
-    without = assert_divided(Case(X[: -len(turn)], 1.0, 2), [np.arange(1.5, 20, 1.5)])
-    assert set(without.labels) == {0, 1, 2}
-
-
-def test_points_exactly_on_planes():
-    x = np.arange(0, 6.5, 0.5)
-    for eps in (0.5, 0.4999999999999999):
-        for min_samples in (1, 2, 3):
-            case = Case(column(*x), eps, min_samples)
-            assert_divided(case, [x], [x[::2]], [x[1::2]], [np.nextafter(x, 9)], [np.nextafter(x, -9)])
-            cyclic = replace(case, period=(6.5,))
-            assert_divided(cyclic, [x[1:]], [x[2::2]], [np.nextafter(x[1:], 0)])
-
-
-def test_chunks_without_points():
-    X = np.concatenate([RNG.uniform(0, 2, (30, 2)), RNG.uniform(8, 10, (30, 2))])
-    case = Case(X, 0.6, 4)
-    everywhere = [[-5.0, 1.0, 3.0, 4.0, 5.0, 9.0, 40.0], [-3.0, 5.0, 20.0]]
-    answer = assert_divided(case, everywhere)
-    assert answer.labels.max() >= 1
-    assert_answer(case.chunked((0, 30, 0, 0, 30, 0), case.partition(*everywhere)), answer)
-    assert_answer(case.chunked((0, 60, 0)), answer)
-
-
-def test_results_that_a_division_must_not_change_are_not_trivial():
-    """The drawn cases of this module have clusters, borders and noise."""
-    rng = np.random.default_rng(0)
-    X = drawn_points(rng, "clumps", 60, 2, 12.0) * 2
-    labels, is_core, count = results(Case(X, 1.0, 4).fit())
-    assert count > 1
-    assert (labels == -1).any()
-    assert ((labels >= 0) & ~is_core).any()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from unittest import mock
 
-import numba
 import numpy as np
 import pytest
 from cases.events import (
@@ -140,23 +139,19 @@ def test_pieces_of_chunks(data, case, pieces):
         assert_labels(case.chunked(data.draw(row_chunks(len(case), 4))), case.answer())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("is_quiet", [True, False])
-def test_threads_do_not_matter(variant, is_quiet, monkeypatch):
+def test_threads_do_not_matter(variant, is_quiet, threads):
     """Pieces as they are, of 65 536 hits; with quiet gaps and without any."""
-    if numba.config.NUMBA_NUM_THREADS < 2:
-        pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")
     case = Case(dense(140_000, 5, pixels=60, ticks=3_000_000), 8 * TICK, {"variant": variant})
     if is_quiet:
         case.hits["toa"] += np.arange(len(case)) // 1000 * 1e5
     assert (np.diff(case.hits["toa"]).max() > case.dt_max) == is_quiet or not is_quiet
-    before, answers = numba.get_num_threads(), []
-    try:
-        for threads in (1, 2, 2):
-            numba.set_num_threads(threads)
-            answers.append(case.fit().labels_)
-    finally:
-        numba.set_num_threads(before)
+    answers = []
+    for count in (1, 2, 2):
+        threads(count)
+        answers.append(case.fit().labels_)
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer, answers[0])
     if variant == "local":

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from cases.fcs_reference import fcs_bytes
 
 from daskclust import datasets
-from daskclust.io import write_gmhc, write_tpx3
+from daskclust.io import write_cells, write_gmhc, write_tpx3
 
 _POINTS = "points.of"
 
@@ -70,6 +71,25 @@ def katherine(folder: Path) -> list[Path]:
     path = _made(folder) / "run.raw"
     path.write_bytes(b"".join(word.to_bytes(6, "little") for word in words))
     return [path]
+
+
+def fcs(folder: Path) -> list[Path]:
+    """Floats of ours, some with a spillover matrix, whole numbers of several widths, and two data sets in one file."""
+    rng, n = np.random.default_rng(1), 100
+    paths = [_made(folder) / name for name in ("ours.fcs", "spill.fcs", "whole.fcs", "two.fcs")]
+    cells = datasets.cytometry(n, rng=1)
+    write_cells(cells.drop_attrs(deep=False), paths[0])
+    floats = [tuple(row) for row in rng.random((n, 4)).tolist()]
+    names = ["FSC-A", "A", "B", "Time"]
+    paths[1].write_bytes(
+        fcs_bytes([">f8"] * 4, floats, names=names, SPILLOVER="2,A,B,1,0.1,0.2,1", TIMESTEP="0.01", CYT="x")
+    )
+    whole = [tuple(int(rng.integers(2 ** (8 * k))) for k in (1, 2, 4)) for _ in range(n)]
+    paths[2].write_bytes(fcs_bytes(["<u1", "<u2", "<u4"], whole, version="3.0", P2E="4,1", P1G="2", P3R="1024"))
+    short, text = [row[:2] for row in floats], {"version": "2.0", "NEXTDATA": f"{0:08d}"}
+    last = fcs_bytes(["<f4"] * 2, short, **text)
+    paths[3].write_bytes(fcs_bytes(["<f4"] * 2, short, **(text | {"NEXTDATA": f"{len(last):08d}"})) + last)
+    return paths
 
 
 def gmhc(folder: Path) -> list[Path]:

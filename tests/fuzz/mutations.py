@@ -159,5 +159,6 @@ _OWN: dict[str, tuple[Mutation, ...]] = {
     ".raw": _BINARY,
     ".t3pa": _TEXT,
     ".txt": _TEXT,
+    ".fcs": (*_BINARY, *_TEXT),
     "": (*_BINARY, *_TEXT),
 }

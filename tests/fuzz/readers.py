@@ -79,6 +79,8 @@ KINDS = {
     "tpx3-stream": Kind(files.tpx3, _stream),
     "t3pa": Kind(files.t3pa, io.open_t3pa),
     "katherine": Kind(files.katherine, partial(io.open_katherine, frame=0)),
+    "fcs": Kind(files.fcs, partial(io.open_fcs, data_set=0)),
+    "fcs-lazy": Kind(files.fcs, lambda path: io.open_fcs(path, data_set=0, chunks=50).compute(), cases=100),
     "gmhc": Kind(files.gmhc, lambda path: io.read_gmhc(path, chunks=50).compute()),
     "gmhc-assignments": Kind(files.assignments, _assignments),
 }

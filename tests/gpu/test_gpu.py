@@ -1,4 +1,4 @@
-"""CLUE, event building and DBSCAN on a GPU with cupy: the CPU's answer, in cupy arrays: ``python -m pytest -m gpu``."""
+"""CLUE and what all systems share on a GPU with cupy: the CPU's answer, in cupy arrays: ``python -m pytest -m gpu``."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ import dask.array as da
 import numba
 import numpy as np
 import pytest
-from cases import oracles
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
-from cases.dbscan import Case as DbscanCase
-from cases.dbscan import assert_answer
-from cases.dbscan import cases as dbscan_cases
-from cases.device import NAMES, assert_points_stay
-from cases.events import VARIANTS, assert_labels, dense
-from cases.events import Case as EventCase
-from cases.events import cases as event_cases
 from cases.lines import LINES, assert_same_files, make_files
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
+from laws.on_devices import assert_points_stay
+from laws.registry import RUNS
+from oracles import brute as oracles
 
-from daskclust import CLUE, DBSCAN, FriendsOfFriends
+from daskclust import CLUE
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import device_of
 from daskclust.core.device.unionfind import flatten, start, unite_edges
@@ -31,26 +26,6 @@ pytestmark = [
     # of numba-cuda, on launches too small to fill a GPU: most of these are
     pytest.mark.filterwarnings("ignore:Grid size"),
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def a_gpu():
-    """Fail where the lane is asked for and cannot run: it is chosen with ``-m gpu`` and never skips."""
-    try:
-        import cupy
-
-        devices = cupy.cuda.runtime.getDeviceCount()
-    except Exception as error:
-        pytest.fail(f"these tests need a GPU and cupy, and were asked for: {error!r}")
-    if not devices:
-        pytest.fail("these tests need a GPU, and were asked for")
-
-
-@pytest.fixture
-def cupy():
-    import cupy
-
-    return cupy
 
 
 def fit_on_device(case, columns_too=True):
@@ -283,9 +258,9 @@ def test_blocks_of_cupy(cupy, partition, others):
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNS)
 def test_points_stay_on_the_device(cupy, name, monkeypatch):
-    assert_points_stay(cupy, name, 300_000, monkeypatch)
+    assert_points_stay(cupy, name, 1 if name.startswith("hca") else 1250, monkeypatch)
 
 
 # -------------------------------------------------------------------------------------------------------------- errors
@@ -311,170 +286,6 @@ def test_columns_of_the_wrong_length(cupy):
     X = cupy.asarray(points(20, 2, np.float32, 5.0))
     with pytest.raises(ValueError, match="layer must have one value for each of the 20 points"):
         CLUE(dc=1.0, rhoc=1.0).fit(X, layer=cupy.zeros(19, np.int32))
-
-
-# ------------------------------------------------------------------------------------------------------ event building
-def fit_events(case):
-    """Fit a Dataset of cupy arrays; the labels must be one."""
-    import cupy
-
-    hits = case.dataset().map(lambda values: values.copy(data=cupy.asarray(values.data)), keep_attrs=True)
-    builder = case.estimator().fit(hits)
-    assert type(builder.labels_) is cupy.ndarray
-    assert type(builder.n_clusters_) is int
-    return builder
-
-
-@settings(max_examples=20)
-@given(event_cases())
-def test_drawn_events(case):
-    assert_labels(fit_events(case), case.answer())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("ticks", [20_000_000, 400_000_000])
-@pytest.mark.parametrize("is_sorted", [True, False])
-def test_million_hits(variant, ticks, is_sorted):
-    hits = dense(1_000_000, 1, pixels=256, ticks=ticks, chips=4)
-    case = EventCase(hits, 200.0, {"variant": variant, "min_hits": 2})
-    if not is_sorted:
-        case = case.reordered(np.random.default_rng(2).permutation(len(case)))
-    wanted = case.fit().labels_
-    for _ in range(3):
-        assert_labels(fit_events(case), wanted)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_windows_of_cupy(cupy, variant):
-    """Empty chunks, chunks as they are, and windows of hits in any order."""
-    case = EventCase(dense(3000, 2, ticks=20_000), 50.0, {"variant": variant, "min_hits": 2})
-    shuffled = case.reordered(np.random.default_rng(3).permutation(3000))
-    for drawn, rows, partition in ((case, (1000, 0, 1999, 1), "chunks"), (shuffled, (1500, 1500), "windows")):
-        lazy = {name: da.from_array(values, chunks=(rows,)).map_blocks(cupy.asarray, meta=cupy.empty(0, values.dtype))
-                for name, values in drawn.hits.items()}  # fmt: skip
-        builder = drawn.estimator().fit(lazy, partition=partition)
-        assert type(builder.labels_.compute()) is cupy.ndarray
-        assert_labels(builder, drawn.answer())
-
-
-def test_other_classes_of_hits(cupy):
-    case = EventCase(dense(500, 4), 50.0)
-    wanted = case.answer()
-    assert_labels(case.estimator().fit({name: cupy.asarray(values) for name, values in case.hits.items()}), wanted)
-    matrix = np.stack([case.hits[name].astype(float) for name in ("x", "y", "toa", "chip")], axis=1)
-    assert_labels(case.estimator().fit(cupy.asarray(matrix)), wanted)
-    case.hits["x"] = case.hits["x"].astype(np.int64) * 10**12  # no table of pixels is needed
-    case.hits["y"] = case.hits["y"].astype(np.int64)
-    assert_labels(fit_events(case), case.answer())
-
-
-# ------------------------------------------------------------------------------------------ DBSCAN, friends-of-friends
-def fit_dbscan(case, weight_too=True):
-    """Fit cupy arrays; the results must be cupy arrays."""
-    import cupy
-
-    weights = {}
-    if case.weight is not None:
-        weights = {"sample_weight": cupy.asarray(case.weight) if weight_too else case.weight}
-    fitted = case.estimator().fit(cupy.asarray(case.X), **weights)
-    for name in ("labels_", "is_core_", "core_sample_indices_", "components_"):
-        assert type(getattr(fitted, name)) is cupy.ndarray, name
-    assert type(fitted.n_clusters_) is int
-    return fitted
-
-
-EXTENTS = {1: 900.0, 2: 40.0, 3: 14.0}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("d", EXTENTS)
-@pytest.mark.parametrize("min_samples", [1, 2, 4, 7])
-def test_dbscan_of_each_dimension(d, dtype, min_samples):
-    X = points(4000, d, dtype, EXTENTS[d])
-    weight = np.random.default_rng(d).integers(-2, 9, 4000) / 4
-    for case in (DbscanCase(X, 0.8, min_samples), DbscanCase(X, 0.8, min_samples, weight)):
-        wanted = case.fit()
-        assert wanted.n_clusters_ > 1
-        assert_answer(fit_dbscan(case), wanted)
-        assert_answer(fit_dbscan(case, weight_too=False), wanted)
-    periodic = DbscanCase(X, 0.8, min_samples, None, (EXTENTS[d],) * d)
-    assert_answer(fit_dbscan(periodic), periodic.fit())
-
-
-@settings(max_examples=20)
-@given(dbscan_cases(shapes=[(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32)]))
-def test_drawn_dbscan(case):
-    assert_answer(fit_dbscan(case), case.answer())
-
-
-@pytest.mark.parametrize("length", [0.02, 0.005, 0.001])
-@pytest.mark.parametrize("boxsize", [None, 1.0])
-def test_groups_of_a_snapshot(shared_data, cupy, length, boxsize):
-    X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / 65536
-    friends = FriendsOfFriends(length, boxsize=boxsize)
-    wanted = FriendsOfFriends(length, boxsize=boxsize).fit(X)
-    for dtype in (np.float32, np.float64):
-        assert_answer(friends.fit(cupy.asarray(X.astype(dtype))), wanted)
-
-
-@pytest.mark.parametrize(("d", "eps"), [(1, 1e-6), (2, 0.0012), (3, 0.012)])
-@pytest.mark.parametrize("min_samples", [2, 6])
-def test_dbscan_of_a_million_points(d, eps, min_samples):
-    """The same answer, the CPU's, every time: which thread comes first does not matter."""
-    rng = np.random.default_rng(d)
-    X = np.concatenate([rng.random((800_000, d)), 0.5 + 0.02 * rng.normal(size=(200_000, d))]).astype(np.float64)
-    case = DbscanCase(X[rng.permutation(len(X))], eps, min_samples)
-    wanted = case.fit()
-    assert wanted.n_clusters_ > 1000
-    for _ in range(3):
-        assert_answer(fit_dbscan(case), wanted)
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        DbscanCase(np.full((300, 2), 2.5, np.float32), 0.5, 300),
-        DbscanCase(np.full((1, 3), 2.5), 0.5, 1),
-        DbscanCase(points(33, 2, np.float32, 900.0), 0.5, 3),
-        DbscanCase(np.concatenate([points(300, 2, float, 9.0), points(300, 2, float, 9.0) + 1e6]), 0.8, 3),
-        DbscanCase(np.concatenate([points(300, 3, float, 9.0), points(300, 3, float, 9.0) + 1e12]), 1.5, 3),
-        DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
-        DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
-    ],
-    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis"],
-)
-def test_dbscan_of_special_sets(case):
-    assert_answer(fit_dbscan(case), case.answer())
-
-
-@pytest.mark.parametrize("period", [(), (12.0, 0.0)], ids=["open", "periodic"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weights"])
-@pytest.mark.parametrize("partition", ["auto", "planes"])
-def test_dbscan_of_blocks_of_cupy(cupy, partition, weighted, period):
-    weight = np.random.default_rng(0).integers(1, 8, 2000) / 4 if weighted else None
-    case = DbscanCase(points(2000, 2, np.float32, 24.0), 0.4, 5, weight, period)
-    X = da.from_array(case.X, chunks=((900, 0, 1100), 2)).map_blocks(cupy.asarray, meta=cupy.empty((0, 2), np.float32))
-    weights = {"sample_weight": weight} if weighted else {}
-    planes = case.partition([3.0, 8.0], [0.0])
-    fitted = case.estimator().fit(X, **weights, partition=planes if partition == "planes" else partition)
-    assert type(fitted.labels_.compute()) is cupy.ndarray
-    assert type(fitted.is_core_.compute()) is cupy.ndarray
-    wanted = case.answer()
-    assert wanted.labels.max() > 5
-    assert_answer(fitted, wanted)
-
-
-def test_dbscan_refuses_on_the_device(cupy):
-    with pytest.raises(ValueError, match=r"X has 4 coordinates; on a CUDA device up to 3.*cupy\.asnumpy\(X\)"):
-        DBSCAN(1.0).fit(cupy.zeros((30, 4)))
-    X, weight = points(5000, 2, np.float32, 5.0), np.ones(5000)
-    weight[[333, 4000]] = np.nan
-    with pytest.raises(ValueError, match=r"sample_weight\[333\] = nan"):
-        DBSCAN(1.0).fit(cupy.asarray(X), sample_weight=cupy.asarray(weight))
-    X[[4100, 4166], 1] = np.inf
-    with pytest.raises(ValueError, match=r"X\[4100, 1\] = inf"):
-        DBSCAN(1.0).fit(cupy.asarray(X))
-    assert DBSCAN(1.0).fit(cupy.empty((0, 2))).labels_.shape == (0,)
 
 
 # ------------------------------------------------------------------------------------------------------ shared kernels

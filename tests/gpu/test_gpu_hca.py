@@ -5,7 +5,6 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
-from gpu.test_gpu import a_gpu, cupy  # noqa: F401 (fixtures)
 
 from daskclust import MahalanobisHCA
 from daskclust.datasets import apriori_gaussians, cytometry
@@ -18,7 +17,7 @@ pytestmark = [
 RULES = ["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 
 
-def assert_as_on_the_host(cupy, X, apriori=None, **parameters):  # noqa: F811
+def assert_as_on_the_host(cupy, X, apriori=None, **parameters):
     host = MahalanobisHCA(**parameters).fit(X, apriori=apriori)
     device = MahalanobisHCA(**parameters).fit(cupy.asarray(X), apriori=apriori)
     np.testing.assert_array_equal(device.linkage_, host.linkage_)
@@ -29,29 +28,29 @@ def assert_as_on_the_host(cupy, X, apriori=None, **parameters):  # noqa: F811
 
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 @pytest.mark.parametrize("rule", RULES)
-def test_rules(cupy, rule, distance):  # noqa: F811
+def test_rules(cupy, rule, distance):
     X = cytometry(400, channels=5, rng=0)["X"].values
     assert_as_on_the_host(cupy, X, threshold=40, rule=rule, distance=distance)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_set_that_takes_the_whole_device(cupy, rule):  # noqa: F811
+def test_a_set_that_takes_the_whole_device(cupy, rule):
     X = cytometry(9000, channels=14, rng=1)["X"].values
     assert_as_on_the_host(cupy, X, rule=rule)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 31, 33, 255, 257, 4095, 4097])
-def test_sizes(cupy, n):  # noqa: F811
+def test_sizes(cupy, n):
     assert_as_on_the_host(cupy, np.random.default_rng(n).normal(size=(n, 3)))
 
 
-def test_ties(cupy):  # noqa: F811
+def test_ties(cupy):
     lattice = np.stack(np.meshgrid(*[np.arange(17.0)] * 2), axis=-1).reshape(-1, 2)
     assert_as_on_the_host(cupy, np.concatenate([lattice] * 2), threshold=60)
 
 
 @pytest.mark.parametrize("distance", ["centroid", "full"])
-def test_equal_rows(cupy, distance):  # noqa: F811
+def test_equal_rows(cupy, distance):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(700, 4))[rng.integers(0, 700, 3000)]
     X[rng.random(3000) < 0.3] = 0
@@ -61,7 +60,7 @@ def test_equal_rows(cupy, distance):  # noqa: F811
 
 
 @pytest.mark.parametrize("chunks", [20_000, 1500])
-def test_apriori_clusters(cupy, chunks):  # noqa: F811
+def test_apriori_clusters(cupy, chunks):
     ds = apriori_gaussians(40, 500, channels=8, rng=2)
     X, apriori = ds["X"].values, ds["apriori"].values
     assert_as_on_the_host(cupy, X, apriori, threshold=500)
@@ -70,7 +69,7 @@ def test_apriori_clusters(cupy, chunks):  # noqa: F811
     np.testing.assert_array_equal(MahalanobisHCA(500).fit(lazy, apriori=apriori).linkage_.compute(), host.linkage_)
 
 
-def test_the_same_answer_every_time(cupy):  # noqa: F811
+def test_the_same_answer_every_time(cupy):
     X = cupy.asarray(cytometry(6000, channels=10, rng=3)["X"].values)
     first = MahalanobisHCA(0.01).fit(X).linkage_
     for _ in range(5):

@@ -6,9 +6,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, Case, form
-from cases.hca_brute import RULES
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
 from daskclust.core.device.kernels import body
@@ -138,3 +138,17 @@ def test_steps_among_equal_distances(d, monkeypatch):
             MahalanobisHCA().fit(grid(n, d))
         steps.append(counting.steps)
     assert steps[1] < 8 * 2 * steps[0]
+
+
+@pytest.mark.parametrize("name", ["plain", "pruned"])
+@pytest.mark.parametrize(
+    ("x", "merges"),
+    [
+        ([0, 10, 11, 1], [[0, 3], [1, 2]]),  # the smaller id of a pair comes first
+        ([0, 50, 1, -1], [[0, 2], [3, 4]]),  # then the larger one
+    ],
+)
+def test_of_equal_distances_the_smallest_ids_are_merged(x, merges, name):
+    with form(name):
+        linkage = MahalanobisHCA(threshold=9).fit(np.array(x, float)[:, None]).linkage_
+    assert linkage[:2, :2].astype(int).tolist() == merges

@@ -5,13 +5,12 @@ from __future__ import annotations
 import tracemalloc
 from itertools import product
 
-import numba
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, HARD, Case, cases, form, gaussians, hard_points
-from cases.hca_brute import RULES
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES
 
 from daskclust import MahalanobisHCA
 
@@ -63,20 +62,15 @@ def test_thousands_of_equal_points():
 
 
 @pytest.mark.parametrize("kind", HARD)
-def test_threads_change_nothing(kind):
+def test_threads_change_nothing(kind, threads):
     rng = np.random.default_rng(2)
     X = hard_points(rng, kind, 600)
-    before = numba.get_num_threads()
     for apriori, rule in ((None, "thesis"), (rng.integers(-1, 7, 600), "mahal"), (rng.integers(-1, 90, 600), "thesis")):
         case, found = Case(X, 0.1, apriori, {"rule": rule}), []
-        try:
-            for threads in {1, 2, before}:
-                numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-                found.append(case.fit().linkage_)
-        finally:
-            numba.set_num_threads(before)
-        for Z in found:
-            np.testing.assert_array_equal(Z, found[0])
+        for count in (1, 2):
+            threads(count)
+            found.append(case.fit().linkage_)
+        np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("distance", DISTANCES)

@@ -20,10 +20,10 @@ from cases.hca import (
     nested_brute,
     tree,
 )
-from cases.hca_brute import RULES, brute_linkage, check_linkage
-from cases.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES, brute_linkage, check_linkage
+from oracles.hca_reference import DEMANDED, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
 from scipy.cluster import hierarchy
 
 from daskclust import MahalanobisHCA
@@ -44,7 +44,7 @@ def fit_reference(case, **others):
     return MahalanobisHCA(case.threshold, **options).fit(case.X.copy(), apriori=apriori)
 
 
-@pytest.mark.parametrize("how", ["plain", "pruned"])
+@pytest.mark.parametrize("how", ["plain", pytest.param("pruned", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", DEMANDED)
 def test_demanded_files(hca_files, name, how):
     case = load(hca_files, name)

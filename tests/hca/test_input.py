@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.hca import Case, assert_brute, assert_same_results, gaussians
-from cases.hca_brute import RULES
+from oracles.hca_brute import RULES
 from scipy import sparse
 
 from daskclust import MahalanobisHCA

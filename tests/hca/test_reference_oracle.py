@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases.hca_brute import RULES, brute_linkage, check_linkage, first_departure
-from cases.hca_reference import DEMANDED, NAMES, NOT_DEMANDED, assert_equals_reference, clusters_of, load, merges_within
+from oracles.hca_brute import RULES, brute_linkage, check_linkage, first_departure
+from oracles.hca_reference import (
+    DEMANDED,
+    NAMES,
+    NOT_DEMANDED,
+    assert_equals_reference,
+    clusters_of,
+    load,
+    merges_within,
+)
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 import pytest
 from cases.hca import DISTANCES, Case, assert_same_results, cases, gaussians, merges_of, results
-from cases.hca_brute import RULES
-from cases.hca_reference import clusters_of
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.hca_brute import RULES
+from oracles.hca_reference import clusters_of
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 from sklearn.base import clone
@@ -114,7 +114,8 @@ def test_inversions_are_kept_and_said():
 
 
 # -------------------------------------------------------------------------------------------------------- scikit-learn
-@parametrize_with_checks([MahalanobisHCA(), MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
+@pytest.mark.slow
+@parametrize_with_checks([MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
 def test_estimator_checks(estimator, check):
     check(estimator)
 

@@ -216,7 +216,6 @@ FRAMES = {name for name in CONTAINERS if "pandas" in name or "DataFrame" in name
 
 
 MASKED = {"mapping", "mapping of dask arrays", "arrays", "dask arrays", "dask X beside arrays"}
-
 HOLD_MISSING = FRAMES | {"mapping", "arrays", "series"}
 
 
@@ -230,11 +229,7 @@ def suits(container: str, columns: dict[str, Column]) -> bool:
     for column in columns.values():
         if column.value == "a masked element" and container not in MASKED:
             return False  # others fill it with NaN, or forget that it is masked
-        if column.value == "a missing value of pandas, NA" and container not in FRAMES | {
-            "mapping",
-            "arrays",
-            "series",
-        }:
+        if column.value == "a missing value of pandas, NA" and container not in HOLD_MISSING:
             return False
         if column.value == "None" and ("nullable" in container or "Arrow" in container or "DataFrame" in container):
             return False  # pandas makes a missing value of it

@@ -11,14 +11,16 @@ from pathlib import Path
 import dask
 import numpy as np
 import pytest
-from cases.systems import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
+from cases.lanes import in_long_lane
 from distributed import Client
+from laws.systems import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
 
 from daskclust import io
 from daskclust.core.run import graph
 
-RUNS = 20
+RUNS = in_long_lane(100, otherwise=20)
 IN_PROCESSES = (0, 10)  # of the runs: starting these takes most of the time
+QUICK = (1, 2, 3)
 PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 
 
@@ -75,7 +77,9 @@ def draw_rows(rng: np.random.Generator, n: int) -> tuple[int, ...]:
     return tuple(b - a for a, b in itertools.pairwise([0, *np.unique(cuts).tolist(), n]))
 
 
-@pytest.mark.parametrize("seed", range(RUNS))
+@pytest.mark.parametrize(
+    "seed", [seed if seed in QUICK else pytest.param(seed, marks=pytest.mark.slow) for seed in range(RUNS)]
+)
 def test_the_output_is_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(seed)
     run = Run.draw(rng, seed)

@@ -14,20 +14,21 @@ from pathlib import Path
 
 import dask
 import pytest
-from cases.systems import ALONE, SYSTEMS, Around, Delays, Gorge, Kill, assert_same_output
+from cases.lanes import in_long_lane
 from distributed import Client, KilledWorker
+from laws.systems import ALONE, SYSTEMS, Around, Delays, Gorge, Kill, assert_same_output
 
 from daskclust import workers
 from daskclust.cli._errors import trouble
 
-pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Port .* is already in use")]
 
 PHASES = ("local", "merge", "finish")
 BESIDE_POINTS = ("daskclust.core.run.lazy", "_like_block")
 """What gives HCA's points their labels, cut from the tree: its last step, as its plan has none."""
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, params=range(in_long_lane(5, otherwise=1)))
 def in_bounded_time() -> Iterator[None]:
     """Fail after ten minutes: an error may be an answer here, a hang never."""
 

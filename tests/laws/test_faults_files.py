@@ -15,13 +15,13 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 import xarray as xr
-from cases.systems import SYSTEMS, content
 from cli.test_process import HANGS, finish, in_two_lines, start
 from distributed import Client
+from laws.systems import SYSTEMS, content
 
 from daskclust import io
 
-pytestmark = pytest.mark.filterwarnings("ignore:Port .* is already in use")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Port .* is already in use")]
 
 COORDINATES = ["x", "y", "z"]
 

@@ -1,11 +1,10 @@
-"""The systems of the how-to page: three files beside the package each, on the engine as it is."""
+"""The systems of the how-to page against other programs; `test_systems.py` holds them to the laws."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy import ndimage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
@@ -74,22 +72,6 @@ def test_friends_at_a_length_of_exactly_the_two():
     assert RedshiftFriends(5 / 8, 1).fit(X).labels_.tolist() == [0, 0, 1, 1, -1]
 
 
-SYSTEMS = [GridDensity(0.8), RedshiftFriends(0.3, 0.5)]
-
-
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("rows", "config"), [(1000, {}), (400, {}), (37, {}), (37, {"daskclust.merge-width": 3})])
-def test_chunks_do_not_matter(system, dtype, rows, config):
-    X = np.random.default_rng(0).normal(size=(400, 3)).astype(dtype)
-    whole = system.fit(X).labels_
-    lazy_X = da.from_array(X, chunks=(rows, 3))
-    with dask.config.set({"daskclust.task-seconds": 0, **config}):
-        lazy = system.fit(lazy_X)
-        np.testing.assert_array_equal(lazy.labels_.compute(), whole)
-    assert int(lazy.n_clusters_) == len(np.unique(whole[whole >= 0])) > 0
-
-
 def test_a_halo_for_each_axis():
     """A halo that is wide along one axis serves where the other length does; one too narrow is refused."""
     X = np.random.default_rng(1).uniform(0, 4, (600, 3))
@@ -111,19 +93,6 @@ def test_noise_alone():
     assert (RedshiftFriends(1.0, 2.0).fit(np.diag([1.0, 9.0, 20.0])).labels_ == -1).all()
 
 
-@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: type(system).__name__)
-def test_a_point_that_is_no_number_is_named(system):
-    X = np.zeros((3, 3))
-    X[2, 0] = np.nan
-    with pytest.raises(ValueError, match=r"X\[2, 0\] = nan"):
-        system.fit(da.from_array(X, chunks=(2, 3))).labels_.compute()
-
-
 def test_two_axes_are_refused():
     with pytest.raises(ValueError, match="X must have 3 axes, the last along the line of sight, got 2"):
         RedshiftFriends(1.0, 2.0).fit(np.zeros((5, 2)))
-
-
-@parametrize_with_checks([GridDensity(1.0)])
-def test_estimator_checks_of_scikit_learn(estimator, check):
-    check(estimator)

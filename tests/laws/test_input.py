@@ -1,25 +1,24 @@
 """One door for data: any container, type, byte order and layout gives the plain answer or the promised error."""
 
-import os
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cases.lanes import in_long_lane
 from laws.input_cases import TYPES, VALUES, check, draw
 
 from daskclust import CLUE, DBSCAN, EventBuilder, FriendsOfFriends, MahalanobisHCA, plot, properties
 from daskclust.core.data.columns import for_kernels
 
-CASES = int(os.environ.get("DASKCLUST_DOOR", "2000"))
+CASES = in_long_lane(50_000, otherwise=2000)
 PARTS = 20
 
 
+@pytest.mark.slow  # each dtype is compiled
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_container_type_and_layout(part):
-    """Of 2000 cases; ``DASKCLUST_DOOR=50000 pytest tests/laws/test_input.py`` draws as many."""
     rng = np.random.default_rng([16, part])
     results = [check(draw(rng)) for _ in range(CASES // PARTS)]
     assert results.count("equal") > results.count("refused") > 0

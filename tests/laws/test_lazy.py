@@ -115,7 +115,7 @@ def test_schedulers(scheduler):
             assert_right(name, CASES[name].case.chunked(ROWS, "auto"))
 
 
-@pytest.mark.parametrize("processes", [True, False])
+@pytest.mark.parametrize("processes", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_distributed(processes):
     from daskclust import workers
 

@@ -121,7 +121,11 @@ CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "EventStream": (stream, list(numeric(EventStream))),
     **{function.__name__: (partial(describe, function), list(numeric(function))) for function in TABLES},
 }
-CASES = [(call, name) for call, (_, names) in CALLS.items() for name in names]
+CASES = [
+    pytest.param(call, name, marks=pytest.mark.slow if "float32" in call else ())
+    for call, (_, names) in CALLS.items()
+    for name in names
+]
 FILES = [(reader, name) for reader in READERS for name in numeric(reader)]
 T3PA = "Index\tMatrix Index\tToA\tToT\tFToA\tOverflow\n0\t5\t100\t20\t3\t0\n1\t6\t101\t20\t3\t0\n"
 
@@ -185,7 +189,7 @@ def test_any_value_is_taken_or_refused_by_readers(files: dict[Any, Any], reader:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 @pytest.mark.parametrize(
     ("estimator", "distance"), [(partial(CLUE, rhoc=2.0), "dc"), (DBSCAN, "eps"), (FriendsOfFriends, "linking_length")]
 )

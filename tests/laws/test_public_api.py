@@ -14,10 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from laws.registry import fit, name_of, results_of
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import daskclust
+from daskclust.systems import SYSTEMS
 
 REFERENCE = Path(daskclust.__file__).resolve().parents[1] / "docs" / "api" / "index.md"
 RULES = {
@@ -98,12 +100,6 @@ def complaints(name):
     return [f"{name}: {code} {text}" for code, text in errors]
 
 
-def results_of(fitted):
-    """Return the attributes of a fitted estimator that end in one underscore, and such properties of its class."""
-    names = {*vars(fitted), *(key for key in dir(type(fitted)) if not key.startswith("_"))}
-    return {name for name in names if name.endswith("_") and not name.startswith("_")}
-
-
 def undocumented_results(fitted):
     entries = NumpyDocString(inspect.getdoc(type(fitted)))["Attributes"]
     told = {name.strip() for entry in entries for name in entry.name.split(",")}
@@ -137,26 +133,17 @@ def test_docstrings_tell_every_parameter_and_result():
     assert [text for name in names for text in complaints(name)] == []
 
 
-X = np.random.default_rng(0).uniform(0, 9, (60, 2))
-FITTED = {
-    "CLUE": lambda: daskclust.CLUE(1.0, 2.0).fit(X),
-    "DBSCAN": lambda: daskclust.DBSCAN(1.0).fit(X),
-    "EventBuilder": lambda: daskclust.EventBuilder(1.0).fit(np.floor(X[:, [0, 1, 0]])),
-    "FriendsOfFriends": lambda: daskclust.FriendsOfFriends(1.0).fit(X),
-    "MahalanobisHCA": lambda: daskclust.MahalanobisHCA(5).fit(X),
-}
-
-
-@pytest.mark.parametrize("name", FITTED)
-def test_results_of_estimators_are_documented(name):
-    fitted = FITTED[name]()
+@pytest.mark.parametrize("system", SYSTEMS.values(), ids=str)
+def test_results_of_estimators_are_documented(system):
+    name = name_of(system, system.runs[0])
+    fitted = fit(name, system.sample(60, system.runs[0], np.float64))
     assert len(results_of(fitted)) > 1
     assert undocumented_results(fitted) == []
 
 
 def test_every_estimator_is_looked_at():
     public = [getattr(daskclust, name) for name in daskclust.__all__]
-    assert {each.__name__ for each in public if hasattr(each, "fit")} == set(FITTED)
+    assert {each for each in public if hasattr(each, "fit")} == {system.estimator for system in SYSTEMS.values()}
 
 
 # --------------------------------------------------------------------------------------- what the checks must notice

@@ -129,6 +129,7 @@ def test_screens(name: str) -> None:
             assert title.text_color == look.INK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PICTURES if "slider" not in name])
 def test_paper(name: str) -> None:
     from matplotlib import pyplot
@@ -149,6 +150,7 @@ def test_paper(name: str) -> None:
         pyplot.close(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["decision", "clusters", "energy_spectrum", "projected_density", "dendrogram", "ellipse_grid"]
 )
@@ -182,6 +184,7 @@ def test_long_logarithmic_axes_have_powers_of_ten() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- very many
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MANY)
 def test_pages_of_a_million_points_are_small(name: str, tmp_path: Path) -> None:
     empty, page = tmp_path / "empty.html", tmp_path / "page.html"

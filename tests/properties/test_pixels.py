@@ -87,7 +87,7 @@ def assert_same(a: xr.Dataset, b: xr.Dataset) -> None:
 @pytest.mark.parametrize(
     ("optional", "weight"), [(True, "tot"), (True, "energy"), (True, None), (False, "tot"), (False, None)]
 )
-@pytest.mark.parametrize("chunks", [None, 100, 7])
+@pytest.mark.parametrize("chunks", [None, 100, pytest.param(7, marks=pytest.mark.slow)])
 def test_table_equals_loop(optional: bool, weight: str | None, chunks: int | None) -> None:
     ds = pixel_hits(700, 120, optional=optional)
     labels = ds["label"].values
@@ -178,6 +178,7 @@ def test_no_tot_gives_the_plain_centroid() -> None:
         np.testing.assert_array_equal(table["x"], table["x_plain"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64, np.int32])
 @pytest.mark.parametrize("tot", [np.float32, np.float64, np.uint16])
 def test_kinds_of_columns(dtype: Any, tot: Any) -> None:

@@ -20,10 +20,11 @@ def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
     from daskclust.clue import densities, plan
+    from daskclust.core.space import extent
 
     recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
-    for module in (densities, plan):
+    for module in (densities, plan, extent):
         monkeypatch.setattr(module, "device_of", lambda array: recorder)
     got = CLUE(**parameters).fit(X, layer=layer)
     for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):

@@ -38,10 +38,12 @@ MAY_DIVIDE += ("link_block", "label_border")
 
 @pytest.fixture
 def recorder(monkeypatch):
+    from daskclust.core.space import extent
     from daskclust.dbscan import plan
 
     recorder = make_recorder()
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
+    for module in (plan, extent):
+        monkeypatch.setattr(module, "device_of", lambda array: recorder)
     return recorder
 
 

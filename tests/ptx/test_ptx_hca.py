@@ -13,11 +13,12 @@ pytestmark = pytest.mark.ptx
 
 @pytest.fixture
 def recorder(monkeypatch):
+    from daskclust.core.space import extent
     from daskclust.hca import clusters, levels, plan
 
     recorder = make_recorder()
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
-    monkeypatch.setattr(clusters, "device_of", lambda array: recorder)
+    for module in (plan, extent, clusters):
+        monkeypatch.setattr(module, "device_of", lambda array: recorder)
     monkeypatch.setattr(levels, "multiprocessors", lambda: 132)
     monkeypatch.setattr(levels, "LARGE", 100)
     return recorder

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cases.systems import content
 from fuzz.readers import is_clear
 from hypothesis import given
 from hypothesis import strategies as st
+from laws.systems import content
 
 from daskclust import datasets, io
 from daskclust.io import attrs as _attrs
@@ -80,6 +80,7 @@ FORMATS: dict[str, tuple[Callable[..., None], Callable[[], xr.Dataset], Callable
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [None, 50])
 @pytest.mark.parametrize("damage", ["noise", "half", "start", "end"])
 @pytest.mark.parametrize("name", FORMATS)

@@ -219,6 +219,7 @@ def test_triggers_as_the_oracle_has_them(tmp_path_factory, seed, start, cell_wor
     check_triggers(path, data)
 
 
+@pytest.mark.slow
 def test_files_cut_at_any_byte(write):
     rng = np.random.default_rng(3)
     data = stream(rng, chunks=8, longest=12)
@@ -240,6 +241,7 @@ def test_sizes_that_are_wrong(write):
             check(write(data), data)
 
 
+@pytest.mark.slow
 def test_fuzz(write):
     rng = np.random.default_rng(11)
     valid = [stream(rng, chunks=12, longest=10) for _ in range(8)]

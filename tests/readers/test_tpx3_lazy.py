@@ -88,6 +88,7 @@ def test_the_engine_checks_the_size_of_chunks(run, hits):
         xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=hits)
 
 
+@pytest.mark.slow
 def test_on_a_worker_process(run):
     from distributed import Client, LocalCluster
 

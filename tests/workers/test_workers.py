@@ -32,6 +32,7 @@ def threads(client):
     return [worker["nthreads"] for worker in client.scheduler_info()["workers"].values()]
 
 
+@pytest.mark.slow
 def test_processes_have_a_thread_and_a_limit_each():
     with workers.start(2, memory_limit="1 GiB") as client:
         assert threads(client) == [1, 1]
@@ -47,6 +48,7 @@ def test_memory_limits(asked, bytes_):
         assert limits(client) == {bytes_}
 
 
+@pytest.mark.slow
 def test_the_machines_memory_is_shared_by_the_workers():
     with workers.start(CPU_COUNT + 1) as client:
         assert limits(client) == {int(MEMORY_LIMIT / (CPU_COUNT + 1))}
@@ -66,12 +68,6 @@ def test_kernels_are_compiled_before_the_first_task():
         assert all("daskclust-compile-kernels" in names for names in plugins.values())
         labels = EventBuilder(200.0).fit(hits.chunk(hit=100)).labels_.compute()
     np.testing.assert_array_equal(labels, EventBuilder(200.0).fit(hits).labels_)
-
-
-def test_every_name_of_a_system_has_kernels_to_compile():
-    from daskclust.workers import _compile
-
-    assert set(_compile._RUNS) == set(workers.SYSTEMS)
 
 
 # ------------------------------------------------------------------------------------------------- one that is there
@@ -125,6 +121,7 @@ def points(function=lambda block: time.sleep(0.2) or block, count=50):
     return xr.Dataset({"x": ("hit", da.ones(count, chunks=1).map_blocks(function, dtype=float, meta=np.ones(0)))})
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_lost(elsewhere):
     """Not a result that nobody computed, and no waiting for one."""
     address, scheduler = elsewhere
@@ -177,7 +174,7 @@ def test_an_error_of_a_task_is_raised():
         ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
-        ({"warm": "kmeans"}, ValueError, "systems are clue, events, dbscan, hca, or all; got 'kmeans'"),
+        ({"warm": "kmeans"}, ValueError, "systems are clue, events, fof, dbscan, hca, or all; got 'kmeans'"),
     ],
 )
 def test_options_that_cannot_be(options, error, words):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import xarray as xr
 
+from daskclust import systems as registry
+
 from ._base import Ground, System, point_columns
 from ._clue import DELTA, DENSITY, Clue, Decision
-from ._density import Dbscan, FriendsOfFriends
-from ._events import Events
 from ._hca import Hca, Hierarchy
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "point_columns", "system_for",
 ]  # fmt: skip
 
-SYSTEMS: dict[str, type[System]] = {system.name: system for system in (Clue, Events, FriendsOfFriends, Dbscan, Hca)}
+SYSTEMS: dict[str, type[System]] = {name: each.explorer for name, each in registry.SYSTEMS.items() if each.explorer_at}
 """Each by its name, in the order in which they are offered."""
 
 

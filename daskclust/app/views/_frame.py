@@ -126,10 +126,6 @@ class Canvas:
         """Replace the data of an element."""
         self._sources[number].data = columns
 
-    def keys(self, number: int) -> list[str]:
-        """Return the names of the columns of an element."""
-        return list(self._sources[number].data)
-
     def dress(self, look: Look) -> None:
         """Draw what is around the data in other colours."""
         figure = self.figure

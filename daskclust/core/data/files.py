@@ -15,7 +15,7 @@ import socket
 import stat
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -52,6 +52,14 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state
+
+
+def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
+    """Return the extension of a path in lower case, if it is a known one."""
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in known:
+        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(known)}")
+    return suffix
 
 
 @contextmanager

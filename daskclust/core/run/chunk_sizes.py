@@ -21,7 +21,7 @@ _SHARE = 4  # of a worker's memory that a task may take: one part in so many
 class Cost(NamedTuple):
     """What a point costs a task, measured on one thread of a CPU.
 
-    For blocks of 5e5 points of `bench_scaling`; a hit's time for 2e6 of `bench_chunks`.
+    For blocks of 5e5 points of `docs/explanation/scaling/runs.py`; a hit's time for 2e6 of `chunks.py` there.
     """
 
     seconds: float

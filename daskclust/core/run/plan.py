@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.partition import Chunk, Halo, widened
 
@@ -148,24 +147,20 @@ class Plan(WholePlan):
         """
         raise NotImplementedError
 
-    def rows_in(self, local: Any, start: int, end: int) -> tuple[OwnIds, Any]:
-        """Return what `local` says of those of the chunk's own points that have ids from `start` to `end - 1`.
-
-        `finish` is given such parts where a partition divides the points, one for each chunk of the input.
+    def rows_in(self, local: Any, rows: slice) -> Any:
+        """Return what `local` says of some of the chunk's own points: `finish` is given such parts.
 
         Parameters
         ----------
         local : object
-            The chunk's own result.
-        start, end : int
-            Ids.
+            The chunk's own result, with the attribute ``ids``: an `OwnIds` of its own points.
+        rows : slice
+            Which of these points.
 
         Returns
         -------
-        ids : OwnIds
-            Those of the points.
-        local : object
-            The chunk's own result for them.
+        object
+            The chunk's own result for them; its ids are not looked at again.
         """
         raise NotImplementedError
 

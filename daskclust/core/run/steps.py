@@ -102,8 +102,9 @@ def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[s
 
 def finish_rows(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]]) -> list[Piece]:
     """Return the results for a chunk's own points in each of some runs of ids."""
-    parts = [plan.rows_in(local_and_frontier[0], *run) for run in runs]
-    return [Piece(ids, plan.finish(part, mine)) for ids, part in parts]
+    local, _ = local_and_frontier
+    parts = [local.ids.within(*run) for run in runs]
+    return [Piece(ids, plan.finish(plan.rows_in(local, rows), mine)) for ids, rows in parts]
 
 
 def before_merge(plan: Plan, measures: Any) -> dict[str, Any]:
@@ -116,9 +117,8 @@ def rows_before_merge(plan: Plan, measures: Any, runs: list[tuple[int, int]]) ->
     """Return the same for its own points in each of some runs of ids."""
     assert plan.before_merge is not None
     ids, results = plan.before_merge(measures)
-    device = device_of(ids)
-    own = OwnIds.of(device, ids)
-    parts = [own.within(device, *run) for run in runs]
+    own = OwnIds.of(ids)
+    parts = [own.within(*run) for run in runs]
     return [Piece(mine, {name: values[rows] for name, values in results.items()}) for mine, rows in parts]
 
 

@@ -18,8 +18,6 @@ def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest coordinates of a chunk's points; refuse one that is not finite, by its id."""
     device = device_of(chunk.columns["X"])
     X = device.argument(chunk.columns["X"])
-    if len(X) == 0:
-        return np.zeros(X.shape[1]), np.zeros(X.shape[1])
     low, high, bad = survey(device, X)
     if bad < len(X):
         raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.id_of(bad))
@@ -38,9 +36,11 @@ def check_values(chunk: Chunk, column: str, name: str) -> None:
 def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the lowest and highest coordinate of every axis, float64, and the first row with one that is not finite.
 
-    That row is n where all are finite. `X` is (n, d) on `device`.
+    That row is n where all are finite. `X` is (n, d) on `device`. Of no points the coordinates are 0.
     """
     n, d = X.shape
+    if n == 0:
+        return np.zeros(d), np.zeros(d), 0
     if device is HOST:
         pieces = min(n, 8 * thread_count())
         low, high = np.full((pieces, d), np.inf), np.full((pieces, d), -np.inf)

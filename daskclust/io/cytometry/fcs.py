@@ -68,6 +68,7 @@ class FcsEvents(Rows):
         dtype = np.dtype(np.float32 if is_small else np.float64)
         return cls(layout.path, layout.rows, len(chosen), dtype, layout, preparation, tuple(chosen))
 
+    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
     def load(self, start: int, stop: int) -> npt.NDArray[Any]:
         """Return rows start to stop."""
         row = np.dtype([(str(k), kind) for k, kind in enumerate(self.layout.formats)])
@@ -77,8 +78,7 @@ class FcsEvents(Rows):
         for k, mask in enumerate(self.layout.masks):
             values = stored[str(k)]
             flow.events[:, k] = values & values.dtype.type(mask) if mask else values
-        with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such, or become NaN
-            columns = np.ascontiguousarray(flow.as_array().T)
+        columns = np.ascontiguousarray(flow.as_array().T)
         self.preparation.apply(columns)
         return np.ascontiguousarray(columns[list(self.chosen)].T, self.dtype)
 

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import replacing
+from daskclust.core.data.files import known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.fcs import import_flowio
@@ -71,9 +71,7 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     >>> folder.cleanup()
     """
     target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in _WRITABLE:
-        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(_WRITABLE)}")
+    suffix = known_suffix(path, _WRITABLE)
     flat, detectors = _flat(ds)
     if suffix != ".fcs":
         write_hits(flat, target)

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import check_file, replacing, replacing_folder
+from daskclust.core.data.files import check_file, known_suffix, replacing, replacing_folder
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -145,7 +145,10 @@ def open_particles(
         chunks = _AUTO_ROWS
     rows = None if chunks is None else check_hits_per_chunk(chunks, also=", 'auto' or None", points="particles")
     kind = _check_type(particle_type)
-    suffix = _check_readable(name)
+    is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
+    if not is_store:
+        check_file(name, "give one file of it")
+    suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
     if suffix in _HDF5:
         table = read_snapshot(name, kind, columns, rows)
     else:
@@ -167,16 +170,6 @@ def _check_type(particle_type: Any) -> int:
     if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or kind < 0:
         raise ValueError(f"particle_type must be a number from 0, or one of {', '.join(TYPES)}, got {particle_type!r}")
     return int(kind)
-
-
-def _check_readable(path: str) -> str:
-    """Return the extension in lower case, if the path can be one of ours."""
-    suffix = ".zarr" if is_zarr(path) else os.path.splitext(path)[1].lower()
-    if not (suffix == ".zarr" and os.path.isdir(path)):
-        check_file(path, "give one file of it")
-    if suffix not in _KNOWN:
-        raise ValueError(f"unknown extension {suffix!r} of {path}; known: {', '.join(_KNOWN)}")
-    return suffix
 
 
 def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
@@ -281,9 +274,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     >>> folder.cleanup()
     """
     target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in _KNOWN:
-        raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(_KNOWN)}")
+    suffix = known_suffix(path, _KNOWN)
     if target.exists() and target.is_dir() != (suffix == ".zarr"):
         raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
     dim = only_dim(ds)

@@ -117,25 +117,25 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
 
 def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
     """Read everything but the particles of one file."""
-    h5py = import_h5py()
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
-            header = _group_attrs(h5py, file, "Header")
+            header = _group_attrs(file, "Header")
         if header is None:
             raise ValueError(
                 f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
         with reading(path, "HDF5"):
-            others = {name: _group_attrs(h5py, file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
+            others = {name: _group_attrs(file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
         rows = _count(header, "NumPart_ThisFile", kind, path)
-        members = _members(h5py, file, header, kind, path, columns) if rows else {}
+        members = _members(file, header, kind, path, columns) if rows else {}
     return _File(path, header, others["Parameters"], others["Units"], others["Cosmology"], rows, members)
 
 
-def _group_attrs(h5py: Any, file: Any, name: str) -> dict[str, Any] | None:
+def _group_attrs(file: Any, name: str) -> dict[str, Any] | None:
     """Return the attributes of a group of the file itself; None where there is none."""
+    h5py = import_h5py()
     inside = isinstance(file.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
     return plain_attrs(file[name].attrs) if inside and isinstance(file.get(name), h5py.Group) else None
 
@@ -152,18 +152,13 @@ def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
 
 
 def _members(
-    h5py: Any,
-    file: Any,
-    header: Mapping[str, Any],
-    kind: int,
-    path: str,
-    columns: Mapping[str, str | None] | None,
+    file: Any, header: Mapping[str, Any], kind: int, path: str, columns: Mapping[str, str | None] | None
 ) -> dict[str, _Member]:
     """Return the arrays to read, if they are in the file."""
     group_name, rows = f"PartType{kind}", _count(header, "NumPart_ThisFile", kind, path)
     with reading(path, "HDF5"):
-        is_there = _group_attrs(h5py, file, group_name) is not None
-        names = datasets_in(h5py, file[group_name]) if is_there else []
+        is_there = _group_attrs(file, group_name) is not None
+        names = datasets_in(file[group_name]) if is_there else []
     if "Coordinates" not in names:
         raise ValueError(
             f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "

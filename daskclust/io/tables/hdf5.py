@@ -33,13 +33,12 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
 
     Attributes are those of the group and of the file; units, of the datasets.
     """
-    h5py = import_h5py()
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
-            groups = _groups(h5py, file)
+            groups = _groups(file)
         where = _group_name(groups, group, path)
         with reading(path, "HDF5"):
-            found = datasets_in(h5py, file[where])
+            found = datasets_in(file[where])
             attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
         naming = naming.settle(found, attrs.get("field"))
         chosen = naming.choose(found, named=True)
@@ -80,12 +79,12 @@ def open_hdf5(path: str) -> Any:
         return h5py.File(path, "r")
 
 
-def _groups(h5py: ModuleType, file: Any) -> list[str]:
+def _groups(file: Any) -> list[str]:
     """Return the names of all groups that have datasets of one dimension."""
-    with_columns: dict[str, None] = {}
+    dataset, with_columns = import_h5py().Dataset, dict[str, None]()
 
     def visit(name: str, entry: Any) -> None:
-        if isinstance(entry, h5py.Dataset) and entry.ndim == 1 and entry.dtype.kind in "fiub":
+        if isinstance(entry, dataset) and entry.ndim == 1 and entry.dtype.kind in "fiub":
             with_columns["/" + name.rpartition("/")[0]] = None
 
     file.visititems(visit)  # follows no links out of the file, and nothing twice
@@ -111,8 +110,9 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
     return groups[0]
 
 
-def datasets_in(h5py: ModuleType, group: Any) -> list[str]:
+def datasets_in(group: Any) -> list[str]:
     """Return the names of the datasets of a group, without links to other files."""
+    h5py = import_h5py()
     inside = (h5py.HardLink, h5py.SoftLink)
     names = [name for name in group if isinstance(group.get(name, getlink=True), inside)]
     return [name for name in names if isinstance(group.get(name), h5py.Dataset)]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from daskclust.core.data.checks import check_count, check_extent
-from daskclust.core.device.arrays import HOST, device_of
+from daskclust.core.device.arrays import device_of
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.merge.own_ids import OwnIds
@@ -65,7 +65,7 @@ class RedshiftPlan(Plan):
 
         places = device.to_host(X)[members, : len(chunk.region)]
         frontier = Fragments(firsts[is_kept], sizes[is_kept], ids[members], set_of[members], places)
-        return Groups(OwnIds.of(HOST, ids[is_own]), set_of[is_own], device), frontier
+        return Groups(OwnIds.of(ids[is_own]), set_of[is_own], device), frontier
 
     def _first_of_set(self, chunk: Chunk) -> Any:
         """Return one of the points of each point's set, the same for all of them, on the host."""
@@ -100,10 +100,9 @@ class RedshiftPlan(Plan):
         """Join sets that share a point; groups are numbered by the smallest id of a point."""
         return merge_fragments(frontiers, self.min_size)
 
-    def rows_in(self, local: Groups, start: int, end: int) -> tuple[OwnIds, Groups]:
-        """Return what is known of the chunk's own points with ids from `start` to `end - 1`."""
-        ids, rows = local.ids.within(HOST, start, end)
-        return ids, local._replace(ids=ids, set_of=local.set_of[rows])
+    def rows_in(self, local: Groups, rows: slice) -> Groups:
+        """Return what is known of some of the chunk's own points."""
+        return local._replace(set_of=local.set_of[rows])
 
     def finish(self, local: Groups, merged: Slice) -> dict[str, Any]:
         """Return the label of each point."""

@@ -1,4 +1,4 @@
-"""The five systems on small data like their fields', their results as bytes, and what disturbs their steps.
+"""All systems on small data, where there are any those of their field, results as bytes, and what disturbs their steps.
 
 For tests of what an answer must not depend on: chunks, workers, threads, delays, and faults.
 """
@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import xarray as xr
 from distributed import Worker, WorkerPlugin
+from laws.registry import ENTRIES
 
-from daskclust import datasets
+from daskclust import datasets, systems
 
 ALONE = ("daskclust.core.run.graph", "_alone")
 """What calls each step of a plan on a worker, with the step's function as its first argument."""
@@ -60,7 +62,30 @@ class System:
         return getattr(data.clust, self.method)(**self.parameters, partition=partition)
 
 
-SYSTEMS = {
+@dataclass(frozen=True)
+class Entry:
+    """A system of the registry on its own sample, where there are no data of its field."""
+
+    entry: systems.System
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        return ("auto", *self.entry.partitions)
+
+    def __len__(self) -> int:
+        return 16 * self.entry.size
+
+    def cluster(self, rows: int | tuple[int, ...] | None = None, partition: str = "auto") -> xr.Dataset:
+        run = self.entry.runs[0]
+        sample = self.entry.sample(len(self), run, np.float64)
+        if rows is not None:
+            sample = sample.map(lambda values: da.from_array(values, chunks=(rows, *values.shape[1:])))
+        how = {} if partition == "auto" else {"partition": partition}
+        labels = self.entry.estimator(**run.parameters).fit(sample.X, **sample.columns, **how).labels_
+        return xr.Dataset({"label": ("point", labels)})
+
+
+SYSTEMS: dict[str, System | Entry] = {
     "clue": System(
         datasets.hgcal_event(12, 20, n_noise=600, rng=1),
         "clue",
@@ -79,6 +104,9 @@ SYSTEMS = {
         datasets.apriori_gaussians(30, 25, channels=5, shuffle=True, rng=5), "hca", {"n_clusters": 7}, ("auto",)
     ),
 }
+
+
+SYSTEMS |= {entry.name: Entry(entry) for entry in ENTRIES if entry.name not in SYSTEMS}
 
 
 def output(ds: xr.Dataset) -> dict[str, bytes]:

@@ -1,0 +1,177 @@
+"""The systems, an entry for each: workers, the explorer, `daskclust info` and tests of the laws read what there is."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+
+class Run(NamedTuple):
+    """One use of a system on its sample: all runs together need every kernel that is common."""
+
+    parameters: Mapping[str, Any]
+    dimensions: int = 2
+    columns: tuple[str, ...] = ()
+    """Arguments of ``fit`` besides the points."""
+
+
+class Sample(NamedTuple):
+    """Points and columns for ``fit``."""
+
+    X: Any
+    columns: dict[str, Any]
+
+    def map(self, function: Callable[[Any], Any]) -> Sample:
+        """Return the sample with a function applied to each array."""
+        each = {name: function(values) for name, values in self.columns.items()}
+        is_table = isinstance(self.X, dict)
+        return Sample({name: function(v) for name, v in self.X.items()} if is_table else function(self.X), each)
+
+
+def strip(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
+    """Return `n` points in order along a strip: few of them are near a plane that divides it."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 2, (n, run.dimensions))
+    X[:, 0] = np.sort(rng.uniform(0, n / 6, n))
+    groups = np.arange(n) // max(1, -(-n // 3))
+    columns = {
+        "layer": groups,
+        "event": 5 * groups,
+        "apriori": np.arange(n) % 3,
+        "sample_weight": (rng.integers(0, 4, n) / 2).astype(dtype),
+    }
+    return Sample(X.astype(dtype), {name: columns[name] for name in run.columns})
+
+
+def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
+    """Return hits of a pixel detector in the order of time; times are float64 whatever the dtype."""
+    from daskclust.datasets import timepix
+
+    hits = timepix(n, rng=0, rate=2e4, chips=2)
+    names = ("x", "y", "toa", *run.columns)
+    return Sample({name: hits[name].values for name in names}, {})
+
+
+@dataclass(frozen=True)
+class System:
+    """What a system is called, where it is, and how it is tried."""
+
+    name: str
+    """As of ``ds.clust``, the command line and the explorer."""
+    title: str
+    estimator_at: str
+    """Module and class: nothing is imported before it is needed."""
+    runs: tuple[Run, ...]
+    explorer_at: str | None = None
+    partitions: tuple[str, ...] = ()
+    """Values of ``partition=`` that suit any chunks, besides the default."""
+    sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
+    any_columns: bool = True
+    """Whether points may have any number of coordinates, as scikit-learn's own checks have."""
+    size: int = 240
+    """Points of a sample that the CUDA simulator clusters in seconds."""
+
+    @property
+    def estimator(self) -> Any:
+        """The estimator's class."""
+        return _load(self.estimator_at)
+
+    @property
+    def explorer(self) -> Any:
+        """The class that the explorer has for the system."""
+        return _load(self.explorer_at or "")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _load(at: str) -> Any:
+    module, name = at.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+_SPACES = [(2, None), (3, None), (2, (None, 4.0)), (3, (None, 4.0, 4.0))]  # dimensions, boxsize: open along the strip
+
+SYSTEMS: dict[str, System] = {
+    system.name: system
+    for system in (
+        System(
+            "clue",
+            "CLUE",
+            "daskclust.clue.estimator:CLUE",
+            (
+                Run({"dc": 0.6, "rhoc": 2.0}),
+                Run({"dc": 0.6, "rhoc": 2.0}, columns=("layer", "sample_weight")),
+                Run({"dc": 0.6, "rhoc": 2.0}, columns=("event", "sample_weight")),
+            ),
+            "daskclust.app.systems._clue:Clue",
+            ("space",),
+        ),
+        System(
+            "events",
+            "Event building",
+            "daskclust.events.estimator:EventBuilder",
+            (
+                *(Run({"dt_max": 100.0, "variant": variant}) for variant in ("local", "global", "static")),
+                Run({"dt_max": 100.0, "min_hits": 2}, columns=("chip",)),
+            ),
+            "daskclust.app.systems._events:Events",
+            ("windows",),
+            pixel_hits,
+            any_columns=False,
+        ),
+        System(
+            "fof",
+            "Friends-of-friends",
+            "daskclust.dbscan.estimator:FriendsOfFriends",
+            tuple(Run({"linking_length": 0.4, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
+            "daskclust.app.systems._density:FriendsOfFriends",
+            ("space",),
+        ),
+        System(
+            "dbscan",
+            "DBSCAN",
+            "daskclust.dbscan.estimator:DBSCAN",
+            (
+                *(Run({"eps": 0.4, "min_samples": 3, "boxsize": boxsize}, d) for d, boxsize in _SPACES),
+                Run({"eps": 0.4, "min_samples": 3}, columns=("sample_weight",)),
+            ),
+            "daskclust.app.systems._density:Dbscan",
+            ("space",),
+        ),
+        System(
+            "hca",
+            "Mahalanobis HCA",
+            "daskclust.hca.estimator:MahalanobisHCA",
+            (
+                Run({"threshold": 0.3, "n_clusters": 3}, 4),
+                Run({"threshold": 0.3, "n_clusters": 3}, 4, ("apriori",)),
+            ),
+            "daskclust.app.systems._hca:Hca",
+            size=45,
+        ),
+    )
+}
+"""Each system by its name, in the order in which they are offered."""
+
+
+def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
+    """Yield fitted estimators: each run in both dtypes, in memory and from two chunks of a dask array."""
+    import dask.array as da
+    import numpy as np
+
+    for run in system.runs:
+        for dtype in (np.float32, np.float64):
+            sample = system.sample(n, run, dtype).map(give)
+            chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
+            for partition in (None, "", *system.partitions):
+                X, columns = sample if partition is None else chunked
+                divided = {"partition": partition} if partition else {}
+                yield system.estimator(**run.parameters).fit(X, **columns, **divided)

@@ -1,0 +1,145 @@
+"""Union-find, merges of what chunks share, and labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import brute as oracles
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from daskclust.core.data.groups import group_name, group_number
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.merge.labels import count_clusters, same_partition
+from daskclust.core.merge.sets import NONE, Fragments, components, merge_fragments
+
+
+# ---------------------------------------------------------------------------------------------------------- union-find
+def united(n, edges):
+    parent = np.empty(n, np.int32)
+    start.run(n, parent)
+    unite_edges.run(len(edges), edges[:, 0].copy(), edges[:, 1].copy(), parent)
+    flatten.run(n, parent)
+    return parent
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 80))
+def test_union_find_of_small_graphs(seed, n, m):
+    edges = np.random.default_rng(seed).integers(0, n, (m, 2)).astype(np.int32)
+    np.testing.assert_array_equal(united(n, edges), oracles.groups_of(edges, n))
+
+
+@pytest.mark.parametrize(("n", "m"), [(3_000_000, 3_000_000), (2000, 3_000_000), (1_000_000, 999_999)])
+def test_union_find_on_two_threads(threads, n, m):
+    threads(2)
+    rng = np.random.default_rng(7)
+    edges = rng.integers(0, n, (m, 2)).astype(np.int32)
+    if m == n - 1:  # a path, in random order
+        edges = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1).astype(np.int32)[rng.permutation(m)]
+    parent = united(n, edges)
+    graph = coo_array((np.ones(m, np.int8), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    many, label = connected_components(graph, directed=False)
+    smallest = np.full(many, n)
+    np.minimum.at(smallest, label, np.arange(n))
+    np.testing.assert_array_equal(parent, smallest[label])
+
+
+# ------------------------------------------------------------------------------------------------------------- merging
+def test_components():
+    edges = np.array([[7, 3], [3, 3], [10**15, 7], [20, 21], [-4, 20]])
+    ids, label = components(edges)
+    assert ids.tolist() == [-4, 3, 7, 20, 21, 10**15]
+    assert same_partition(label, [0, 1, 1, 0, 0, 1])
+    ids, label = components(np.empty((0, 2), np.int64))
+    assert len(ids) == len(label) == 0
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 80))
+def test_components_of_random_graphs(seed, n, m):
+    names = np.random.default_rng(seed).choice(10**6, n, replace=False)
+    edges = np.random.default_rng(seed).integers(0, n, (m, 2))
+    ids, label = components(names[edges])
+    np.testing.assert_array_equal(ids, np.unique(names[edges]))
+    groups = dict(zip(names.tolist(), oracles.groups_of(edges, n).tolist(), strict=True))
+    assert same_partition(label, [groups[i] for i in ids.tolist()])
+
+
+def fragments(seeds, links=(), groups=()):
+    """Return sets of seeds, each with itself as a member, and of links, which know no seed."""
+    links = np.array(links, np.int64).reshape(-1, 2)
+    firsts = np.concatenate([np.array(seeds, np.int64), np.full(len(links), NONE)])
+    sizes = np.repeat([1, 0], [len(seeds), len(links)])
+    member_of = np.concatenate([np.arange(len(seeds)), len(seeds) + np.repeat(np.arange(len(links)), 2)])
+    members = np.concatenate([np.array(seeds, np.int64), links.ravel()])
+    return Fragments(firsts, sizes, members, member_of, groups=np.array(groups, np.int64))
+
+
+def test_merge_of_two_blocks():
+    """Seeds 5 and 40; the second block's points 22 and 31 follow 21, which belongs to 5, and 50 follows an outlier."""
+    first, second = fragments([5], [[21, 5]]), fragments([40], [[22, 21], [31, 22], [50, 60]])
+    a, b = merge_fragments([first, second], 1)
+    assert (a.numbers.tolist(), a.n_clusters) == ([0, 0], 2)
+    assert (b.numbers.tolist(), b.n_clusters) == ([1, 0, 0, -1], 2)
+
+
+def test_merge_without_links():
+    slices = merge_fragments([fragments([4, 9], groups=[1]), fragments([]), fragments([2, 7], groups=[0, -1])], 1)
+    assert [s.numbers.tolist() for s in slices] == [[1, 3], [], [0, 2]]
+    assert {s.n_clusters for s in slices} == {4}
+
+
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 5))
+def test_merge_of_random_forests(seed, n, chunks):
+    rng = np.random.default_rng(seed)
+    parent = np.where(rng.random(n) < 0.3, np.arange(n), (rng.random(n) * np.arange(n)).astype(int))
+    names = np.sort(rng.choice(10**9, n, replace=False))
+    is_root, home = parent == np.arange(n), rng.integers(0, chunks, n)
+    is_seed = is_root & (rng.random(n) < 0.7)
+    links = np.flatnonzero(~is_root)
+    sent = []
+    for chunk in range(chunks):
+        mine = links[home[links] == chunk]
+        seeds = names[is_seed & (home == chunk)]
+        sent.append(fragments(seeds, np.stack([names[mine], names[parent[mine]]], axis=1)))
+    root = oracles.groups_of(np.stack([np.arange(n), parent], axis=1), n)
+    number = np.where(is_seed, np.cumsum(is_seed) - 1, -1)
+    for chunk, merged in enumerate(merge_fragments(sent, 1)):
+        of_links = number[root[links[home[links] == chunk]]]
+        np.testing.assert_array_equal(merged.numbers, np.concatenate([number[is_seed & (home == chunk)], of_links]))
+        assert merged.n_clusters == is_seed.sum()
+
+
+def test_groups_in_several_chunks():
+    with pytest.raises(ValueError, match="layer 7 is in several chunks"):
+        merge_fragments([fragments([], groups=[6, 7]), fragments([], groups=[7])], 1)
+    events, layers = np.array([0, 3, -2, 2**31 - 1, -(2**31)]), np.array([5, -(2**31), 2**31 - 1, -1, 0])
+    numbers = group_number(events.astype(np.int32), layers.astype(np.int32))
+    assert len(np.unique(numbers)) == 5
+    assert group_name(int(numbers[1])) == f"layer {-(2**31)} of event 3"
+    assert group_name(int(numbers[3])) == f"layer -1 of event {2**31 - 1}"
+
+
+# -------------------------------------------------------------------------------------------------------------- labels
+def test_same_partition():
+    assert same_partition([], [])
+    assert same_partition([3, 3, -1], [0, 0, -7])
+    assert not same_partition([0, 0, 1], [0, 1, 1])
+    assert not same_partition([0, 1], [0, 0])
+    assert not same_partition([0, 0], [0, 1])
+    assert not same_partition([0], [0, 0])
+    assert not same_partition([-1], [0])
+
+
+@given(st.lists(st.integers(-1, 5)), st.permutations(range(6)), st.integers(0, 5))
+def test_renamed_labels_are_the_same_partition(labels, names, other):
+    labels = np.array(labels, int)
+    renamed = np.where(labels < 0, -1, np.array(names)[labels])
+    assert same_partition(labels, renamed)
+    assert count_clusters(labels) == count_clusters(renamed) == len(set(labels.tolist()) - {-1})
+    if len(labels) and labels[0] != other:
+        changed = labels.copy()
+        changed[0] = other
+        merges = labels[0] < 0 or (labels == labels[0]).sum() > 1 or (labels == other).any()
+        assert same_partition(labels, changed) == (not merges)

@@ -1,0 +1,129 @@
+"""DBSCAN and friends-of-friends on a GPU with cupy: the CPU's answer."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+from cases.dbscan import Case as DbscanCase
+from cases.dbscan import assert_answer
+from cases.dbscan import cases as dbscan_cases
+from gpu.test_gpu import points
+from hypothesis import given, settings
+
+from daskclust import DBSCAN, FriendsOfFriends
+
+pytestmark = [
+    pytest.mark.gpu,
+    # of numba-cuda, on launches too small to fill a GPU: most of these are
+    pytest.mark.filterwarnings("ignore:Grid size"),
+]
+
+
+# ------------------------------------------------------------------------------------------ DBSCAN, friends-of-friends
+def fit_dbscan(case, weight_too=True):
+    """Fit cupy arrays; the results must be cupy arrays."""
+    import cupy
+
+    weights = {}
+    if case.weight is not None:
+        weights = {"sample_weight": cupy.asarray(case.weight) if weight_too else case.weight}
+    fitted = case.estimator().fit(cupy.asarray(case.X), **weights)
+    for name in ("labels_", "is_core_", "core_sample_indices_", "components_"):
+        assert type(getattr(fitted, name)) is cupy.ndarray, name
+    assert type(fitted.n_clusters_) is int
+    return fitted
+
+
+EXTENTS = {1: 900.0, 2: 40.0, 3: 14.0}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", EXTENTS)
+@pytest.mark.parametrize("min_samples", [1, 2, 4, 7])
+def test_dbscan_of_each_dimension(d, dtype, min_samples):
+    X = points(4000, d, dtype, EXTENTS[d])
+    weight = np.random.default_rng(d).integers(-2, 9, 4000) / 4
+    for case in (DbscanCase(X, 0.8, min_samples), DbscanCase(X, 0.8, min_samples, weight)):
+        wanted = case.fit()
+        assert wanted.n_clusters_ > 1
+        assert_answer(fit_dbscan(case), wanted)
+        assert_answer(fit_dbscan(case, weight_too=False), wanted)
+    periodic = DbscanCase(X, 0.8, min_samples, None, (EXTENTS[d],) * d)
+    assert_answer(fit_dbscan(periodic), periodic.fit())
+
+
+@settings(max_examples=20)
+@given(dbscan_cases(shapes=[(1, np.float64), (2, np.float32), (2, np.float64), (3, np.float32)]))
+def test_drawn_dbscan(case):
+    assert_answer(fit_dbscan(case), case.answer())
+
+
+@pytest.mark.parametrize("length", [0.02, 0.005, 0.001])
+@pytest.mark.parametrize("boxsize", [None, 1.0])
+def test_groups_of_a_snapshot(shared_data, cupy, length, boxsize):
+    X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / 65536
+    friends = FriendsOfFriends(length, boxsize=boxsize)
+    wanted = FriendsOfFriends(length, boxsize=boxsize).fit(X)
+    for dtype in (np.float32, np.float64):
+        assert_answer(friends.fit(cupy.asarray(X.astype(dtype))), wanted)
+
+
+@pytest.mark.parametrize(("d", "eps"), [(1, 1e-6), (2, 0.0012), (3, 0.012)])
+@pytest.mark.parametrize("min_samples", [2, 6])
+def test_dbscan_of_a_million_points(d, eps, min_samples):
+    """The same answer, the CPU's, every time: which thread comes first does not matter."""
+    rng = np.random.default_rng(d)
+    X = np.concatenate([rng.random((800_000, d)), 0.5 + 0.02 * rng.normal(size=(200_000, d))]).astype(np.float64)
+    case = DbscanCase(X[rng.permutation(len(X))], eps, min_samples)
+    wanted = case.fit()
+    assert wanted.n_clusters_ > 1000
+    for _ in range(3):
+        assert_answer(fit_dbscan(case), wanted)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        DbscanCase(np.full((300, 2), 2.5, np.float32), 0.5, 300),
+        DbscanCase(np.full((1, 3), 2.5), 0.5, 1),
+        DbscanCase(points(33, 2, np.float32, 900.0), 0.5, 3),
+        DbscanCase(np.concatenate([points(300, 2, float, 9.0), points(300, 2, float, 9.0) + 1e6]), 0.8, 3),
+        DbscanCase(np.concatenate([points(300, 3, float, 9.0), points(300, 3, float, 9.0) + 1e12]), 1.5, 3),
+        DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
+        DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
+    ],
+    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis"],
+)
+def test_dbscan_of_special_sets(case):
+    assert_answer(fit_dbscan(case), case.answer())
+
+
+@pytest.mark.parametrize("period", [(), (12.0, 0.0)], ids=["open", "periodic"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["counts", "weights"])
+@pytest.mark.parametrize("partition", ["auto", "planes"])
+def test_dbscan_of_blocks_of_cupy(cupy, partition, weighted, period):
+    weight = np.random.default_rng(0).integers(1, 8, 2000) / 4 if weighted else None
+    case = DbscanCase(points(2000, 2, np.float32, 24.0), 0.4, 5, weight, period)
+    X = da.from_array(case.X, chunks=((900, 0, 1100), 2)).map_blocks(cupy.asarray, meta=cupy.empty((0, 2), np.float32))
+    weights = {"sample_weight": weight} if weighted else {}
+    planes = case.partition([3.0, 8.0], [0.0])
+    fitted = case.estimator().fit(X, **weights, partition=planes if partition == "planes" else partition)
+    assert type(fitted.labels_.compute()) is cupy.ndarray
+    assert type(fitted.is_core_.compute()) is cupy.ndarray
+    wanted = case.answer()
+    assert wanted.labels.max() > 5
+    assert_answer(fitted, wanted)
+
+
+def test_dbscan_refuses_on_the_device(cupy):
+    with pytest.raises(ValueError, match=r"X has 4 coordinates; on a CUDA device up to 3.*cupy\.asnumpy\(X\)"):
+        DBSCAN(1.0).fit(cupy.zeros((30, 4)))
+    X, weight = points(5000, 2, np.float32, 5.0), np.ones(5000)
+    weight[[333, 4000]] = np.nan
+    with pytest.raises(ValueError, match=r"sample_weight\[333\] = nan"):
+        DBSCAN(1.0).fit(cupy.asarray(X), sample_weight=cupy.asarray(weight))
+    X[[4100, 4166], 1] = np.inf
+    with pytest.raises(ValueError, match=r"X\[4100, 1\] = inf"):
+        DBSCAN(1.0).fit(cupy.asarray(X))
+    assert DBSCAN(1.0).fit(cupy.empty((0, 2))).labels_.shape == (0,)

@@ -1,0 +1,53 @@
+"""All systems on dask arrays with chunks on a device, in the simulator or on a GPU, and what goes over the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from laws.registry import RUNS, fit
+
+from daskclust.core.device import arrays
+from daskclust.systems import SYSTEMS
+
+
+def lazy(cupy: Any, values: np.ndarray) -> Any:
+    """Return an array as a dask array of three chunks on the device."""
+    chunks = da.from_array(values, chunks=(len(values) // 3, *values.shape[1:]))
+    return chunks.map_blocks(cupy.asarray, meta=cupy.empty((0,) * values.ndim, values.dtype))
+
+
+def fit_lazily(cupy: Any, name: str, times: int = 1) -> tuple[Any, np.ndarray]:
+    """Return the labels on the device, lazy, and those of the CPU, of so many times the sample."""
+    system, run = RUNS[name]
+    sample = system.sample(times * system.size, run, np.float32)
+    on_device = sample.map(lambda values: lazy(cupy, values))
+    return fit(name, on_device).labels_, fit(name, sample).labels_
+
+
+def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> None:
+    """Demand the CPU's labels; what goes to the host or comes from there is of borders, clusters, and a few numbers."""
+    found, wanted = fit_lazily(cupy, name, times)
+    carried: list[int] = []
+
+    def counted(carry: Any) -> Any:
+        def call(device: Any, array: Any) -> Any:
+            carried.append(int(np.size(array) if isinstance(array, np.ndarray) else array.size))
+            return carry(device, array)
+
+        return call
+
+    for way in ("to_host", "from_host"):
+        monkeypatch.setattr(arrays.Cuda, way, counted(getattr(arrays.Cuda, way)))
+    found = found.compute(scheduler="synchronous")
+    assert type(found) is cupy.ndarray
+    np.testing.assert_array_equal(found.get(), wanted)
+    assert wanted.max() > 1
+    system, run = RUNS[name]
+    works_there = (
+        system.name in SYSTEMS and system.name != "hca"
+    )  # merges of HCA, and the pages' examples, are on the host
+    if works_there and run.parameters.get("variant", "local") == "local":
+        points = [size for size in carried if size != 64 * 27]  # the table of which cells are within reach
+        assert max(points) < 0.6 * times * system.size / 3, sorted(points)
