@@ -27,8 +27,9 @@ def in_long_lane(amount: Any, *, otherwise: Any) -> Any:
 
 @st.composite
 def a_shape(draw: Any, shapes: Sequence[Any]) -> Any:
-    """Draw dimensions and dtype: of those that are common, of the others, or of all."""
-    return draw(st.sampled_from([each for each in shapes if drawn == "all" or (each in COMMON) == (drawn == "common")]))
+    """Draw dimensions and dtype of the kind that is asked for, or of those there are."""
+    wanted = [each for each in shapes if drawn == "all" or (each in COMMON) == (drawn == "common")]
+    return draw(st.sampled_from(wanted or list(shapes)))
 
 
 def by_lane(values: Sequence[Any]) -> list[Any]:

@@ -63,7 +63,11 @@ def test_answers_are_the_same(name, order, seconds):
     np.testing.assert_array_equal(lazy.compute(), fit(name, sample).labels_)
 
 
-@pytest.mark.parametrize("name", [name for name in TRIED if RUNS[name][0].name in SYSTEMS])
+ONE_TASK = [name for name in TRIED if RUNS[name][0].name in SYSTEMS]
+ONE_TASK.remove("hca 4-d threshold=0.3 n_clusters=3")  # without apriori clusters each chunk is a task
+
+
+@pytest.mark.parametrize("name", ONE_TASK)
 def test_little_work_is_one_task(name):
     with dask.config.set({"daskclust.task-seconds": 0.5}), Steps() as steps:
         fit(name, sample_of(name).map(in_chunks(100))).labels_.compute()

@@ -39,6 +39,7 @@ def test_three_axes_equal_brute_force(case):
     assert_answer(case.fit(), case.answer())
 
 
+@pytest.mark.slow
 @given(cases(shapes=[(5, np.float64), (6, np.float32)], most=100))
 def test_many_axes_equal_brute_force(case):
     assert_answer(case.fit(), case.answer())
