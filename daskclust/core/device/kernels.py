@@ -14,11 +14,13 @@ import os
 import types as pytypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from daskclust.core.device import operations as ops
+from daskclust.core.device import shipped
+from daskclust.core.device.arguments import Kinds, flatten, packed
 from daskclust.core.device.inlined import inlined_pipeline
 from daskclust.core.device.kernel_cache import cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
@@ -163,14 +165,57 @@ class Kernel(Body):
 
     def run(self, n: int, *args: Any, grain: int = 8192) -> None:
         """Run the body for `n` indices on the CPU, at least `grain` a task, so that handing them out costs little."""
-        loop = self.loop
+        if n == 0:
+            return
+        loop = self.prepared(args)
         threads = thread_count()
         if threads == 1 or n <= grain:
-            loop(0, n, args)
+            loop(0, n)
             return
         pieces = min(-(-n // grain), 8 * threads)
         bounds = [n * k // pieces for k in range(pieces + 1)]
-        in_threads(lambda k: loop(bounds[k], bounds[k + 1], args), pieces, threads)
+        in_threads(lambda k: loop(bounds[k], bounds[k + 1]), pieces, threads)
+
+    def prepared(self, args: tuple[Any, ...]) -> Callable[[int, int], Any]:
+        """Return ``loop(first, last)`` on the CPU for these arguments: shipped machine code, or compiled here."""
+        kinds, form, values = flatten(args)
+        if kinds not in self._shipped:
+            self._shipped[kinds] = self._find(kinds) or self._compile(kinds, args)
+        code = self._shipped[kinds]
+        if code is None:
+            loop = self.loop
+            return lambda first, last: loop(first, last, args)
+        arguments = packed(form, values)  # of arrays that `args` keeps alive
+        return lambda first, last: code(first, last, arguments)
+
+    def _find(self, kinds: Kinds) -> shipped.Loop | None:
+        """Return this kernel's shipped machine code for arguments of these types."""
+        library = shipped.library() if self.cacheable else None
+        if library is None:
+            return None
+        return library.loop(shipped.symbol(self.full_name, kinds), self.sources)
+
+    def _compile(self, kinds: Kinds, args: tuple[Any, ...]) -> None:
+        """Let numba compile this kernel for arguments of these types, or load it from its cache."""
+        from numba import int64, typeof
+
+        types = int64, int64, typeof(args)
+        self.loop.compile(types)
+        compiled_here.append(Compiled(self, kinds, types))
+
+    @functools.cached_property
+    def full_name(self) -> str:
+        return f"{self.__module__}.{self.label}"
+
+    @functools.cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The files that machine code of this kernel depends on."""
+        bodies = {function.__code__.co_filename for function in self._functions(self.bindings)}
+        return *sorted(bodies), *map(str, _operation_files())
+
+    @functools.cached_property
+    def _shipped(self) -> dict[Kinds, shipped.Loop | None]:
+        return {}
 
     def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
         """Launch the body for `n` indices on the current CUDA device."""
@@ -181,6 +226,19 @@ class Kernel(Body):
         else:
             blocks = min(-(-n // BLOCK), 1 << 16)
             self.grid[blocks, BLOCK, stream](n, args)
+
+
+class Compiled(NamedTuple):
+    """A kernel that numba compiled, or loaded from its cache, for arguments of some types."""
+
+    kernel: Kernel
+    kinds: Kinds
+    types: tuple[Any, ...]
+    """numba's, of the loop."""
+
+
+compiled_here: list[Compiled] = []
+"""What this process compiled or loaded because no shipped machine code served, in order."""
 
 
 class LaneKernel(Kernel):
@@ -305,8 +363,11 @@ def _operation(name: str, target: str) -> Any:
 
 @functools.cache
 def _operations_source() -> bytes:
-    folder = Path(__file__).parent
-    return b"".join((folder / name).read_bytes() for name in ("kernels.py", "cpu.py", "cpu_scalars.py", "cuda.py"))
+    return b"".join(file.read_bytes() for file in _operation_files())
+
+
+def _operation_files() -> list[Path]:
+    return [Path(__file__).with_name(name) for name in ("kernels.py", "cpu.py", "cpu_scalars.py", "cuda.py")]
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,9 +22,11 @@ def thread_count() -> int:
     """Return how many threads kernels use here: `numba.set_num_threads`' number, 1 inside `one_thread`."""
     if getattr(_local, "single", False):
         return 1
-    from numba import get_num_threads
+    if "numba" in sys.modules:
+        from numba import get_num_threads
 
-    return int(get_num_threads())
+        return int(get_num_threads())
+    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
 
 
 @contextmanager

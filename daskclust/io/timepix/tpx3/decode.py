@@ -160,7 +160,7 @@ def read_columns(
 
     def read(piece: int) -> None:
         scratch = free.get()
-        read_window.loop(borders[piece], borders[piece + 1], (*tables, scratch, tuple(columns.values())))
+        read_window.prepared((*tables, scratch, tuple(columns.values())))(borders[piece], borders[piece + 1])
         free.put(scratch)
 
     in_threads(read, pieces, threads)
