@@ -75,6 +75,11 @@ class Field:
     headerless: Mapping[int, tuple[str, ...]]
     marks: tuple[str, ...] = ()
 
+    @property
+    def attrs(self) -> dict[str, dict[str, str]]:
+        """Attributes of each variable in a Dataset, by its name."""
+        return {v.name: {**({"units": v.unit} if v.unit else {}), "long_name": v.doc} for v in self.variables}
+
     def find(self, name: str) -> Variable | None:
         """Return the variable of a name.
 

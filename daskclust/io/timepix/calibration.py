@@ -177,9 +177,7 @@ def calibrate(
     }
     energy = over_blocks(hits, names, _energy_of, np.dtype(np.float32), "calibrate", options)
     result = ds.assign(energy=energy)
-    variable = TIMEPIX.find("energy")
-    if variable is not None:
-        result["energy"].attrs = {"units": variable.unit, "long_name": variable.doc}
+    result["energy"].attrs = TIMEPIX.attrs["energy"]
     if not hasattr(energy.data, "__dask_graph__"):
         result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
         result.attrs["n_negative_energy"] = int((energy.values < 0).sum())

@@ -12,7 +12,7 @@ from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io.fields import TIMEPIX
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
-from daskclust.io.timepix.tpx3.read import IndexedFile, check_chunks, index_hits, lazy_columns, open_hits
+from daskclust.io.timepix.tpx3.read import check_chunks, lazy_columns, open_hits
 
 
 def open_tpx3(
@@ -112,18 +112,12 @@ def open_tpx3(
         "layout": layout, "gap": gap, "disorder": disorder, "phase_correction": phase_correction,
         "on_reset": on_reset,
     }  # fmt: skip
-    file: IndexedFile
     columns: Mapping[str, Any]
     if like is not None and is_cuda(like):
-        file = index_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
-        columns = read_on_device(file, device_of(like))
+        hits = open_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
+        columns = read_on_device(hits, device_of(like))
     else:
-        file = hits = open_hits(name, chunks=wanted, **options)
+        hits = open_hits(name, chunks=wanted, **options)
         columns = hits.whole().read() if wanted is None else lazy_columns(hits)
-    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=file.attrs(name))
-
-
-def about(name: str) -> dict[str, str]:
-    """Return the attributes of a variable of hits."""
-    variable = TIMEPIX.find(name)
-    return {} if variable is None else {"units": variable.unit, "long_name": variable.doc}
+    about = TIMEPIX.attrs
+    return xr.Dataset({key: ("hit", values, about[key]) for key, values in columns.items()}, attrs=hits.attrs(name))

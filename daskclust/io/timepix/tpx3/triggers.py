@@ -64,10 +64,8 @@ def open_tpx3_triggers(
     starts = np.concatenate([[0], np.cumsum(held[:, table.TDCS])]).astype(np.int64)
     words, ticks = np.zeros(int(starts[-1]), dtype=np.uint64), np.zeros(int(starts[-1]), dtype=np.int64)
     chip = np.zeros(int(starts[-1]), dtype=np.uint8)
-    with index.file.mapped() as (data, _):
-        take = take_triggers.bind(visit=take_trigger)
-        take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
-        del data
+    take, data = take_triggers.bind(visit=take_trigger), index.file.data()
+    take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
     columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
     order = order_of_times(columns["time"])
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
