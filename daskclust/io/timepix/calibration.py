@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -170,17 +171,13 @@ def calibrate(
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
     hits = hits_with(ds, names, "calibrate")
-    options = {
-        "calibration": calibration,
-        "ticks": tot_unit == "tick",
-        "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
-    }
-    energy = over_blocks(hits, names, _energy_of, np.dtype(np.float32), "calibrate", options)
-    result = ds.assign(energy=energy)
-    result["energy"].attrs = TIMEPIX.attrs["energy"]
-    if not hasattr(energy.data, "__dask_graph__"):
-        result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
-        result.attrs["n_negative_energy"] = int((energy.values < 0).sum())
+    gap = int(ds.attrs.get("gap", 0)) if layout == "quad" else None
+    energy_of = partial(_energy_of, calibration=calibration, tick=TOT_TICK if tot_unit == "tick" else 1.0, gap=gap)
+    energy = over_blocks(hits, names, energy_of, np.float32, "calibrate")
+    result = ds.assign(energy=(ds["x"].dims, energy, TIMEPIX.attrs["energy"]))
+    if isinstance(energy, np.ndarray):
+        result.attrs["n_uncalibrated"] = int(np.isnan(energy).sum())
+        result.attrs["n_negative_energy"] = int((energy < 0).sum())
     return result
 
 
@@ -191,7 +188,7 @@ def _energy_of(
     chip: npt.NDArray[Any] | None = None,
     *,
     calibration: Calibration | Mapping[int, Calibration],
-    ticks: bool,
+    tick: float,
     gap: int | None,
 ) -> npt.NDArray[np.float32]:
     """Return energies of hits, float32."""
@@ -202,7 +199,7 @@ def _energy_of(
         if chips.max(initial=0) >= QUAD_CHIPS:
             raise ValueError(f"a quad has the chips 0 to 3, got {chips.max()}; check ds.attrs['layout']")
     _check_pixels(columns, rows, "check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']", chips)
-    counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
+    counts = np.asarray(tot, np.float64) / tick
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
         if not isinstance(calibration, Calibration) and number not in calibration:
