@@ -31,7 +31,7 @@ class Calibration:
     ----------
     a, b, c, t : array_like, shape (256, 256)
         By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
-        fitted them, ns or ticks of 25 ns. Other shapes raise a ValueError.
+        fitted them, ns or ticks of 25 ns.
     """
 
     a: npt.ArrayLike
@@ -56,8 +56,7 @@ class Calibration:
         Returns
         -------
         numpy.ndarray of float64, shape (n,)
-            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT. Pixels that no chip has
-            raise a ValueError.
+            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
         """
         columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
         _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate")
@@ -92,12 +91,8 @@ def read_calibration(
 
     Raises
     ------
-    FileNotFoundError
-        Where a file does not exist, or the folder lacks one.
-    TypeError
-        Where only some of the four files are given.
-    ValueError
-        For files of another shape (with the shape), or with what is no number (with the line).
+    FileNotFoundError, ValueError
+        Where a file is missing, has another shape, or holds what is no number (with the line).
     """
     others = (b, c, t)
     if all(path is None for path in others):
@@ -121,7 +116,7 @@ def calibrate(
     ----------
     ds : xarray.Dataset
         With ``x``, ``y`` (pixel) and ``tot`` (ns) along one dimension, numpy or dask; ``chip`` where there are several;
-        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, 0 where it is missing) for ``"quad"``.
+        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, default 0) for ``"quad"``, as `open_tpx3` describes them.
     calibration : Calibration, or mapping of int to Calibration
         One for all chips, or by chip.
     tot_unit : {"ns", "tick"}, default "ns"
@@ -137,17 +132,13 @@ def calibrate(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, chips without a calibration, pixels that no chip has (on dask when they are computed),
-        and another `tot_unit` or layout.
+    TypeError, ValueError
+        For arrays on a GPU, missing variables, chips without a calibration, and pixels that no chip has (on dask when
+        they are computed).
 
     Notes
     -----
-    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel. In ``layout="quad"`` with gap g, the
-    pixel (x, y) of a chip lies at (x+256+g, y) for chip 0, (511+g-x, 511+g-y) for 1, (255-x, 511+g-y) for 2 and (x, y)
-    for 3.
+    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel.
 
     References
     ----------

@@ -50,11 +50,8 @@ def open_katherine(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, one of which no word is a hit but some are unknown, hits of several frames, frames that the
-        file does not have, and `chunks` that is not positive.
+    OSError, ValueError
+        Where `path` is no file or empty, no word is a hit but some are unknown, or several frames have hits.
 
     Notes
     -----
@@ -63,18 +60,6 @@ def open_katherine(
     frame: t = 25 * (2**14 * offset + ToA) - 1.5625 * fToA ns. A new frame (7) sets it to 0. Bits 0-43 of the end of
     a frame (C) and of lost pixels (D) are counts. E: the acquisition was aborted. The layout is that of the
     manufacturer's library libkatherine. Times are exact for the first 6.5 days. Memory: about 60 bytes a word.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.raw")
-    >>> offset, hit = 5 << 44 | 1, 4 << 44 | 7 << 36 | 9 << 28 | 100 << 14 | 20 << 4 | 8
-    >>> _ = file.write_bytes(b"".join(word.to_bytes(6, "little") for word in (offset, hit)))
-    >>> ds = open_katherine(file)
-    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
-    [9, 7, 412087.5, 500.0]
-    >>> folder.cleanup()
     """
     if chunks is not None:
         chunks = check_hits_per_chunk(chunks)

@@ -30,7 +30,7 @@ _LOST_FROM, _LOST_UNTIL = 0x74, 0x75
 
 
 def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, chunks: int | None = None) -> xr.Dataset:
-    r"""Read hits from a ``.t3pa`` file of Advacam's Pixet program.
+    """Read hits from a ``.t3pa`` file of Advacam's Pixet program.
 
     Parameters
     ----------
@@ -53,11 +53,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, missing columns, rows of another length, or with what is no number or out of range (with the
-        line); several measurements, and those that the file does not have; and `chunks` that is not positive.
+    OSError, ValueError
+        Where `path` is no file or empty; for missing columns, wrong rows (with the line), and several measurements.
 
     Notes
     -----
@@ -66,18 +63,6 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     no hit: Matrix Index 0x74 begins lost data, and 0x75 ends them and has their length for a ToA. Devices of several
     chips write the number of the chip in the place of Overflow: such rows are hits. ToA starts anew at a limit that
     depends on the device and is not in the file: look at ``n_unsorted``. Source: Advacam's wiki, page File types.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.t3pa")
-    >>> text = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"], ["0", "1793", "100", "20", "8", "0"]
-    >>> _ = file.write_text("".join("\t".join(fields) + "\n" for fields in text))
-    >>> ds = open_t3pa(file)
-    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
-    [1, 7, 2487.5, 500.0]
-    >>> folder.cleanup()
     """
     if chunks is not None:
         chunks = check_hits_per_chunk(chunks)

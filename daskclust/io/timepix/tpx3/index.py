@@ -205,11 +205,8 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
 
     Windows are larger where the disorder is so large that they would need many more words than they have hits.
     """
-    held = index.cells[index.cells[:, table.HITS] > 0]
-    numbers = np.flatnonzero(index.cells[:, table.HITS] > 0)
-    if not len(held):
-        none = np.empty(0, dtype=np.int64)
-        return Windows(none.reshape(0, 2), np.zeros(1, np.int64), none, np.zeros(1, np.int64))
+    numbers = np.flatnonzero(index.cells[:, table.HITS])
+    held = index.cells[numbers]
     order = order_of_ticks(held[:, table.FIRST])
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
@@ -226,19 +223,14 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
 
 def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
     """Return the times at which windows begin: first times of cells, one for every `hits`, none too far apart."""
-    starts = np.concatenate([[True], np.diff(before // hits) > 0])
-    borders = np.unique(first[starts])
-    span = np.diff(first, append=first[-1])
-    if (np.diff(borders, append=first[-1]) > longest).any() or (span > longest).any():
-        chosen, place = [], 0
-        marks = np.flatnonzero(starts)
-        while place < len(first):
-            chosen.append(int(first[place]))
-            far = int(np.searchsorted(first, first[place] + longest, side="right"))
-            following = int(np.searchsorted(marks, place, side="right"))
-            place = min(far, int(marks[following]) if following < len(marks) else len(first))
-        borders = np.unique(np.array(chosen, dtype=np.int64))
-    return borders
+    ends = np.append(np.flatnonzero(np.diff(before // hits)) + 1, len(first))
+    after = ends[np.searchsorted(ends, np.arange(len(first)), side="right")]
+    after = np.minimum(after, np.searchsorted(first, first + longest, side="right")).tolist()
+    chosen, place = [], 0
+    while place < len(first):
+        chosen.append(place)
+        place = after[place]
+    return np.unique(first[chosen])
 
 
 def _windows(
