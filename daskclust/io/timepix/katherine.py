@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import check_file
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.timepix.ticks import COARSE, hits_of_ticks
@@ -61,8 +62,7 @@ def open_katherine(
     a frame (C) and of lost pixels (D) are counts. E: the acquisition was aborted. The layout is that of the
     manufacturer's library libkatherine. Times are exact for the first 6.5 days. Memory: about 60 bytes a word.
     """
-    if chunks is not None:
-        chunks = check_hits_per_chunk(chunks)
+    chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     low, high, rest = _words(name)
     kind = (high >> np.uint16(12)).astype(np.uint8)
@@ -121,8 +121,7 @@ def _hits_of_frame(path: str, kind: npt.NDArray[np.uint8], frame: int | None) ->
                 f"choose one with frame=0 to frame={starts.size - 1}"
             )
         return hits
-    if isinstance(frame, bool) or not isinstance(frame, int | np.integer) or not 0 <= frame < max(starts.size, 1):
-        raise ValueError(f"frame must be a number from 0 to {max(starts.size, 1) - 1} for {path}, got {frame!r}")
+    frame = check_whole(f"frame of {path}", frame, 0, max(starts.size, 1) - 1)
     chosen: npt.NDArray[np.intp] = hits[of_hit == frame]
     return chosen
 
