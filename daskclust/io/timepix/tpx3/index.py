@@ -21,18 +21,8 @@ from daskclust.core.device.timesort import TICK, order_of_ticks
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import count_hits
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import scan
-from daskclust.io.timepix.tpx3.words import (
-    CONTROL,
-    COUNT_FB,
-    PIXEL,
-    PIXEL_RANGE,
-    TDC,
-    TDC_RANGE,
-    TIME_HIGH,
-    TIME_LOW,
-    UNKNOWN,
-)
+from daskclust.io.timepix.tpx3.scan import Ints, named_counts, new_tables, scan
+from daskclust.io.timepix.tpx3.words import PIXEL_RANGE, TDC_RANGE
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +31,6 @@ _CELLS_AT_ONCE = 1 << 12
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
-
-Ints = npt.NDArray[np.int64]
 
 
 class FileState(NamedTuple):
@@ -141,28 +129,6 @@ def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: b
         file, found[found[:, table.WORDS] > 0], named_counts(counts), chips, shift, _base(state),
         jumps[: counts[table.JUMPED]], delay, phase,
     )  # fmt: skip
-
-
-def new_tables(places: int, phase: int, restarts: bool) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the state of a pass that has not begun, and its counts, low words of chips, and jumps of global time."""
-    state, counts = np.zeros(places, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
-    state[[table.RESUME, table.SHIFT]] = -1
-    state[[table.PHASE, table.RESTARTS]] = phase, restarts
-    state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-    lows, jumps = np.zeros((256, table.LOWS), dtype=np.int64), np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
-    return state, counts, lows, jumps
-
-
-def named_counts(counts: Ints) -> dict[str, int]:
-    """Return counts by the names of attributes."""
-    places = {
-        "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": table.ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
-        "n_unknown": UNKNOWN, "n_chunks": table.CHUNKS, "n_chunks_cut": table.CUT, "n_bytes_skipped": table.SKIPPED,
-        "n_bytes_truncated": table.TRUNCATED, "n_late": table.LATE,
-        "n_clock_jumps": table.JUMPED,
-    }  # fmt: skip
-    named = {name: int(counts[place]) for name, place in places.items()}
-    return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}
 
 
 def _base(state: Ints) -> int:
