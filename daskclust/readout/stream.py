@@ -74,8 +74,10 @@ class Batch(NamedTuple):
 
     Attributes
     ----------
-    clusters, hits : xarray.Dataset
-        Along ``cluster``, numbered on from the batch before, and along ``hit``, with ``label``.
+    clusters : xarray.Dataset
+        Along ``cluster``, numbered on from the batch before.
+    hits : xarray.Dataset
+        Along ``hit``, with ``label``.
     """
 
     clusters: xr.Dataset
@@ -244,9 +246,7 @@ class EventStream:
         begin = _first(labels, closed)
         if len(toa) - begin > self._max_open:
             cut = len(np.unique(labels[recent:]))
-            told = (
-                "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or set max_open higher"
-            )
+            told = "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or raise max_open"
             _log.warning(told, len(toa) - begin, cut)
             return total, cut
         return closed, 0

@@ -27,16 +27,15 @@ _CACHED_PIECES = 3
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker needs to read one chunk: the file, windows of time, and the cells that they need."""
+    """What a worker needs to read one chunk: the file, and windows of time with the cells that they need."""
 
     file: FileState
-    cells: Ints
     windows: Windows
     setup: Setup
 
     def read(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the columns of the chunk, by name."""
-        return read_columns(self.file.data(), self.cells, self.windows, self.setup)
+        return read_columns(self.file.data(), self.windows, self.setup)
 
 
 def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
@@ -77,12 +76,11 @@ class HitFile:
 
     def piece(self, number: int) -> Piece:
         """Return what is needed to read a chunk."""
-        windows, cells = self.windows.cut(int(self.cuts[number]), int(self.cuts[number + 1]), self.index.cells)
-        return Piece(self.index.file, cells, windows, self.setup)
+        return Piece(self.index.file, self.windows.cut(self.cuts[number], self.cuts[number + 1]), self.setup)
 
     def whole(self) -> Piece:
         """Return what is needed to read all hits."""
-        return Piece(self.index.file, self.index.cells, self.windows, self.setup)
+        return Piece(self.index.file, self.windows, self.setup)
 
     def attrs(self, path: str) -> dict[str, Any]:
         """Return the attributes of the data set."""
