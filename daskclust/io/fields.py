@@ -87,7 +87,6 @@ class Field:
         Returns
         -------
         Variable or None
-            None where the field has no such variable.
         """
         return next((v for v in self.variables if v.name == name), None)
 

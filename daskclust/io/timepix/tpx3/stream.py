@@ -41,11 +41,6 @@ class WordReader:
         As of `daskclust.io.open_tpx3`. After a clock that was set anew, all hits of ``"restart"`` come too late for
         `daskclust.EventStream`.
 
-    Raises
-    ------
-    ValueError
-        For wrong parameters.
-
     Notes
     -----
     Times are those of `daskclust.io.open_tpx3` if global time or TDC words come before the first hits, or if the clock
@@ -83,18 +78,17 @@ class WordReader:
         return jumps_told(self._jumps[: self._counts[table.JUMPED]])
 
     def feed(self, data: bytes | bytearray | memoryview) -> dict[str, npt.NDArray[Any]]:
-        """Return the hits in more bytes.
+        """Return the hits in more bytes; a word that is not complete waits.
 
         Parameters
         ----------
         data : bytes-like
-            What came next, cut anywhere.
+            What came next.
 
         Returns
         -------
         dict of numpy.ndarray, shape (n,)
-            Columns ``x``, ``y`` (pixel), ``toa``, ``tot`` (ns) and ``chip``, in the order in which hits came. Hits
-            whose words are not complete wait.
+            Columns ``x``, ``y`` (pixel), ``toa``, ``tot`` (ns) and ``chip``, in the order in which hits came.
         """
         return self._decode(data, is_end=False)
 

@@ -45,8 +45,8 @@ class HitArray(BackendArray):
 class Tpx3Entrypoint(BackendEntrypoint):
     """Open raw Timepix3 files with ``xr.open_dataset(path, engine="tpx3")``.
 
-    The parameters and the data set are those of `daskclust.io.open_tpx3`. Without ``chunks=`` variables are read when
-    they are used; ``chunks={}`` makes dask arrays with chunks of `hits_per_chunk`. ``group="tdc"`` opens the triggers.
+    Parameters and data set are those of `daskclust.io.open_tpx3`. Without ``chunks=`` variables are read when they are
+    used; ``chunks={}`` makes dask arrays with chunks of `hits_per_chunk`. ``group="tdc"`` opens the triggers.
     """
 
     description = "Raw files of Timepix3 detectors (.tpx3): hits sorted by time, and triggers"
