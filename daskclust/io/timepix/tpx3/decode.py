@@ -104,24 +104,31 @@ def take_hits(data, cell, low, width, setup, records, n):
 
 
 @body
+def put_hit(columns, k, address, ticks, counts, number, is_quad, gap):
+    """Write a hit to row `k` of the columns: its pixel, its time, its ToT in ticks of 25 ns, and its chip."""
+    x, y, toa, tot, chip = columns
+    column, row = pixel_at(address)
+    if is_quad:
+        column, row = on_quad(column, row, number, np.int32(gap))
+    x[k] = np.uint16(column)
+    y[k] = np.uint16(row)
+    toa[k] = np.float64(ticks) * TICK
+    tot[k] = np.float32(counts) * np.float32(TOT_TICK)
+    chip[k] = np.uint8(number)
+
+
+@body
 def spread(records, n, low, setup, start, columns):
     """Write `n` sorted records to the columns, from row `start` on."""
-    x, y, toa, tot, chip = columns
     tot_mask = np.uint64((1 << TOT_BITS) - 1)
     chip_mask = (np.uint64(1) << np.uint64(setup.chip_bits)) - np.uint64(1)
     time_place = np.uint64(TOT_BITS + ADDRESS_BITS + setup.chip_bits)
     begin = low + setup.base
     for k in range(n):
         record = records[k]
-        column, row = pixel_at(record >> np.uint64(TOT_BITS))
         number = np.int32((record >> np.uint64(TOT_BITS + ADDRESS_BITS)) & chip_mask)
-        if setup.is_quad:
-            column, row = on_quad(column, row, number, np.int32(setup.gap))
-        x[start + k] = np.uint16(column)
-        y[start + k] = np.uint16(row)
-        toa[start + k] = np.float64(begin + np.int64(record >> time_place)) * TICK
-        tot[start + k] = np.float32(np.int32(record & tot_mask)) * np.float32(TOT_TICK)
-        chip[start + k] = np.uint8(number)
+        ticks, counts = begin + np.int64(record >> time_place), np.int32(record & tot_mask)
+        put_hit(columns, start + k, record >> np.uint64(TOT_BITS), ticks, counts, number, setup.is_quad, setup.gap)
 
 
 @kernel

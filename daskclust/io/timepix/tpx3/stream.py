@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.timesort import TICK
-from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout, on_quad
-from daskclust.io.timepix.ticks import TOT_TICK
+from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3 import scan as table
+from daskclust.io.timepix.tpx3.decode import DTYPES, put_hit
 from daskclust.io.timepix.tpx3.jumps import check_on_reset, jumps_told, tell_jumps
 from daskclust.io.timepix.tpx3.scan import POS, chunk_size, extended, is_header, next_header, note_global, note_order
 from daskclust.io.timepix.tpx3.triggers import trigger_columns
-from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of, pixel_at, word_at
+from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of, word_at
 
 # The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
 # BASE was when the first hit came.
@@ -125,24 +125,25 @@ class WordReader:
         bytes_ = np.frombuffer(joined, dtype=np.uint8)
         bytes_.setflags(write=False)
         most, jumped = len(bytes_) // 8 + 1, int(self._counts[table.JUMPED])
-        hits = tuple(np.empty(most, dtype) for dtype in (np.uint16, np.uint16, np.int64, np.float32, np.uint8))
+        hits = {name: np.empty(most, dtype) for name, dtype in DTYPES.items()}
         triggers = np.empty(most, np.int64), np.empty(most, np.uint64)
         found = np.zeros(2, dtype=np.int64)
         self._state[POS] = 0
         decode_stream.run(
-            1, bytes_, *self._tables, _DISORDER, is_end, self._is_quad, self._gap, hits, triggers, found
+            1, bytes_, *self._tables, _DISORDER, is_end, self._is_quad, self._gap, tuple(hits.values()), triggers, found
         )  # fmt: skip
         self._rest = bytes(joined[int(self._state[POS]) :])
-        x, y, ticks, tot, chip = (values[: found[0]] for values in hits)
-        if self._is_quad and chip.max(initial=0) >= QUAD_CHIPS:
-            raise ValueError(f"a quad has the chips 0 to 3, got {chip.max()}; use layout='chips'")
+        columns = {name: values[: found[0]] for name, values in hits.items()}
+        columns["toa"] += self._state[START] * TICK
+        if self._is_quad and columns["chip"].max(initial=0) >= QUAD_CHIPS:
+            raise ValueError(f"a quad has the chips 0 to 3, got {columns['chip'].max()}; use layout='chips'")
         if self.trigger is not None and found[1]:
             told = trigger_columns(triggers[1][: found[1]], triggers[0][: found[1]])
             is_wanted = (told["channel"] == self.trigger) & told["is_rising"]
             self._triggers = np.sort(np.concatenate([self._triggers, told["time"][is_wanted]]))
         if jumped < min(self._counts[table.JUMPED], len(self._jumps)):
             tell_jumps("the readout", int(self._counts[table.JUMPED]), self._jumps[jumped], self._restarts)
-        return {"x": x, "y": y, "toa": (ticks + self._state[START]) * TICK, "tot": tot, "chip": chip}
+        return columns
 
 
 @body
@@ -201,7 +202,6 @@ def seek_header(data, state, counts, is_end):
 @kernel
 def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, gap, hits, triggers, found):
     """Decode all words that are complete; POS is where the next bytes go on."""
-    x, y, tick, tot, chip = hits
     n = np.int64(0)
     m = np.int64(0)
     size = np.int64(len(data))
@@ -215,14 +215,9 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
             if kind == PIXEL:
                 t = extended(word, kind, state)
                 note_order(t, state, counts, bound)
-                tick[n] = t
-                column, row = pixel_at(word >> np.uint64(44))
-                if is_quad:
-                    column, row = on_quad(column, row, np.int32(state[table.AT_CHIP]), np.int32(gap))
-                x[n] = np.uint16(column)
-                y[n] = np.uint16(row)
-                tot[n] = np.float32(np.int32((word >> np.uint64(20)) & np.uint64(0x3FF))) * np.float32(TOT_TICK)
-                chip[n] = np.uint8(state[table.AT_CHIP])
+                counts_over = np.int32((word >> np.uint64(20)) & np.uint64(0x3FF))
+                number = np.int32(state[table.AT_CHIP])
+                put_hit(hits, n, word >> np.uint64(44), t, counts_over, number, is_quad, gap)
                 n += 1
             elif kind == TDC:
                 triggers[0][m] = extended(word, kind, state)
