@@ -59,20 +59,17 @@ def cosmology_box(
     n : int, default 1000000
         Number of particles.
     separation : float, default 1.0
-        Mean separation of particles, in Mpc/h: the box has the side ``separation * n**(1/3)``.
+        Mean separation of particles, in Mpc/h: the side of the box is ``separation * n**(1/3)``.
     background : float, default 0.36
         Fraction of particles that are in no halo, from 0 to 1.
     slope : float, default 1.9
         Of the number of halos with mass: dN/dM is proportional to M**-slope.
-    smallest : int, default 5
-        Particles of the smallest halos.
-    largest : float, default 2e-3
-        Particles of the largest halos as a fraction of n, from 0 to 1; at least 100 particles.
+    smallest, largest : int and float
+        Particles of the smallest halos, and those of the largest as a fraction of n; at least 100.
     concentration : float, default 8.0
         Ratio of the radius of a halo to that where its NFW profile bends.
     filaments : float, default 0.6
-        Fraction of halos that lie along filaments, from 0 to 1. The fewer particles, the denser are filaments: below
-        some ten millions most of their halos touch, unless this is small.
+        Fraction of halos along filaments, from 0 to 1. Below some ten million particles most of these halos touch.
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional

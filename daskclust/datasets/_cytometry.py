@@ -39,14 +39,11 @@ def cytometry(
 
     Parameters
     ----------
-    n : int, default 10000
-        Number of cells, noise included.
-    channels : int, default 14
-        Number of markers.
-    populations : int, default 8
-        Number of populations, from the largest to the rarest in a geometric sequence.
-    rarest : float, default 0.005
-        Size of the rarest population as a fraction of the largest one, from 0 to 1.
+    n, channels : int
+        Cells, noise included, and markers.
+    populations, rarest : int and float
+        Number of populations, whose sizes are a geometric sequence, and size of the rarest as a fraction of the largest
+        one, from 0 to 1.
     noise : float, default 0.01
         Fraction of cells that are uniform in all channels, as debris and doublets are, from 0 to 1.
     shuffle : bool, default True
@@ -100,12 +97,8 @@ def apriori_gaussians(
 
     Parameters
     ----------
-    groups : int, default 1000
-        Number of clusters.
-    size : int, default 1000
-        Cells of each.
-    channels : int, default 20
-        Number of dimensions.
+    groups, size, channels : int
+        Clusters, cells of each, and dimensions.
     spread : float, default 0.5
         Typical standard deviation of a cluster along its axes; they are from half of it to twice as much.
     extent : float, default 100.0

@@ -49,10 +49,8 @@ def seed_spreader(
 
     Parameters
     ----------
-    n : int, default 1000000
-        Number of points, noise included.
-    d : int, default 3
-        Number of dimensions.
+    n, d : int
+        Points, noise included, and dimensions.
     density : {"similar", "varying"}, default "similar"
         Whether all clusters have balls of the radius `vicinity`, or the i-th one of (i % 10 + 1) times that, so that
         clusters differ in density by up to a factor of 10**d.
@@ -60,10 +58,9 @@ def seed_spreader(
         Walks that are expected: a walk ends after each point with the probability n_clusters / n, without noise.
     noise : float, default 1e-4
         Fraction of uniform noise, from 0 to 1.
-    vicinity : float, default 100.0
-        Radius of the balls in which points are uniform.
-    per_spot : int, default 100
-        Points of a ball; then the walk goes on by d / 2 radii in a random direction.
+    vicinity, per_spot : float and int
+        Radius of the balls in which points are uniform, and points of a ball; then the walk goes on by d / 2 radii in a
+        random direction.
     size : float, default 1e5
         Side of the domain; walks and points are reflected at its borders.
     shuffle : bool, default True

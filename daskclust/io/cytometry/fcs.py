@@ -6,7 +6,8 @@ import math
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +17,8 @@ import pandas as pd
 
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, repeated
-from daskclust.io.cytometry.rows import Rows, read_exactly
 from daskclust.io.cytometry.transform import Preparation
+from daskclust.io.lazy import rows_in
 
 VERSIONS = ("2.0", "3.0", "3.1")
 
@@ -53,34 +54,30 @@ class FcsLayout:
         return labels
 
 
-@dataclass(frozen=True, slots=True)
-class FcsEvents(Rows):
-    """Chosen channels of the events of an FCS file, prepared."""
+def events_of(layout: FcsLayout, preparation: Preparation, chosen: Sequence[int], chunks: int | None) -> Any:
+    """Return chosen channels, prepared, of all events: float32 where the whole file has these, else float64."""
+    is_small = all(kind[1:] == "f4" for kind in layout.formats)
+    dtype = np.dtype(np.float32 if is_small else np.float64)
+    there = replace(layout, path=os.path.abspath(layout.path))
+    read = partial(_read_events, there, preparation, tuple(chosen), dtype)
+    return rows_in(read, [there.path], (layout.rows, len(chosen)), dtype, chunks)
 
-    layout: FcsLayout
-    preparation: Preparation
-    chosen: tuple[int, ...]
 
-    @classmethod
-    def of(cls, layout: FcsLayout, preparation: Preparation, chosen: Sequence[int]) -> FcsEvents:
-        """Choose channels: their values are float32 where the whole file has these, else float64."""
-        is_small = all(kind[1:] == "f4" for kind in layout.formats)
-        dtype = np.dtype(np.float32 if is_small else np.float64)
-        return cls(layout.path, layout.rows, len(chosen), dtype, layout, preparation, tuple(chosen))
-
-    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
-    def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start to stop."""
-        row = np.dtype([(str(k), kind) for k, kind in enumerate(self.layout.formats)])
-        stored = read_exactly(self.path, row, stop - start, self.layout.start + start * row.itemsize)
-        flow = _keywords(self.path, self.layout.offset)  # flowio's own objects cannot be sent to a worker
-        flow.events = np.empty((stop - start, len(self.layout.formats)))
-        for k, mask in enumerate(self.layout.masks):
-            values = stored[str(k)]
-            flow.events[:, k] = values & values.dtype.type(mask) if mask else values
-        columns = np.ascontiguousarray(flow.as_array().T)
-        self.preparation.apply(columns)
-        return np.ascontiguousarray(columns[list(self.chosen)].T, self.dtype)
+@np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
+def _read_events(
+    layout: FcsLayout, preparation: Preparation, chosen: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int
+) -> npt.NDArray[Any]:
+    """Return events start to stop."""
+    row = np.dtype([(str(k), kind) for k, kind in enumerate(layout.formats)])
+    stored = np.fromfile(layout.path, row, stop - start, offset=layout.start + start * row.itemsize)
+    flow = _keywords(layout.path, layout.offset)  # flowio's own objects cannot be sent to a worker
+    flow.events = np.empty((len(stored), len(layout.formats)))
+    for k, mask in enumerate(layout.masks):
+        values = stored[str(k)]
+        flow.events[:, k] = values & values.dtype.type(mask) if mask else values
+    columns = np.ascontiguousarray(flow.as_array().T)
+    preparation.apply(columns)
+    return np.ascontiguousarray(columns[list(chosen)].T, dtype)
 
 
 def import_flowio() -> ModuleType:

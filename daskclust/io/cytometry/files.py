@@ -11,7 +11,7 @@ import xarray as xr
 
 from daskclust.core.data.files import check_file
 from daskclust.io.attrs import unpack
-from daskclust.io.cytometry.fcs import FcsEvents, FcsLayout, is_fcs, read_layout, spillover_of
+from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout, spillover_of
 from daskclust.io.cytometry.gmhc import read_gmhc
 from daskclust.io.cytometry.rows import (
     FIELD,
@@ -19,7 +19,6 @@ from daskclust.io.cytometry.rows import (
     cells_dataset,
     check_chunks,
     choose_channels,
-    matrix_of,
     whole_column,
 )
 from daskclust.io.cytometry.tables import read_csv, read_parquet
@@ -155,7 +154,7 @@ def _fcs_dataset(
     attrs.setdefault("transform", "none")
     told_by_file = {"cytometer": "cyt", "date": "date"}
     attrs |= {ours: layout.text[key] for ours, key in told_by_file.items() if layout.text.get(key, "").strip()}
-    X = matrix_of(FcsEvents.of(layout, preparation, chosen), chunks)
+    X = events_of(layout, preparation, chosen, chunks)
     own, detectors = [names[k][0] for k in chosen], [layout.detectors[k] for k in chosen]
     return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
@@ -254,7 +253,8 @@ def _read_fcs_cells(
     curved = curved_channels("arcsinh", 1.0, None, names, name)
     linear = [own[0] for k, own in enumerate(names) if k not in curved or k in beside.values()]
     variables = {
-        ours: whole_column(FcsEvents.of(layout, Preparation(), [k]), names[k][0], chunks) for ours, k in beside.items()
+        ours: whole_column(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
+        for ours, k in beside.items()
     }
     return _fcs_dataset(layout, chosen, True, transform, cofactor, linear, variables, chunks)
 

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -17,8 +17,9 @@ import xarray as xr
 from daskclust.core.data.files import check_file, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.blocks import in_memory
-from daskclust.io.cytometry.rows import FIELD, Rows, cells_dataset, check_chunks, matrix_of, read_exactly
+from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
 from daskclust.io.host import check_on_host
+from daskclust.io.lazy import rows_in
 
 Layout = Literal["uint32-float32", "uint64-float64", "uint64-float32", "text"]
 
@@ -30,20 +31,6 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
 _NUMBER = r"[+-]?(nan|inf|infinity|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)"
 _MOST_ASSIGNMENT = (1 << 32) - 1
 _BLOCK_ROWS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class PointRows(Rows):
-    """The points of a binary file."""
-
-    layout: str
-
-    def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start to stop."""
-        count, value = _BINARY[self.layout]
-        offset = 2 * count.itemsize + start * self.width * value.itemsize
-        found = read_exactly(self.path, value, (stop - start) * self.width, offset)
-        return found.reshape(stop - start, self.width).astype(self.dtype, copy=False)
 
 
 def read_gmhc(
@@ -100,11 +87,13 @@ def read_gmhc(
     """
     name, wanted = os.fspath(path), check_chunks(chunks)
     check_file(name)
-    found = _binary_rows(name)
-    if found is not None:
-        X, layout = matrix_of(found, wanted), found.layout
-    else:
+    binary = _binary_layout(name)
+    if binary is None:
         X, layout = _text_points(name), "text"
+    else:
+        layout, shape = binary
+        value, here = _BINARY[layout][1].newbyteorder("="), os.path.abspath(name)
+        X = rows_in(partial(_read_points, here, layout, shape[1]), [here], shape, value, wanted)
     rows, width = X.shape
     variables = {} if assignments is None else {"apriori": _read_assignments(os.fspath(assignments), rows, name)}
     attrs = {"layout": layout, "transform": "none", "field": FIELD, "source": name}
@@ -117,8 +106,16 @@ def numbered(count: int) -> list[str]:
     return [f"channel_{k + 1}" for k in range(count)]
 
 
-def _binary_rows(path: str) -> PointRows | None:
-    """Return the points of a binary file, None for a text.
+def _read_points(path: str, layout: str, d: int, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return points start to stop of a binary file."""
+    count, value = _BINARY[layout]
+    row = np.dtype((value, (d,)))
+    found = np.fromfile(path, row, stop - start, offset=2 * count.itemsize + start * row.itemsize)
+    return found.astype(value.newbyteorder("="), copy=False)
+
+
+def _binary_layout(path: str) -> tuple[str, tuple[int, int]] | None:
+    """Return the layout of a binary file and the shape of its points, None for a text.
 
     The layouts exclude each other: a number of 8 bytes, read as two of 4, has 0 for the second, so that no points
     would follow; and values of 4 and 8 bytes make different sizes.
@@ -133,7 +130,7 @@ def _binary_rows(path: str) -> PointRows | None:
             if size == actual and not d:
                 raise ValueError(f"{path} has {n} points of 0 dimensions; points have at least one")
             if size == actual:
-                return PointRows(path, n, d, value.newbyteorder("="), layout)
+                return layout, (n, d)
     if re.match(rb"\s*[0-9]{1,18}\s+[0-9]{1,18}(\s|$)", head):
         return None
     raise ValueError(
