@@ -280,11 +280,16 @@ def _with_attrs(
     by = _ratio_of(variable, unit, source)
     if not lazy:
         array = conform(array, variable, source=source)
-    elif target_dtype(array.dtype, variable) != array.dtype:
-        wanted = target_dtype(array.dtype, variable)
-        raise ValueError(f"variable {quoted(name)} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
+    elif (wanted := target_dtype(array.dtype, variable)) != array.dtype:
+        array = array.map_blocks(
+            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted)
+        )
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _conform_block(values: Any, *, variable: Variable, source: str, block_info: Mapping[Any, Any]) -> Any:
+    return conform(values, variable, first_row=block_info[None]["array-location"][0][0], source=source)
 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:

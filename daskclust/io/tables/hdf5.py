@@ -18,9 +18,7 @@ from daskclust.core.data.files import reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
-from daskclust.io.fields import Variable
-from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.lazy import lazy_rows
+from daskclust.io.lazy import rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
 
@@ -52,14 +50,11 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
-    columns = {}
-    for ours, member in members.items():
-        variable, here = naming.known.find(ours), path if chunks is None else os.path.abspath(path)
-        read = partial(_read_rows, here, member, variable)
-        if chunks is None:
-            columns[ours] = read(0, rows[ours])
-        else:
-            columns[ours] = lazy_rows(read, [here], (rows[ours],), target_dtype(dtypes[ours], variable), chunks)
+    here = os.path.abspath(path)
+    columns = {
+        ours: rows_in(partial(read_dataset, here, member), [here], (rows[ours],), dtypes[ours], chunks)
+        for ours, member in members.items()
+    }
     return Table(columns, naming, units, attrs)
 
 
@@ -129,7 +124,7 @@ def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], in
             + remedy
         )
     check_stored(dataset, name, path, remedy)
-    return dtype, shape[0]
+    return dtype.newbyteorder("="), shape[0]
 
 
 def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
@@ -152,16 +147,9 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
 
 def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
     """Return rows start to stop of one dataset of a file, which may have more dimensions."""
-    file = open_hdf5(path)
-    with file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
+    with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
         array: npt.NDArray[Any] = file[member][start:stop]
-    return array
-
-
-def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return rows start to stop of one dataset as a variable has them."""
-    array = native(read_dataset(path, column, start, stop))
-    return array if variable is None else conform(array, variable, first_row=start, source=path)
+    return native(array)
 
 
 def write_hdf5(

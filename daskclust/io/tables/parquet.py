@@ -23,11 +23,6 @@ from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
 _GROUP_ROWS = 1 << 20
 
 
-def group_sizes(file: Any) -> list[int]:
-    """Return the rows of each row group of a `pyarrow.parquet.ParquetFile`."""
-    return [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-
-
 def pyarrow_parquet() -> ModuleType:
     """Import pyarrow.parquet, or say what to install."""
     try:
@@ -49,7 +44,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
         file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
     with file:
         with reading(path, "Parquet"):
-            sizes = group_sizes(file)
+            sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
             tables = [file.read_row_groups([], columns=list(columns))]
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)

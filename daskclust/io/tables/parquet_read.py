@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,15 +13,11 @@ import numpy.typing as npt
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.fields import Variable
-from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.lazy import lazy_beside, lazy_rows
+from daskclust.io.lazy import lazy_beside, lazy_rows, rows_in
 from daskclust.io.schema import Naming, Table, short_names
-from daskclust.io.tables.parquet import group_sizes, pyarrow_parquet, rows_of
+from daskclust.io.tables.parquet import pyarrow_parquet, rows_of
 
 Counts = npt.NDArray[np.int64]
-
-_AT_ONCE = 1 << 26  # bytes of columns that are read together
 
 
 class Leaf(NamedTuple):
@@ -36,12 +31,6 @@ class Leaf(NamedTuple):
     told: str  # its type, for messages
     dtype: np.dtype[Any] | None  # None where it holds no numbers
     units: bytes | None
-    variable: Variable | None = None  # what it becomes
-
-    @property
-    def target(self) -> np.dtype[Any]:
-        """Type of the values as they are given."""
-        return target_dtype(np.dtype(self.dtype), self.variable)
 
 
 def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
@@ -53,33 +42,27 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     """
     with reading(path, "Parquet"), pyarrow_parquet().ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
-        groups = group_sizes(file)
+        rows = about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
     attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
     leaves = _leaves(schema, stored)
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
-    chosen = {
-        names[leaf.name]: leaf._replace(variable=naming.known.find(names[leaf.name]))
-        for leaf in leaves
-        if leaf.name in names
-    }
+    chosen = {names[leaf.name]: leaf for leaf in leaves if leaf.name in names}
     for leaf in chosen.values():
         if leaf.dtype is None:
             raise ValueError(
                 f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no "
                 f"{'list of numbers' if leaf.is_list else 'number'}; {_left_out(leaf)}"
             )
-    here = path if chunks is None else os.path.abspath(path)
+    here = os.path.abspath(path)
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
     if lists:
-        columns = _joined(here, chosen, lists[0], groups, chunks)
-    elif chunks is None:
-        columns = _read_flat(here, chosen, sum(groups))
+        columns = _joined(here, chosen, lists[0], rows, chunks)
     else:
         columns = {
-            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (sum(groups),), leaf.target, chunks)
+            ours: rows_in(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, chunks)
             for ours, leaf in chosen.items()
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
@@ -112,32 +95,6 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
     return [leaf._replace(name=name) for name, leaf in zip(names, leaves, strict=True)]
 
 
-# ---------------------------------------------------------------------------------------------- a value for each row
-def _read_flat(path: str, chosen: Mapping[str, Leaf], rows: int) -> dict[str, Any]:
-    """Return columns of a value for each row, many at a time: each time the whole footer is gone through."""
-    columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
-    for start in range(0, len(leaves), step):
-        some = leaves[start : start + step]
-        try:
-            table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
-        except ValueError:
-            for _, leaf in some:
-                rows_of(path, [leaf.stored], 0, rows)  # tells which one is damaged
-            raise
-        columns.update({ours: _flat_numbers(table, path, leaf, 0) for ours, leaf in some})
-    return columns
-
-
-def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows start to stop of one column, from the row groups that have them."""
-    return _flat_numbers(rows_of(path, [leaf.stored], start, stop), path, leaf, start)
-
-
-def _flat_numbers(table: Any, path: str, leaf: Leaf, start: int) -> npt.NDArray[Any]:
-    """Return a column of an Arrow table, from row `start` of the file on, as its variable has it."""
-    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, start, lambda place: start + place)
-
-
 def _in_field(values: Any, leaf: Leaf) -> Any:
     """Return the values of a field of records, or values that are no records."""
     import pyarrow.compute as pc
@@ -145,43 +102,42 @@ def _in_field(values: Any, leaf: Leaf) -> Any:
     return values if leaf.field is None else pc.struct_field(values, leaf.field)
 
 
-def _numbers(values: Any, path: str, leaf: Leaf, first: int, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
-    """Return Arrow's numbers as the variable has them; missing ones are NaN, where there is one."""
+def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
+    """Return Arrow's numbers as an array; missing ones are NaN, where there is one."""
     if values.null_count and np.dtype(leaf.dtype).kind != "f":
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
             f"0), and integers and booleans have no NaN; fill it, or {_left_out(leaf)}"
         )
     array: npt.NDArray[Any] = values.to_numpy()
-    return array if leaf.variable is None else conform(array, leaf.variable, first_row=first, source=path)
+    return array
 
 
 def _first_null(values: Any) -> int:
-    """Return the place of the first missing value."""
     return int(np.argmax(values.is_null().to_numpy()))
 
 
+def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]:
+    """Read rows start to stop of a column with a value for each row, from the row groups that have them."""
+    values = rows_of(path, [leaf.stored], start, stop).column(leaf.column)
+    return _numbers(_in_field(values, leaf), path, leaf, lambda place: start + place)
+
+
 # ----------------------------------------------------------------------------------------------- a list for each row
-def _joined(
-    path: str, chosen: Mapping[str, Leaf], first: Leaf, groups: list[int], chunks: int | None
-) -> dict[str, Any]:
+def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chunks: int | None) -> dict[str, Any]:
     """Return the hits of all rows as columns: read, or lazy, in blocks of whole rows with about `chunks` hits each."""
+    lengths = _read_lengths(path, first, 0, n_rows)
     if chunks is None:
-        lengths = _read_lengths(path, first, 0, sum(groups))
-        columns = {ours: _read_hits(path, leaf, first, lengths, 0, 0) for ours, leaf in chosen.items()}
+        columns = {ours: _read_hits(path, leaf, first, lengths, 0) for ours, leaf in chosen.items()}
         return {"event": _row_of_hits(lengths, 0)} | columns
-    ends = np.cumsum([0, *groups]).tolist()
-    parts = [_read_lengths(path, first, start, stop) for start, stop in itertools.pairwise(ends)]
-    begins = np.cumsum(np.concatenate([np.zeros(1, np.int64), *parts]))
-    n_rows, n_hits = ends[-1], int(begins[-1])
-    borders = np.searchsorted(begins, np.arange(chunks, n_hits, chunks))
-    borders = np.unique(np.concatenate([[0], borders[begins[borders] < n_hits], [n_rows]]))
+    begins = np.append(0, np.cumsum(lengths))
+    borders = np.searchsorted(begins, np.arange(chunks, begins[-1], chunks))
+    borders = np.unique(np.concatenate([[0], borders[begins[borders] < begins[-1]], [n_rows]]))
     borders = borders if len(borders) > 1 else np.zeros(2, np.int64)
-    hits = tuple(np.diff(begins[borders]).tolist())
-    read = partial(_read_lengths, path, first)
-    counts = lazy_rows(read, [path], (n_rows,), np.dtype(np.int64), tuple(np.diff(borders).tolist()))
+    hits, rows = (tuple(np.diff(ends).tolist()) for ends in (begins[borders], borders))
+    counts = lazy_rows(partial(_read_lengths, path, first), [path], (n_rows,), np.dtype(np.int64), rows)
     columns = {
-        ours: lazy_beside(_read_block, counts, hits, leaf.target, path=path, leaf=leaf, first=first)
+        ours: lazy_beside(_read_block, counts, hits, leaf.dtype, path=path, leaf=leaf, first=first)
         for ours, leaf in chosen.items()
     }
     return {"event": lazy_beside(_event_block, counts, hits, np.dtype(np.int64))} | columns
@@ -205,7 +161,7 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
     return lengths
 
 
-def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int, first_hit: int) -> npt.NDArray[Any]:
+def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int) -> npt.NDArray[Any]:
     """Read the hits of rows from `start` on, which have so many; a number of a row is repeated for each of its hits."""
     import pyarrow.compute as pc
 
@@ -223,7 +179,7 @@ def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int, f
         )
     ends = np.cumsum(counts)
     values = _in_field(pc.list_flatten(lists), leaf)
-    return _numbers(values, path, leaf, first_hit, lambda place: start + int(np.searchsorted(ends, place, "right")))
+    return _numbers(values, path, leaf, lambda place: start + int(np.searchsorted(ends, place, "right")))
 
 
 def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
@@ -232,11 +188,8 @@ def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
 
 
 def _read_block(counts: Counts, *, path: str, leaf: Leaf, first: Leaf, block_info: Any) -> npt.NDArray[Any]:
-    """Read the hits of one block of rows; dask tells which ones."""
-    (row, _), (hit, _) = block_info[0]["array-location"][0], block_info[None]["array-location"][0]
-    return _read_hits(path, leaf, first, counts, row, hit)
+    return _read_hits(path, leaf, first, counts, block_info[0]["array-location"][0][0])
 
 
 def _event_block(counts: Counts, *, block_info: Any) -> npt.NDArray[np.int64]:
-    """Return the row of each hit of one block of rows."""
     return _row_of_hits(counts, block_info[0]["array-location"][0][0])
