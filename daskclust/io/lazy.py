@@ -34,11 +34,11 @@ def rows_in(
     if chunks is not None:
         return lazy_rows(read, files, shape, dtype, chunks)
     if len(shape) == 1:
-        return _checked_rows(read, 0, shape[0])
+        return _checked_rows(read, 0, shape[0], ())
     out, step = np.empty(shape, dtype, order), max(1, _AT_ONCE // max(1, math.prod(shape[1:])))
     for start in range(0, shape[0], step):
         stop = min(start + step, shape[0])
-        out[start:stop] = _checked_rows(read, start, stop)
+        out[start:stop] = _checked_rows(read, start, stop, shape[1:])
     return out
 
 
@@ -97,15 +97,16 @@ def _state(path: str) -> tuple[int, ...]:
 
 def _read_block(*, read: ReadRows, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
-    return _checked_rows(read, *block_info[None]["array-location"][0])
+    (start, stop), *others = block_info[None]["array-location"]
+    return _checked_rows(read, start, stop, tuple(end - begin for begin, end in others))
 
 
-def _checked_rows(read: ReadRows, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows, and raise if there are not as many as there were."""
+def _checked_rows(read: ReadRows, start: int, stop: int, tail: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Read rows, and raise if their shape is not what it was."""
     found = read(start, stop)
-    if len(found) != stop - start:
+    if found.shape != (stop - start, *tail):
         raise ValueError(
-            f"{len(found)} of the rows {start} to {stop - 1} could be read: the file has changed since it was opened; "
-            "open it again"
+            f"rows {start} to {stop - 1} of a file have shape {found.shape}, expected {(stop - start, *tail)}: the "
+            "file has changed since it was opened; open it again"
         )
     return found

@@ -19,13 +19,13 @@ from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
 from daskclust.io.fields import PARTICLES
-from daskclust.io.kinds import conform, target_dtype
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.plain import read_arborx, read_npy, write_arborx, write_npy
+from daskclust.io.particles.plain import read_arborx, write_arborx, write_npy
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
 from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet import RowGroups
 from daskclust.io.tables.parquet_read import read_parquet
 
@@ -160,8 +160,7 @@ def open_particles(
     attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
-    values = {ours: _conformed(column, ours, name) for ours, column in table.columns.items()}
-    return to_dataset(values, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
+    return to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
 
 
 def _check_type(particle_type: Any) -> int:
@@ -195,17 +194,6 @@ def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, st
             )
         given.update(dict.fromkeys(names, unit))
     return given
-
-
-def _conformed(column: Any, name: str, path: str) -> Any:
-    """Return a lazy column in a type that its variable may have; one in memory is left to `to_dataset`."""
-    variable = PARTICLES.find(name)
-    if variable is None or not hasattr(column, "__dask_graph__"):
-        return column
-    dtype = target_dtype(column.dtype, variable)
-    if dtype == column.dtype:
-        return column
-    return column.map_blocks(conform, variable=variable, source=path, dtype=dtype, meta=np.empty(0, dtype))
 
 
 def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) -> dict[str, Any]:

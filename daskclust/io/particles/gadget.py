@@ -11,8 +11,7 @@ import xarray as xr
 
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of
-from daskclust.io.particles.arrays import scalable
-from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
+from daskclust.io.particles.snapshot import COMPONENTS, KNOWN, scalable
 from daskclust.io.tables.hdf5 import check_space, import_h5py
 
 _N_TYPES = 6

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
+from daskclust.core.space.partition import block_sizes
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.particles.arrays import Part, Stored, check_numbers, constant, scalable
+from daskclust.io.lazy import columns_in
 from daskclust.io.particles.units import first_number, number, system_of, unit_of, velocity_power
 from daskclust.io.schema import REST, Columns, Naming, Table
+from daskclust.io.tables.binary import check_numbers
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
@@ -94,20 +99,21 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
     scale = _scale_factor(first)
     found: dict[str, Any] = {}
     for member, entry in filled[0].members.items():
-        stored = _stored(filled, member, scale)
-        names = _variables(stored, entry.becomes, f"array {member} of {path}")
+        read, shape, dtype = _reader(filled, member, scale)
+        names = _variables(shape, entry.becomes, f"array {member} of {path}")
         twice = sorted(set(names) & set(found))
         if twice:
             raise ValueError(
                 f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
             )
-        found.update(zip(names, stored.columns(chunks), strict=True))
+        paths = [os.path.abspath(file.path) for file in filled]
+        found.update(zip(names, columns_in(read, paths, shape, dtype, chunks), strict=True))
         unit = _unit(filled[0], member)
         units.update(dict.fromkeys(names, unit) if unit is not None else {})
     if "mass" not in found and not _left_out(columns):
         mass = _mass(first, kind)
         if mass:
-            found["mass"] = constant(mass, sum(file.rows for file in files), chunks)
+            found["mass"] = _constant(mass, sum(file.rows for file in files), chunks)
             unit = _unit(filled[0], "Masses")
             units.update({} if unit is None else {"mass": unit})
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
@@ -263,8 +269,8 @@ def _left_out(columns: Mapping[str, str | None] | None) -> bool:
     return columns is not None and ("Masses" in columns or REST in columns)
 
 
-def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
-    """Return one array of all files."""
+def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+    """Return what reads rows of one array of all files, its shape and type."""
     first = files[0]
     remedy = f"leave it out with columns={{{quoted(member)}: None}}"
     lacking = [file.path for file in files if member not in file.members]
@@ -280,17 +286,50 @@ def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
     dtype = np.result_type(*[entry.dtype for entry in entries]).newbyteorder("=")
     if factor != 1:
         dtype = scalable(dtype)
-    parts = tuple(Part(file.path, entry.name, file.rows) for file, entry in zip(files, entries, strict=True))
-    return Stored(read_dataset, parts, entries[0].shape[1] if len(entries[0].shape) > 1 else None, dtype, factor)
+    places = zip(files, entries, strict=True)
+    parts = tuple((os.path.abspath(file.path), entry.name, file.rows) for file, entry in places)
+    rows = sum(file.rows for file in files)
+    return partial(_read_rows, parts, dtype, factor), (rows, *entries[0].shape[1:]), dtype
 
 
-def _variables(stored: Stored, ours: str, what: str) -> list[str]:
+def _read_rows(
+    parts: tuple[tuple[str, str, int], ...], dtype: np.dtype[Any], factor: float, start: int, stop: int
+) -> npt.NDArray[Any]:
+    """Return rows start to stop of arrays in several files (path, name, rows), times a factor."""
+    found, first = [], 0
+    for path, member, rows in parts:
+        low, high = max(start - first, 0), min(stop - first, rows)
+        if low < high:
+            found.append(read_dataset(path, member, low, high))
+        first += rows
+    out = np.concatenate(found).astype(dtype, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such
+        return out if factor == 1 else out * dtype.type(factor)
+
+
+def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype that holds multiples of numbers of `dtype`, which may be whole."""
+    return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
+
+
+def _constant(value: float, rows: int, chunks: int | None) -> Any:
+    """Return a column (n,) of one value, in float64."""
+    if chunks is None:
+        return np.full(rows, value)
+    import dask.array as da
+
+    name = f"daskclust-io-constant-{value!r}-{rows}-{chunks}"
+    return da.full(rows, value, chunks=(block_sizes(rows, chunks),), name=name)
+
+
+def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:
     """Return what the columns of an array are called."""
-    if stored.width is None or stored.width == 1:
+    width = math.prod(shape[1:])
+    if width == 1:
         return [ours or COMPONENTS[0]]
-    if stored.width > len(COMPONENTS):
-        raise ValueError(f"{what} has {stored.width} columns, and at most {len(COMPONENTS)} can be read")
-    return [ours + axis for axis in COMPONENTS[: stored.width]]
+    if width > len(COMPONENTS):
+        raise ValueError(f"{what} has {width} columns, and at most {len(COMPONENTS)} can be read")
+    return [ours + axis for axis in COMPONENTS[:width]]
 
 
 def _scale_factor(file: _File) -> float | None:

@@ -13,11 +13,13 @@ import numpy.typing as npt
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.lazy import lazy_beside, lazy_rows, rows_in
+from daskclust.io.lazy import lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import pyarrow_parquet, rows_of
 
 Counts = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 26  # bytes of columns that are read together
 
 
 class Leaf(NamedTuple):
@@ -60,9 +62,11 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
     if lists:
         columns = _joined(here, chosen, lists[0], rows, chunks)
+    elif chunks is None:
+        columns = _read_flat(here, chosen, rows)
     else:
         columns = {
-            ours: rows_in(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, chunks)
+            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, chunks)
             for ours, leaf in chosen.items()
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
@@ -117,10 +121,25 @@ def _first_null(values: Any) -> int:
     return int(np.argmax(values.is_null().to_numpy()))
 
 
+# ---------------------------------------------------------------------------------------------- a value for each row
+def _read_flat(path: str, chosen: Mapping[str, Leaf], rows: int) -> dict[str, Any]:
+    """Return columns, many at a time: each time the whole footer is gone through."""
+    columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
+    for start in range(0, len(leaves), step):
+        some = leaves[start : start + step]
+        table = rows_of(path, [leaf.stored for _, leaf in some], 0, rows)
+        columns.update({ours: _flat_numbers(table, path, leaf, 0) for ours, leaf in some})
+    return columns
+
+
 def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]:
-    """Read rows start to stop of a column with a value for each row, from the row groups that have them."""
-    values = rows_of(path, [leaf.stored], start, stop).column(leaf.column)
-    return _numbers(_in_field(values, leaf), path, leaf, lambda place: start + place)
+    """Read rows start to stop of one column, from the row groups that have them."""
+    return _flat_numbers(rows_of(path, [leaf.stored], start, stop), path, leaf, start)
+
+
+def _flat_numbers(table: Any, path: str, leaf: Leaf, start: int) -> npt.NDArray[Any]:
+    """Return a column of an Arrow table, from row `start` of the file on."""
+    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, lambda place: start + place)
 
 
 # ----------------------------------------------------------------------------------------------- a list for each row

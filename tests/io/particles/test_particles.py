@@ -345,7 +345,7 @@ def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
     np.save(tmp_path / "points.npy", np.zeros((10, 3)))
     ds = open_particles(tmp_path / "points.npy")
     np.save(tmp_path / "points.npy", np.zeros((5, 3)))
-    with pytest.raises(ValueError, match=r"gave an array of shape \(5, 3\) .* has changed since it was opened"):
+    with pytest.raises(ValueError, match=r"have shape \(5, 3\), expected .* has changed since it was opened"):
         ds["x"].compute()
     assert open_particles(tmp_path / "points.npy")["x"].data.name != ds["x"].data.name
 
@@ -380,7 +380,7 @@ def test_numpy_arrays(tmp_path: Path) -> None:
     ds = open_particles(path, columns={"many": None}, chunks=2)
     np.testing.assert_array_equal(ds["y"], [1, 2, 3])
     assert list(ds) == ["x", "y", "tag"]
-    refused(r"column 'many' of .* has shape \(3, 2\), expected \(n,\)", path)
+    refused(r"column 'many' of .* has shape \(3, 2\) .* no column of numbers; leave it out", path)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +452,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "snapshot.zarr"
     write_particles(sample(5), path)
     shutil.rmtree(path / "y" / "c")
-    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path)
+    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path, chunks=None)
     (path / "y" / "zarr.json").write_text("{}")
     refused("cannot be read as a zarr file", path)
     (path / "zarr.json").unlink()
