@@ -59,13 +59,8 @@ def open_fcs(
     compensate : bool, or matrix, default True
         True compensates by the file's own spillover matrix ($SPILLOVER, SPILL), if any, False never; or the matrix to
         use, as `daskclust.io.compensate` takes it.
-    transform : {"arcsinh", None}, default "arcsinh"
-        Channels become arcsinh(x / cofactor), except those of `linear`; None leaves all as they are.
-    cofactor : float, default 150.0
-        150 is usual for fluorescence, 5 for mass cytometry.
-    linear : str or sequence of str, optional
-        Names or patterns of channels that are not transformed; ``()`` for none. By default time, scatter (``FSC*``,
-        ``SSC*``), and what mass cytometers tell of the pulse, in upper or lower case.
+    transform, cofactor, linear
+        ``"arcsinh"``, as of `daskclust.io.arcsinh_transform`, or None, which leaves values as they are.
     data_set : int, optional
         Which data set, from 0, of a file that has several ($NEXTDATA).
     chunks : int, optional
@@ -81,20 +76,17 @@ def open_fcs(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ImportError
-        Without flowio.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file; without flowio.
     ValueError
         For damaged files, those that claim more events than they hold, other versions and types of numbers, several
         data sets without `data_set`, unknown channels, a matrix without inverse, and wrong options.
 
     Notes
     -----
-    flowio reads the keywords and scales the values: amplifiers ($PnE), gains ($PnG), and time in seconds ($TIMESTEP).
-    Whole numbers are cut to the bits of their range ($PnR). Then values are compensated, then transformed, in float64.
-    Events are where TEXT tells, or where the header does, if TEXT does not fit their number. Not read are histograms,
-    text ($DATATYPE A), numbers of other bits, and $COMP of FCS 3.0, which does not name its channels.
+    Whole numbers are cut to the bits of their range ($PnR); flowio scales values by amplifiers ($PnE), gains ($PnG) and
+    time steps ($TIMESTEP). Then they are compensated, then transformed, in float64. Not read are histograms, text
+    ($DATATYPE A), and $COMP of FCS 3.0, which does not name its channels.
 
     References
     ----------
@@ -183,9 +175,9 @@ def read_cells(
     apriori : str, optional
         The column that has apriori clusters, whole numbers.
     transform : {"arcsinh", None}, default None
-        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter to arcsinh(x / cofactor).
-    cofactor : float, default 150.0
-        150 is usual for fluorescence, 5 for mass cytometry.
+        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter.
+    cofactor
+        As of `daskclust.io.arcsinh_transform`.
     chunks : int, optional
         Cells per chunk of a Dataset of dask arrays. By default all are read into memory; text always is.
 
@@ -199,10 +191,8 @@ def read_cells(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ImportError
-        Where the library for the format is missing.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file, or the library for the format is missing.
     ValueError
         For damaged files, text that is no number (with line and column), unknown channels, columns that are no numbers,
         or no whole ones where they must be (with the row), values that are transformed already, and wrong options.

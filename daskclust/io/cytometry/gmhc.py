@@ -44,13 +44,11 @@ def read_gmhc(
     Parameters
     ----------
     path : str or path
-        The file, little-endian: number of dimensions D, number of points N, and the points one after another. Its exact
-        size tells which of the program's versions it is for: both numbers uint32 and values float32, as its manual
-        says; both uint64 and values float64 or float32, as its repository has them; or all of it as text with white
-        space between the numbers.
+        The file, little-endian: number of dimensions D, number of points N, and the points one after another. Its size
+        tells its layout: both numbers uint32 and values float32; both uint64 and values float64 or float32; or all of
+        it as text.
     assignments : str or path, optional
-        A text file with one unsigned whole number for each point, white space between them: points with equal ones
-        are in one apriori cluster.
+        A text file with a whole number from 0 for each point: points with equal ones are in one apriori cluster.
     chunks : int, optional
         Points per chunk of a Dataset of dask arrays, each of which reads its own rows of a binary file. By default all
         are in memory, as text and assignments always are.
@@ -67,8 +65,8 @@ def read_gmhc(
     FileNotFoundError, IsADirectoryError
         Where a path is no file.
     ValueError
-        For a size that no layout has, with all of them; for text that is no number, points without dimensions, and
-        assignments of another number than points; and for `chunks` that is not positive.
+        For a size that no layout has, text that is no number, assignments of another number than points, and `chunks`
+        that is not positive.
 
     References
     ----------
@@ -206,13 +204,9 @@ def write_gmhc(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For other layouts, a Dataset without ``X``, or without ``apriori`` where `assignments` is given, apriori
-        clusters that are negative, and numbers that the types do not hold.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    TypeError, ValueError, OSError
+        For arrays on a GPU; for other layouts, a Dataset without ``X`` or ``apriori``, apriori clusters that are
+        negative, and numbers that the types do not hold; where the folder cannot be written to.
 
     Examples
     --------

@@ -45,15 +45,11 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ImportError
-        Where the library for the format is missing.
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For other extensions, a Dataset without ``X`` and names of channels, names that are alike or that the format
-        does not hold, and whole numbers that a float32 does not.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    ImportError, OSError
+        Where the library for the format, or the folder, is missing, or may not be written to.
+    TypeError, ValueError
+        For arrays on a GPU; for other extensions, a Dataset without ``X`` and names of channels, names that are alike
+        or that the format does not hold, and whole numbers that a float32 does not.
 
     Notes
     -----

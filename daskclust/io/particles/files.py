@@ -58,29 +58,28 @@ def open_particles(
     path : str or path
         The file; its extension tells the format.
 
-        - ``.hdf5``, ``.h5``: a snapshot as Gadget-2, 3, 4, AREPO, EAGLE and SWIFT write it: groups ``Header`` and
-          ``PartType0`` ... Where it has several files (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one of them stands
-          for all, in the order of their numbers. Plain columns in HDF5 are for ``read_hits(path, field="particles")``.
+        - ``.hdf5``, ``.h5``: a snapshot of Gadget-2, 3, 4, AREPO, EAGLE or SWIFT. Where it has several files
+          (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one stands for all, in the order of their numbers. Plain columns
+          in HDF5 are for ``read_hits(path, field="particles")``.
         - ``.parquet``, ``.pq``: columns of numbers.
         - ``.npy``: shape (n, d), or a structured array; it is mapped, not loaded.
-        - ``.zarr``, or a folder that is a zarr store (format 2 or 3): a group with arrays ``x``, ``y``, ``z`` ... of
-          shape (n,), or ``Coordinates``, ``Velocities``, ``Masses``, ``ParticleIDs``; or one array of shape (n, d).
+        - ``.zarr``, or a folder that is a zarr store (format 2 or 3): arrays ``x``, ``y``, ``z`` ... of shape (n,), or
+          ``Coordinates``, ``Velocities``, ``Masses``, ``ParticleIDs``; or one array of shape (n, d).
         - ``.arborx``, ``.bin``: ArborX's: int32 n, int32 d, then float32 coordinates, little-endian.
     particle_type : int or {"gas", "dm", "stars", "bh"}, default "dm"
         Which particles of a snapshot: those of ``PartType0``, ``1``, ``4``, ``5``, or of a number.
     columns : sequence of str, or mapping of str to str or None, optional
         A sequence names all columns of an array without names; by default 1 to 3 are ``x``, ``y``, ``z``, 6 have
         ``vx``, ``vy``, ``vz`` after these, 7 have ``mass`` at the end. A mapping gives the variable for a column of the
-        file; None leaves a column out, and ``{"*": None}`` all that are not named. Of a snapshot, positions,
-        velocities, masses and ids are read, and other arrays if they are named: ``{"Potential": "potential"}``;
-        columns of arrays of shape (n, 3) get x, y, z behind their names.
+        file; None leaves it out, and ``{"*": None}`` all that are not named. Of a snapshot, positions, velocities,
+        masses and ids are read, and what is named: ``{"Potential": "potential"}``; columns of arrays of shape (n, 3)
+        get x, y, z behind their names.
     units : mapping of str to str, optional
-        Units where the file does not tell them, or tells them wrong, by variable, or for ``"length"`` and
-        ``"velocity"`` together: ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. They name the values, which do not
-        change.
+        Units that the file does not tell, or tells wrong, by variable, or for ``"length"`` and ``"velocity"`` together:
+        ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. Values do not change.
     boxsize : float or sequence of float, optional
-        Side of the periodic box, or one for each axis, in the unit of ``x``, where the file does not tell it, or tells
-        it wrong.
+        Side of the periodic box, or one for each axis, in the unit of ``x``, if the file does not tell it, or tells it
+        wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
     fill_missing : bool, default False
@@ -91,37 +90,32 @@ def open_particles(
     Returns
     -------
     xarray.Dataset
-        Variables of shape (n,) along ``particle``, in the order of the file: ``x``, ``y``, ``z`` as far as there are
-        axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others where the file has them, in its own types, with
-        ``attrs["units"]`` where the unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ;
-        not there for an open box) and ``boxsize_units`` (as of ``x``), and what the file tells of ``redshift``,
-        ``scale_factor``, ``time`` (without expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``,
-        ``particle_type``, ``code``.
+        Variables of shape (n,) along ``particle``, in the order of the file and in its types: ``x``, ``y``, ``z`` as
+        far as there are axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others, with ``attrs["units"]`` where the
+        unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ; none for an open box) and
+        ``boxsize_units``, and what the file tells of ``redshift``, ``scale_factor``, ``time`` (without expansion),
+        ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``, ``particle_type``, ``code``.
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file, or files of a snapshot are missing.
-    ImportError
-        Where the library for the format is missing.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file, files of a snapshot are missing, or the library for the format is.
     ValueError
-        For unknown extensions, damaged or incomplete files, other layouts, files of two snapshots, numbers of particles
-        that do not add up, a box that is not positive, and wrong options.
+        For unknown extensions, damaged, incomplete or unmatched files, a box that is not positive, and wrong options.
 
     Notes
     -----
     Positions, boxes and masses are as in the file: comoving, and with 1/h in the codes that have it. Velocities are
-    peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file tells,
-    by its square root where it tells none; those of SWIFT are peculiar already. The mass of a snapshot that has one for
-    all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
+    made peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file
+    tells, by its square root where it tells none. One mass for all particles of a type (``MassTable``) becomes a
+    column. ``BoxSize`` 0 is an open box.
 
-    Headers are read at once, and nothing else until it is used: each chunk reads its own rows, on a worker that must
-    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest. Values are not
-    searched for NaN, nor for positions outside of the box: estimators do so.
+    Headers are read at once; each chunk reads its own rows when it is used, on a worker that must see the file. Chunks
+    that are multiples of the file's own chunks or row groups are the cheapest. Values are not searched for NaN, nor for
+    positions outside of the box: estimators do so.
 
-    zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
-    reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
-    files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
+    zarr leaves out a chunk whose values all equal the fill value, unless told ``write_empty_chunks=True``, and reads a
+    lost one as the fill value, too: both are an error here when their rows are read. `write_particles` writes all.
 
     References
     ----------
@@ -236,20 +230,17 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ImportError
-        Where the library for the format is missing.
+    ImportError, OSError
+        Where the library for the format, or the folder, is missing, or may not be written to.
     ValueError
-        For other extensions, variables that the format cannot hold, and variables of other shapes and types.
-    OSError
-        Where the folder does not exist or cannot be written to.
+        For other extensions, and variables that the format cannot hold.
 
     Notes
     -----
-    The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
-    nothing new is left. Dask arrays are computed chunk by chunk, so that memory holds one chunk; those of zarr in
-    parallel, in chunks of a million. HDF5, Parquet and zarr keep types, units and the attributes that are numbers or
-    texts. In HDF5, velocities are divided by the square root of ``attrs["scale_factor"]``, as Gadget has them: reading
-    them again may change their last bit.
+    After an error nothing new is left. Dask arrays are computed chunk by chunk; those of zarr in parallel, in chunks of
+    a million. HDF5, Parquet and zarr keep types, units and the attributes that are numbers or texts. In HDF5,
+    velocities are divided by the square root of ``attrs["scale_factor"]``, as Gadget has them: reading them again may
+    change their last bit.
 
     Examples
     --------

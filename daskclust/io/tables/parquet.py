@@ -166,15 +166,14 @@ class ParquetSink:
     Attributes
     ----------
     attrs : dict of str to object
-        Attributes of the data set, those of the first table to begin with. What they are at the end goes into the
-        file, so that counters of a stream can be set last.
+        Attributes of the data set, those of the first table to begin with; what they are at the end is written.
     n_rows : int
         Rows that were given so far.
 
     Notes
     -----
     It is a context manager: at the end of the ``with`` block the file gets its name; after an error nothing is left.
-    Tables are collected into row groups of a million rows, so that memory holds one such group.
+    Memory holds one row group, of a million rows.
 
     Examples
     --------
