@@ -42,6 +42,10 @@ class Naming:
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
+    def without(self, name: str) -> str:
+        """Return how a column is left out, for messages."""
+        return f"leave it out with columns={{{quoted(name)}: None}}"
+
     @property
     def known(self) -> Field:
         """The field, that of calorimeters where none is settled."""

@@ -219,7 +219,12 @@ def read_cells(
         ds = read_csv(name, channels, apriori)
         ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
     else:
-        ds = _read_points(name, channels, apriori, wanted)
+        if apriori is not None:
+            raise ValueError(
+                f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
+            )
+        ds = read_gmhc(name, chunks=chunks)
+        ds = ds.isel(channel=choose_channels(channels, [(str(own),) for own in ds["channel"].values], name))
     if transform is None:
         return ds
     check_untransformed(ds.attrs, name, _AGAIN)
@@ -247,14 +252,3 @@ def _read_fcs_cells(
         for ours, k in beside.items()
     }
     return _fcs_dataset(layout, chosen, True, transform, cofactor, linear, variables, chunks)
-
-
-def _read_points(name: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
-    """Return the points of a file of gmhclust."""
-    if apriori is not None:
-        raise ValueError(
-            f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
-        )
-    ds = read_gmhc(name, chunks=chunks)
-    own = [(str(channel),) for channel in ds["channel"].values]
-    return ds if channels is None else ds.isel(channel=choose_channels(channels, own, name))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.files import check_file, replacing
-from daskclust.core.data.quote import quoted
 from daskclust.io.blocks import in_memory
 from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
 from daskclust.io.host import check_on_host
@@ -28,7 +27,6 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint64-float64": (np.dtype("<u8"), np.dtype("<f8")),
     "uint64-float32": (np.dtype("<u8"), np.dtype("<f4")),
 }
-_NUMBER = r"[+-]?(nan|inf|infinity|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)"
 _MOST_ASSIGNMENT = (1 << 32) - 1
 _BLOCK_ROWS = 1 << 16
 
@@ -137,48 +135,46 @@ def _binary_layout(path: str) -> tuple[str, tuple[int, int]] | None:
     )
 
 
-def _words(path: str) -> list[str]:
-    """Return what is between white space in a text."""
+def _numbers(path: str, kind: Any) -> npt.NDArray[Any]:
+    """Return the numbers of a text with white space between them."""
     try:
-        return Path(path).read_text("ascii").split()
-    except UnicodeDecodeError as error:
+        return np.array(Path(path).read_text("ascii").split(), kind)
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{path} is no text of numbers: {error}") from error
 
 
 def _text_points(path: str) -> npt.NDArray[np.float64]:
     """Return the points of a text."""
-    d, n, *words = _words(path)
-    count = int(d) * int(n)
-    if len(words) != count or not int(d):
+    values = _numbers(path, np.float64)
+    d, n = (int(number) for number in values[:2])
+    if len(values) - 2 != d * n or not d:
         raise ValueError(
-            f"{path} begins with {d} dimensions and {n} points, which makes {count} values, and has {len(words)}; it "
-            "is cut, or has another format"
+            f"{path} begins with {d} dimensions and {n} points, which makes {d * n} values, and has "
+            f"{len(values) - 2}; it is cut, or has another format"
         )
-    wrong = next((word for word in words if "_" in word), None)  # which float() takes
-    try:
-        values = np.fromiter(map(float, words), np.float64, count)
-    except ValueError:
-        wrong = next(word for word in words if not re.fullmatch(_NUMBER, word, re.IGNORECASE))
-    if wrong is not None:
-        raise ValueError(f"{path} has {quoted(wrong)} among its values, expected a number")
-    return values.reshape(int(n), int(d))
+    return values[2:].reshape(n, d)
 
 
 def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int64]:
     """Return apriori clusters of all points."""
     if count:
         check_file(path)
-    words = _words(path)
-    wrong = next((w for w in words if not (w.isdecimal() and len(w) <= 10 and int(w) <= _MOST_ASSIGNMENT)), None)
-    if wrong is not None:
+    found: npt.NDArray[np.int64] = _numbers(path, np.int64)
+    if len(found) != count:
         raise ValueError(
-            f"{path} has {quoted(wrong)} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
+            f"{path} has {len(found)} assignments, and {points} has {count} points; give one for each point"
         )
-    if len(words) != count:
+    return _checked_assignments(found, path)
+
+
+def _checked_assignments(found: npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
+    """Return assignments, if gmhclust can hold them."""
+    if len(found) and not 0 <= found.min() <= found.max() <= _MOST_ASSIGNMENT:
         raise ValueError(
-            f"{path} has {len(words)} assignments, and {points} has {count} points; give one for each point"
+            f"assignments of {source} must be from 0 to {_MOST_ASSIGNMENT}, got {found.min()} to {found.max()}; give "
+            "points without an apriori cluster a number of their own"
         )
-    return np.fromiter(map(int, words), np.int64, count)
+    return found
 
 
 def write_gmhc(
@@ -235,16 +231,15 @@ def write_gmhc(
             stream.write(f"{d} {n}\n".encode())
         else:
             stream.write(np.array([d, n], _BINARY[layout][0]).tobytes())
-        for block in _blocks(ds["X"], n):
+        for block in _blocks(ds["X"]):
             _write_points(stream, block, layout)
 
 
-def _blocks(array: xr.DataArray, n: int) -> Iterator[npt.NDArray[Any]]:
+def _blocks(array: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
     """Yield the rows block by block."""
-    chunks = array.chunksizes.get(array.dims[0]) or (_BLOCK_ROWS,) * math.ceil(n / _BLOCK_ROWS)
     stop = 0
-    for size in chunks:
-        start, stop = stop, min(stop + size, n)
+    for size in array.chunksizes.get(array.dims[0]) or (_BLOCK_ROWS,) * math.ceil(len(array) / _BLOCK_ROWS):
+        start, stop = stop, stop + size
         yield in_memory(array[start:stop]).values
 
 
@@ -266,10 +261,6 @@ def _write_assignments(ds: xr.Dataset, path: Path, n: int) -> None:
     if "apriori" not in ds or ds["apriori"].shape != (n,) or ds["apriori"].dtype.kind not in "iu":
         raise ValueError("assignments needs whole numbers apriori, one for each point; the Dataset has none such")
     with replacing(path) as stream:
-        for block in _blocks(ds["apriori"], n):
-            if len(block) and not 0 <= block.min() <= block.max() <= _MOST_ASSIGNMENT:
-                raise ValueError(
-                    f"assignments must be from 0 to {_MOST_ASSIGNMENT}, got {block.min()} to {block.max()}; give "
-                    "points without an apriori cluster a number of their own"
-                )
-            stream.write("".join(f"{number}\n" for number in block.tolist()).encode())
+        for block in _blocks(ds["apriori"]):
+            numbers = _checked_assignments(block, "the Dataset").tolist()
+            stream.write("".join(f"{number}\n" for number in numbers).encode())

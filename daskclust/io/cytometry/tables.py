@@ -26,6 +26,10 @@ _PLAIN = Field(name=FIELD, dim="cell", variables=(), required=(), headerless={})
 class _Plain(Naming):
     """All columns under their own names, or numbers where they have none."""
 
+    def without(self, name: str) -> str:
+        """Return how a column is left out, for messages."""
+        return "choose columns without it with channels="
+
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the names in the file, or numbers."""
         return numbered(count) if found is None else list(found)
@@ -66,7 +70,8 @@ def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | No
         found = pq.read_schema(path).names
     names, beside = choose_columns(found, channels, apriori, path)
     chosen: dict[str, str | None] = {REST: None, **{name: name for name in (*names, *beside)}}
-    return _dataset(parquet_read.read_parquet(path, _Plain(_PLAIN, chosen, path), chunks), names, beside, path)
+    table = parquet_read.read_parquet(path, _Plain(_PLAIN, chosen, path), chunks, floats=names)
+    return _dataset(table, names, beside, path)
 
 
 def _dataset(table: Table, names: list[str], beside: Mapping[str, str], path: str) -> xr.Dataset:

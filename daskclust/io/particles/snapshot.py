@@ -71,10 +71,6 @@ class _File:
     rows: int
     members: dict[str, _Member]
 
-    def count(self, name: str, kind: int) -> int:
-        """Return how many particles of a type the header has in one of its attributes."""
-        return _count(self.header, name, kind, self.path)
-
 
 def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | None) -> Table:
     """Read particles of one type from a snapshot of which `path` is any one file.
@@ -110,8 +106,9 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         found.update(zip(names, columns_in(read, paths, shape, dtype, chunks), strict=True))
         unit = _unit(filled[0], member)
         units.update(dict.fromkeys(names, unit) if unit is not None else {})
-    if "mass" not in found and not _left_out(columns):
-        mass = _mass(first, kind)
+    if "mass" not in found and not (columns is not None and ("Masses" in columns or REST in columns)):
+        table = first.header.get("MassTable")
+        mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
             found["mass"] = _constant(mass, sum(file.rows for file in files), chunks)
             unit = _unit(filled[0], "Masses")
@@ -135,15 +132,13 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
         with reading(path, "HDF5"):
             others = {name: _group_attrs(file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
         rows = _count(header, "NumPart_ThisFile", kind, path)
-        members = _members(file, header, kind, path, columns) if rows else {}
+        members = _members(file, KEY in header, kind, rows, path, columns) if rows else {}
     return _File(path, header, others["Parameters"], others["Units"], others["Cosmology"], rows, members)
 
 
 def _group_attrs(file: Any, name: str) -> dict[str, Any] | None:
-    """Return the attributes of a group of the file itself; None where there is none."""
-    h5py = import_h5py()
-    inside = isinstance(file.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
-    return plain_attrs(file[name].attrs) if inside and isinstance(file.get(name), h5py.Group) else None
+    """Return the attributes of a group; None where there is none."""
+    return plain_attrs(file[name].attrs) if name in file else None
 
 
 def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
@@ -158,20 +153,19 @@ def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
 
 
 def _members(
-    file: Any, header: Mapping[str, Any], kind: int, path: str, columns: Mapping[str, str | None] | None
+    file: Any, every: bool, kind: int, rows: int, path: str, columns: Mapping[str, str | None] | None
 ) -> dict[str, _Member]:
-    """Return the arrays to read, if they are in the file."""
-    group_name, rows = f"PartType{kind}", _count(header, "NumPart_ThisFile", kind, path)
+    """Return the arrays to read, of those in the file `every` one or what all codes have."""
+    group_name = f"PartType{kind}"
     with reading(path, "HDF5"):
-        is_there = _group_attrs(file, group_name) is not None
-        names = datasets_in(file[group_name]) if is_there else []
+        names = datasets_in(file[group_name]) if group_name in file else []
     if "Coordinates" not in names:
         raise ValueError(
             f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "
             f"type; it has {', '.join(names) or 'none'}: choose another type with particle_type="
         )
     members: dict[str, _Member] = {}
-    for name, ours in _choose(names, columns, path, every=KEY in header).items():
+    for name, ours in _choose(names, columns, path, every=every).items():
         whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{quoted(name)}: None}}"
         with reading(path, "HDF5"):
             dataset = file[whole]
@@ -253,20 +247,15 @@ def _check_agreement(files: list[_File], kind: int) -> None:
                 )
     if "NumPart_Total" not in first.header:
         return
-    total = first.count("NumPart_Total", kind)
+    total = _count(first.header, "NumPart_Total", kind, first.path)
     if "NumPart_Total_HighWord" in first.header and total < 1 << 32:
-        total += first.count("NumPart_Total_HighWord", kind) << 32
+        total += _count(first.header, "NumPart_Total_HighWord", kind, first.path) << 32
     rows = sum(file.rows for file in files)
     if rows != total:
         raise ValueError(
             f"the {len(files)} files of the snapshot of {first.path} have {rows} particles of type {kind}, and its "
             f"NumPart_Total says {total}: files are missing, or NumFilesPerSnapshot is wrong"
         )
-
-
-def _left_out(columns: Mapping[str, str | None] | None) -> bool:
-    """Return whether masses are not wanted."""
-    return columns is not None and ("Masses" in columns or REST in columns)
 
 
 def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
@@ -356,12 +345,6 @@ def _unit(file: _File, member: str) -> str | None:
     attrs = file.members[member].attrs if member in file.members else {}
     told = attrs.get("units")
     return told if isinstance(told, str) else unit_of(member, attrs, system, power)
-
-
-def _mass(file: _File, kind: int) -> float | None:
-    """Return the mass that the header has for all particles of a type."""
-    table = file.header.get("MassTable")
-    return number(table[kind]) if isinstance(table, list) and kind < len(table) else None
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:

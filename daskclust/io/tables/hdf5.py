@@ -106,11 +106,8 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
 
 
 def datasets_in(group: Any) -> list[str]:
-    """Return the names of the datasets of a group, without links to other files."""
-    h5py = import_h5py()
-    inside = (h5py.HardLink, h5py.SoftLink)
-    names = [name for name in group if isinstance(group.get(name, getlink=True), inside)]
-    return [name for name in names if isinstance(group.get(name), h5py.Dataset)]
+    """Return the names of the datasets of a group."""
+    return [name for name in group if isinstance(group.get(name), import_h5py().Dataset)]
 
 
 def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:

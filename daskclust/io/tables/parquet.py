@@ -196,7 +196,6 @@ class ParquetSink:
         self._dim = ""
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._waiting: list[Block] = []
-        self._n_waiting = 0
         self._groups: RowGroups | None = None
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None
@@ -226,7 +225,7 @@ class ParquetSink:
             self._dim, self._dtypes = only_dim(ds), dtypes
             self._groups = self._stack.enter_context(RowGroups(self._stream, dtypes, stored_units(ds)))
             self.attrs = {**ds.attrs, **self.attrs}
-        elif dict(dtypes) != self._dtypes or only_dim(ds) != self._dim:
+        elif dtypes != self._dtypes or only_dim(ds) != self._dim:
             raise ValueError(
                 f"a table of {_shown(dtypes)} cannot follow one of {_shown(self._dtypes)} in {self.path}; "
                 "give all tables the same variables and types"
@@ -234,17 +233,15 @@ class ParquetSink:
         # A stream may fill the same arrays again.
         self._waiting.append({name: np.array(values) for name, values in native_block(ds).items()})
         self.n_rows += ds.sizes[self._dim]
-        self._n_waiting += ds.sizes[self._dim]
-        if self._n_waiting >= _GROUP_ROWS:
-            self._flush()
+        if sum(len(next(iter(block.values()))) for block in self._waiting) >= _GROUP_ROWS:
+            self._flush(self._groups)
 
-    def _flush(self) -> None:
-        """Write what was collected as one row group."""
-        if self._groups is not None and self._waiting:
+    def _flush(self, groups: RowGroups) -> None:
+        """Write what was collected as row groups."""
+        if self._waiting:
             columns = {name: np.concatenate([block[name] for block in self._waiting]) for name in self._dtypes}
             self._waiting.clear()
-            self._n_waiting = 0
-            self._groups.write(columns, most=_GROUP_ROWS)
+            groups.write(columns, most=_GROUP_ROWS)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -256,7 +253,7 @@ class ParquetSink:
         with self._stack:  # ends the row groups, then the file
             if self._groups is None:
                 raise ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
-            self._flush()
+            self._flush(self._groups)
             self._groups.attrs = stored_attrs(xr.Dataset(attrs=self.attrs), self._dim)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,14 +33,15 @@ class Leaf(NamedTuple):
     told: str  # its type, for messages
     dtype: np.dtype[Any] | None  # None where it holds no numbers
     units: bytes | None
+    without: str = ""  # how it is left out, for messages
 
 
-def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
+def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collection[str] = ()) -> Table:
     """Read the columns of a Parquet file, at once, or lazily in chunks of hits.
 
     Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
     unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
-    has it, and by both names otherwise.
+    has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN.
     """
     with reading(path, "Parquet"), pyarrow_parquet().ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
@@ -51,12 +52,17 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
-    chosen = {names[leaf.name]: leaf for leaf in leaves if leaf.name in names}
+    chosen = {}
+    for leaf in leaves:
+        if leaf.name in names:
+            is_float = leaf.name in floats and leaf.dtype is not None and leaf.dtype.kind != "f"
+            dtype = np.dtype(np.float64) if is_float else leaf.dtype
+            chosen[names[leaf.name]] = leaf._replace(dtype=dtype, without=naming.without(leaf.name))
     for leaf in chosen.values():
         if leaf.dtype is None:
             raise ValueError(
                 f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no "
-                f"{'list of numbers' if leaf.is_list else 'number'}; {_left_out(leaf)}"
+                f"{'list of numbers' if leaf.is_list else 'number'}; {leaf.without}"
             )
     here = os.path.abspath(path)
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
@@ -71,11 +77,6 @@ def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
-
-
-def _left_out(leaf: Leaf) -> str:
-    """Return how a column is left out, for messages."""
-    return f"leave it out with columns={{{quoted(leaf.name)}: None}}"
 
 
 def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
@@ -111,10 +112,10 @@ def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -
     if values.null_count and np.dtype(leaf.dtype).kind != "f":
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
-            f"0), and integers and booleans have no NaN; fill it, or {_left_out(leaf)}"
+            f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"
         )
     array: npt.NDArray[Any] = values.to_numpy()
-    return array
+    return array.astype(leaf.dtype, copy=False)
 
 
 def _first_null(values: Any) -> int:
@@ -174,7 +175,7 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
     if lists.null_count:
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no list in row {start + _first_null(lists)} (counted from 0); "
-            f"a row without hits has an empty list: fill it, or {_left_out(leaf)}"
+            f"a row without hits has an empty list: fill it, or {leaf.without}"
         )
     lengths: Counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return lengths
@@ -194,7 +195,7 @@ def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int) -
         raise ValueError(
             f"columns {quoted(first.name)} and {quoted(leaf.name)} of {path} have lists of unequal lengths, "
             f"{counts[row]} and {lengths[row]} in row {start + row} (counted from 0), so they are not of the same "
-            f"hits; {_left_out(leaf)}"
+            f"hits; {leaf.without}"
         )
     ends = np.cumsum(counts)
     values = _in_field(pc.list_flatten(lists), leaf)
