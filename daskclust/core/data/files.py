@@ -22,6 +22,9 @@ from typing import BinaryIO
 
 from daskclust.core.data.quote import short
 
+TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
+"""Extensions of tables, by format."""
+
 _KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
 }  # fmt: skip

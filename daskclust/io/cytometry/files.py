@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from daskclust.core.data.files import check_file
+from daskclust.core.data.files import PARQUET, TEXT, check_file
 from daskclust.io.attrs import unpack
 from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout, spillover_of
 from daskclust.io.cytometry.gmhc import read_gmhc
@@ -32,8 +32,6 @@ from daskclust.io.cytometry.transform import (
 )
 from daskclust.io.cytometry.write import KEYWORD
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
 _AGAIN = "transforming them again"
 
 
@@ -213,9 +211,9 @@ def read_cells(
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):
         return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         ds = read_parquet(name, channels, apriori, wanted)
-    elif suffix in _TEXT:
+    elif suffix in TEXT:
         ds = read_csv(name, channels, apriori)
         ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
     else:

@@ -10,14 +10,14 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import known_suffix, replacing
+from daskclust.core.data.files import PARQUET, known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.fcs import import_flowio
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.hits import write_hits
 
-_WRITABLE = (".csv", ".parquet", ".pq", ".fcs")
+_WRITABLE = (".csv", *PARQUET, ".fcs")
 
 KEYWORD = "daskclust"
 """Has the attributes of the data set, in lower case as flowio gives it."""

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import check_file, known_suffix, replacing, replacing_folder
+from daskclust.core.data.files import HDF5, PARQUET, check_file, known_suffix, replacing, replacing_folder
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -29,10 +29,8 @@ from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet import RowGroups
 from daskclust.io.tables.parquet_read import read_parquet
 
-_PARQUET = (".parquet", ".pq")
-_HDF5 = (".hdf5", ".h5")
 _ARBORX = (".arborx", ".bin")
-_KNOWN = (*_HDF5, *_PARQUET, ".npy", ".zarr", *_ARBORX)
+_KNOWN = (*HDF5, *PARQUET, ".npy", ".zarr", *_ARBORX)
 
 # 48 MB of positions in float32: large enough for a device, small enough for many workers.
 _AUTO_ROWS = 1 << 22
@@ -143,7 +141,7 @@ def open_particles(
     if not is_store:
         check_file(name, "give one file of it")
     suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
-    if suffix in _HDF5:
+    if suffix in HDF5:
         table = read_snapshot(name, kind, columns, rows)
     else:
         naming = Naming(PARTICLES, columns, name, needs=needs or {})
@@ -167,7 +165,7 @@ def _check_type(particle_type: Any) -> int:
 
 def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read a file of columns, or of one array."""
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         return read_parquet(path, naming, chunks)
     if suffix in _ARBORX:
         return read_arborx(path, naming, chunks)
@@ -262,9 +260,9 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
             write_zarr(folder, ds, dim)
         return
     with replacing(target) as stream:
-        if suffix in _HDF5:
+        if suffix in HDF5:
             write_gadget(stream, ds, dim)
-        elif suffix in _PARQUET:
+        elif suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), stored_units(ds), stored_attrs(ds, dim)) as groups:
                 for block in blocks_of(ds, dim):
                     groups.write(block)

@@ -49,12 +49,12 @@ def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool)
         arrays = {} if is_array else {str(name): array for name, array in root.arrays()}
         units = {name: array.attrs.get("units") for name, array in arrays.items()}
     if is_array:
-        return replace(unnamed(_load(path, "", root, chunks, fill_missing), naming), attrs=attrs)
+        return replace(unnamed(_load(naming, "", root, chunks, fill_missing), naming), attrs=attrs)
     columns = _columns(arrays)
     chosen = naming.choose(list(columns), named=True)
     check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, path)
     members = dict.fromkeys(columns[name][0] for name in chosen)
-    read = {member: _load(path, member, arrays[member], chunks, fill_missing) for member in members}
+    read = {member: _load(naming, member, arrays[member], chunks, fill_missing) for member in members}
     found = {ours: read[columns[name][0]][columns[name][1]] for name, ours in chosen.items()}
     told = {ours: unit for name, ours in chosen.items() if isinstance(unit := units[columns[name][0]], str)}
     return Table(found, naming, told, attrs)
@@ -82,10 +82,11 @@ def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return columns
 
 
-def _load(path: str, member: str, array: Any, chunks: int | None, fill_missing: bool) -> list[Any]:
+def _load(naming: Naming, member: str, array: Any, chunks: int | None, fill_missing: bool) -> list[Any]:
     """Return the columns of one array of a store."""
+    path = naming.source
     what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
-    remedy = f"leave it out with columns={{{quoted(member)}: None}}" if member else "write the particles as rows"
+    remedy = naming.without(member) if member else "write the particles as rows"
     with reading(path, "zarr"):
         shape, dtype, packed = array.shape, np.dtype(array.dtype), {"scale_factor", "add_offset"} & set(array.attrs)
     check_numbers(shape, dtype, what, remedy)

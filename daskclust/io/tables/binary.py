@@ -57,7 +57,7 @@ def _columns_of(array: Array, naming: Naming, load: Callable[[Array, str], list[
     naming = naming.settle(names)
     columns = {}
     for name, ours in naming.choose(names, named=True).items():
-        _check_column(array[name], name, source)
+        _check_column(array[name], name, naming)
         [columns[ours]] = load(array[name], name)
     return Table(columns, naming)
 
@@ -79,12 +79,12 @@ def check_numbers(shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, 
         )
 
 
-def _check_column(values: Array, name: str, source: str) -> None:
+def _check_column(values: Array, name: str, naming: Naming) -> None:
     """Refuse what is no column of numbers."""
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"column {quoted(name)} of {source} has shape {values.shape} and dtype {short(values.dtype)}, which is no "
-            f"column of numbers; leave it out with columns={{{quoted(name)}: None}}"
+            f"column {quoted(name)} of {naming.source} has shape {values.shape} and dtype {short(values.dtype)}, which "
+            f"is no column of numbers; {naming.without(name)}"
         )
 
 
@@ -113,7 +113,7 @@ def read_npz(path: str, naming: Naming) -> Table:
         columns = {}
         for name, ours in chosen.items():
             values = read(name)
-            _check_column(values, name, path)
+            _check_column(values, name, naming)
             columns[ours] = _copied(values)
     check_lengths({name: len(values) for name, values in columns.items()}, path)
     told = {ours: units[name] for name, ours in chosen.items() if name in units}

@@ -42,11 +42,11 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         chosen = naming.choose(found, named=True)
         members = {ours: f"{where.rstrip('/')}/{name}" for name, ours in chosen.items()}
         dtypes, rows, units = {}, {}, {}
-        for ours, member in members.items():
+        for name, ours in chosen.items():
             with reading(path, "HDF5"):
-                dataset = file[member]
+                dataset = file[members[ours]]
                 unit = plain_attrs(dataset.attrs).get("units")
-            dtypes[ours], rows[ours] = _check_column(dataset, member, path)
+            dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, naming.without(name))
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
@@ -110,9 +110,8 @@ def datasets_in(group: Any) -> list[str]:
     return [name for name in group if isinstance(group.get(name), import_h5py().Dataset)]
 
 
-def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:
+def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
-    remedy = f"leave it out with columns={{{quoted(name.rpartition('/')[2])}: None}}"
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
     if shape is None or len(shape) != 1 or dtype.kind not in "fiub":

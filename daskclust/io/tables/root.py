@@ -11,7 +11,7 @@ from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
 from daskclust.io.schema import Naming, Table, short_names
 
-_LEAVE_OUT = "leave it out with columns={{{name}: None}}"
+_LEAVE_OUT = "leave it out with columns={{{name}: None}}"  # its name is filled in
 _CLASSES = ("TTree", "ROOT::RNTuple")
 
 
