@@ -114,19 +114,20 @@ class Pixels:
 
     def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare) -> EventStream:
         """Return the stream of a running readout, or of a file that grows."""
-        from daskclust.io.timepix import readout
+        from daskclust.io import WordReader
+        from daskclust.io.timepix import sources
         from daskclust.readout.stream import EventStream
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        items = readout.receive if source.startswith("tcp://") else readout.follow
+        items = sources.receive if source.startswith("tcp://") else sources.follow
         return EventStream(
             items(source, idle=self.idle, stop=stop.is_set),
             builder,
             disorder=self.disorder,
             buffer=ROUND,
             chip=layout != "quad",
-            reader=readout.WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
+            reader=WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
             prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
         )
 

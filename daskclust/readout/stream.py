@@ -24,7 +24,7 @@ from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
 from daskclust.events.estimator import EventBuilder
-from daskclust.io.timepix.readout import WordReader
+from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
 from daskclust.readout.prefetch import Prefetch

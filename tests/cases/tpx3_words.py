@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 
 import numpy as np
@@ -57,6 +58,18 @@ def stream(rng, chunks=30, longest=40, step=2000, jitter=3000, start=0):
                 words.append(pixel(t, *(int(v) for v in rng.integers(0, 256, 2)), int(rng.integers(0, 1024))))
         out.append(chunk(words, int(rng.integers(0, 4))))
     return b"".join(out)
+
+
+def fed(reader, data, *steps):
+    """Return the hits of a readout whose bytes come in pieces of these sizes, over and over, and then end."""
+    place, parts = 0, []
+    for step in itertools.cycle(steps):
+        if place >= len(data):
+            break
+        parts.append(reader.feed(data[place : place + step]))
+        place += step
+    parts.append(reader.close())
+    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
 
 
 def bytes_counted(counts):

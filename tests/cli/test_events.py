@@ -16,7 +16,7 @@ from daskclust import EventBuilder
 from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
-from daskclust.io.timepix import readout
+from daskclust.io.timepix import sources
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -295,7 +295,7 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, 
 def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hits):
     growing = tmp_path / "growing.tpx3"
     data, written = raw.read_bytes(), threading.Event()
-    monkeypatch.setattr(readout, "time", Clock(written))
+    monkeypatch.setattr(sources, "time", Clock(written))
 
     def grow():
         time.sleep(0.1)
@@ -348,7 +348,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
         while not stop():
             time.sleep(0.01)
 
-    monkeypatch.setattr("daskclust.io.timepix.readout.follow", interrupted)
+    monkeypatch.setattr("daskclust.io.timepix.sources.follow", interrupted)
     before = signal.getsignal(signal.SIGINT)
     told = run(raw, "--disorder", 20, "--follow", "-o", target)
     assert told["hits_out"] == N

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from daskclust import EventBuilder, EventStream
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import WordReader, follow, open_tpx3, open_tpx3_triggers, receive, time_of_flight, write_tpx3
-from daskclust.io.timepix import readout
-from daskclust.io.timepix.readout import parse_address
+from daskclust.io.timepix import sources
+from daskclust.io.timepix.sources import parse_address
 from daskclust.properties import cluster_table
 
 DISORDER = 3000.0
@@ -269,7 +269,7 @@ def test_following_a_file_that_grows(tmp_path, monkeypatch):
     whole, growing = tmp_path / "whole.tpx3", tmp_path / "growing.tpx3"
     write_tpx3(made, whole)
     data, written = whole.read_bytes(), threading.Event()
-    monkeypatch.setattr(readout, "time", Clock(written))
+    monkeypatch.setattr(sources, "time", Clock(written))
 
     def grow():
         time.sleep(0.1)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import check_file
 from daskclust.core.data.quote import listed, quoted, repeated, short
 from daskclust.io.lazy import check_hits_per_chunk
@@ -30,7 +31,7 @@ _LOST_FROM, _LOST_UNTIL = 0x74, 0x75
 
 
 def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, chunks: int | None = None) -> xr.Dataset:
-    r"""Read hits from a ``.t3pa`` file of Advacam's Pixet program.
+    """Read hits from a ``.t3pa`` file of Advacam's Pixet program.
 
     Parameters
     ----------
@@ -53,11 +54,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, missing columns, rows of another length, or with what is no number or out of range (with the
-        line); several measurements, and those that the file does not have; and `chunks` that is not positive.
+    OSError, ValueError
+        Where `path` is no file or empty; for missing columns, wrong rows (with the line), and several measurements.
 
     Notes
     -----
@@ -66,29 +64,15 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     no hit: Matrix Index 0x74 begins lost data, and 0x75 ends them and has their length for a ToA. Devices of several
     chips write the number of the chip in the place of Overflow: such rows are hits. ToA starts anew at a limit that
     depends on the device and is not in the file: look at ``n_unsorted``. Source: Advacam's wiki, page File types.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.t3pa")
-    >>> text = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"], ["0", "1793", "100", "20", "8", "0"]
-    >>> _ = file.write_text("".join("\t".join(fields) + "\n" for fields in text))
-    >>> ds = open_t3pa(file)
-    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
-    [1, 7, 2487.5, 500.0]
-    >>> folder.cleanup()
     """
-    if chunks is not None:
-        chunks = check_hits_per_chunk(chunks)
+    chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     n_rows = rows["ToA"].size
     bounds = _measurements(rows)
     rows = _measurement(name, rows, bounds, measurement)
     hit, attrs = _special(rows)
-    if not hit.all():
-        rows = {column: values[hit] for column, values in rows.items()}
+    rows = {column: values[hit] for column, values in rows.items()}
     index = rows["Matrix Index"]
     columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
     ticks = rows["ToA"] * COARSE - rows["FToA"]
@@ -191,9 +175,8 @@ def _measurement(path: str, rows: Rows, bounds: npt.NDArray[np.int64], measureme
                 f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
             )
         return rows
-    if isinstance(measurement, bool) or not isinstance(measurement, int | np.integer) or not 0 <= measurement < many:
-        raise ValueError(f"measurement must be a number from 0 to {many - 1} for {path}, got {measurement!r}")
-    return {name: values[bounds[measurement] : bounds[measurement + 1]] for name, values in rows.items()}
+    start = check_whole(f"measurement of {path}", measurement, 0, many - 1)
+    return {name: values[bounds[start] : bounds[start + 1]] for name, values in rows.items()}
 
 
 def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
@@ -201,11 +184,10 @@ def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
     index, toa = rows["Matrix Index"], rows["ToA"]
     overflow = rows.get("Overflow", np.zeros_like(index))
     hit = (overflow == 0) | ((overflow == index // _CHIP) & (overflow != 0))
-    begins, ends = (~hit & (index == code) for code in (_LOST_FROM, _LOST_UNTIL))
-    n_begins, n_ends = int(np.count_nonzero(begins)), int(np.count_nonzero(ends))
+    begins, lengths = ((toa[~hit & (index == code)] * TOT_TICK).tolist() for code in (_LOST_FROM, _LOST_UNTIL))
     return hit, {
-        "n_lost_data_intervals": max(n_begins, n_ends),
-        "lost_data_toa": (toa[begins] * TOT_TICK).tolist(),
-        "lost_data_length": (toa[ends] * TOT_TICK).tolist(),
-        "n_special": int(np.count_nonzero(~hit)) - n_begins - n_ends,
+        "n_lost_data_intervals": max(len(begins), len(lengths)),
+        "lost_data_toa": begins,
+        "lost_data_length": lengths,
+        "n_special": int(np.count_nonzero(~hit)) - len(begins) - len(lengths),
     }

@@ -105,7 +105,7 @@ def test_appended_measurements(tmp_path: Path) -> None:
     np.testing.assert_array_equal(open_t3pa(path, measurement=1)["x"], [3, 4])
     assert open_t3pa(path, measurement=0).attrs["n_measurements"] == 2
     for wrong in (2, -1, True, 0.0):
-        with pytest.raises(ValueError, match=r"measurement must be a number from 0 to 1 for .*, got"):
+        with pytest.raises((TypeError, ValueError), match=r"measurement of .*run\.t3pa must be .*, got"):
             open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
 
 

@@ -13,21 +13,12 @@ from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3.decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
-from daskclust.io.timepix.tpx3.read import IndexedFile
+from daskclust.io.timepix.tpx3.read import HitFile
 from daskclust.io.timepix.tpx3.scan import HITS, REFERENCE
 from daskclust.io.timepix.tpx3.words import pixel_at, ticks_after
 
 CELL_WORDS = 256
 """Words of a cell: each is decoded by one thread, so there must be many."""
-
-
-@body
-def word_of_bytes(data, place):
-    """Return the little-endian word at a byte, which need not be aligned."""
-    word = np.uint64(0)
-    for k in range(8):
-        word |= np.uint64(data[place + k]) << np.uint64(8 * k)
-    return word
 
 
 @body
@@ -45,7 +36,7 @@ def take_hit(n, word, chip, context):
 
 @kernel
 def decode_cell(i, data, cells, starts, phase, ticks, fields):
-    """Write the hits of cell i; its `visit` is `take_hit`, and its `word_at` is `word_of_bytes`."""
+    """Write the hits of cell i; its `visit` is `take_hit`."""
     fold_words(data, cells[i], starts[i], (cells[i, REFERENCE], phase, ticks, fields))
 
 
@@ -65,7 +56,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     chip[i] = np.uint8(number)
 
 
-def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
+def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     """Return the columns of all hits of an indexed file, on the device, sorted by (toa, place in the file)."""
     cells = hits.index.cells
     cells = cells[cells[:, HITS] > 0]
@@ -73,12 +64,10 @@ def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
     columns = {name: device.empty(n, dtype) for name, dtype in DTYPES.items()}
     if n == 0:
         return {name: device.give(values) for name, values in columns.items()}
-    with hits.index.file.mapped() as (data, _):
-        on_device = device.from_host(data)
-        del data
+    on_device = device.from_host(hits.index.file.data())
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
-    decode = decode_cell.bind(visit=take_hit, word_at=word_of_bytes)
+    decode = decode_cell.bind(visit=take_hit)
     device.run(decode, len(cells), on_device, device.from_host(cells), starts, hits.index.phase, ticks, fields)
     order = device.order_of(ticks)
     is_quad, gap = bool(setup.is_quad), int(setup.gap)

@@ -10,8 +10,6 @@ import functools
 import logging
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,8 +38,6 @@ logger = logging.getLogger(__name__)
 
 CELL_WORDS = 4096
 _CELLS_AT_ONCE = 1 << 12
-_BYTES_AT_ONCE = 1 << 26  # pages of the file are given back after so many: they count as this process's memory
-_PARTS_AT_ONCE = 1 << 11
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
@@ -63,8 +59,7 @@ class FileState(NamedTuple):
         found = check_file(path, "give one .tpx3 file")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
 
-    @contextmanager
-    def mapped(self) -> Iterator[tuple[npt.NDArray[np.uint8], mmap.mmap]]:
+    def data(self) -> npt.NDArray[np.uint8]:
         """Map the file's bytes into memory, read-only."""
         with open(self.path, "rb") as stream:
             found = os.fstat(stream.fileno())
@@ -73,12 +68,7 @@ class FileState(NamedTuple):
                     f"{self.path} has changed since it was opened (from {self.size} to {found.st_size} bytes); "
                     "open it again"
                 )
-            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        data = np.frombuffer(memory, dtype=np.uint8)
-        try:
-            yield data, memory
-        finally:
-            del data  # the map is closed with its last array
+            return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -94,8 +84,6 @@ class Index:
     jumps: Ints  # of global time, (k, JUMP)
     delay: int  # by which the hit that is most out of order comes late
     phase: int  # 15 where times are corrected by the phase of the column's clock, else 0
-    cell_words: int  # most words of a cell
-    restarts: bool  # whether times follow global time where it jumps
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -114,17 +102,11 @@ class Index:
         return int(used[-1]).bit_length() if len(used) else 0
 
 
-def check_disorder(disorder: Any) -> None:
-    """Raise a ValueError for a bound that is no time."""
-    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
-        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
-
-
 def index_file(
     path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True, restarts: bool = False
 ) -> Index:
     """Return the index of a file, one of the last few; late hits and jumps of global time are logged if `tell`."""
-    index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words, restarts)
+    index = _index(FileState.of(path), min(int(disorder / TICK), 1 << 60), phase, cell_words, restarts)
     late = index.counts["n_late"]
     if late and tell:
         logger.warning(
@@ -141,29 +123,23 @@ def index_file(
 def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
     state, counts, lows, jumps = new_tables(table.STATE, phase, restarts)
     chips, cells = np.zeros(256, dtype=np.int64), np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
-    until, given_back = _BYTES_AT_ONCE, 0
-    done: list[Ints] = []
-    with file.mapped() as (data, memory):
-        while not state[table.DONE]:
-            scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
-            full = int(state[table.ROWS]) - 1  # the last goes on
-            done.append(cells[:full].copy())
-            cells[0] = cells[full]
-            state[table.ROWS] = 1
-            if state[table.POS] >= until:
-                memory.madvise(mmap.MADV_DONTNEED, given_back, until - given_back)
-                given_back, until = until, until + _BYTES_AT_ONCE
-        if counts[table.CHUNKS] == 0:
-            raise ValueError(
-                f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
-                f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
-            )
-        del data
+    data, done = file.data(), []
+    while not state[table.DONE]:
+        scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound)
+        full = int(state[table.ROWS]) - 1  # the last goes on
+        done.append(cells[:full].copy())
+        cells[0] = cells[full]
+        state[table.ROWS] = 1
+    if counts[table.CHUNKS] == 0:
+        raise ValueError(
+            f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
+            f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
+        )
     found = np.concatenate([*done, cells[:1]])
     shift, delay = max(int(state[table.SHIFT]), 0), int(state[table.DELAY])
     return Index(
         file, found[found[:, table.WORDS] > 0], named_counts(counts), chips, shift, _base(state),
-        jumps[: counts[table.JUMPED]], delay, phase, cell_words, restarts,
+        jumps[: counts[table.JUMPED]], delay, phase,
     )  # fmt: skip
 
 
@@ -224,16 +200,13 @@ class Windows:
         return Windows(self.bounds[first:last], parts, renumbered.astype(np.int64), starts), cells[used]
 
 
-def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mmap | None = None) -> Windows:
-    """Divide the hits into windows of about `hits`, and give pages of the `memory` behind `data` back.
+def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
+    """Divide the hits into windows of about `hits`.
 
     Windows are larger where the disorder is so large that they would need many more words than they have hits.
     """
-    held = index.cells[index.cells[:, table.HITS] > 0]
-    numbers = np.flatnonzero(index.cells[:, table.HITS] > 0)
-    if not len(held):
-        none = np.empty(0, dtype=np.int64)
-        return Windows(none.reshape(0, 2), np.zeros(1, np.int64), none, np.zeros(1, np.int64))
+    numbers = np.flatnonzero(index.cells[:, table.HITS])
+    held = index.cells[numbers]
     order = order_of_ticks(held[:, table.FIRST])
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
@@ -245,34 +218,23 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mm
         if len(borders) == 1 or work <= 2 * int(held[:, table.WORDS].sum()) or hits > index.n_hits:
             break
         hits *= 2
-    return _windows(index, data, numbers, borders, low, touched, memory)
+    return _windows(index, data, numbers, borders, low, touched)
 
 
 def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
     """Return the times at which windows begin: first times of cells, one for every `hits`, none too far apart."""
-    starts = np.concatenate([[True], np.diff(before // hits) > 0])
-    borders = np.unique(first[starts])
-    span = np.diff(first, append=first[-1])
-    if (np.diff(borders, append=first[-1]) > longest).any() or (span > longest).any():
-        chosen, place = [], 0
-        marks = np.flatnonzero(starts)
-        while place < len(first):
-            chosen.append(int(first[place]))
-            far = int(np.searchsorted(first, first[place] + longest, side="right"))
-            following = int(np.searchsorted(marks, place, side="right"))
-            place = min(far, int(marks[following]) if following < len(marks) else len(first))
-        borders = np.unique(np.array(chosen, dtype=np.int64))
-    return borders
+    ends = np.append(np.flatnonzero(np.diff(before // hits)) + 1, len(first))
+    after = ends[np.searchsorted(ends, np.arange(len(first)), side="right")]
+    after = np.minimum(after, np.searchsorted(first, first + longest, side="right")).tolist()
+    chosen, place = [], 0
+    while place < len(first):
+        chosen.append(place)
+        place = after[place]
+    return np.unique(first[chosen])
 
 
 def _windows(
-    index: Index,
-    data: npt.NDArray[np.uint8],
-    numbers: Ints,
-    borders: Ints,
-    low: Ints,
-    touched: Ints,
-    memory: mmap.mmap | None,
+    index: Index, data: npt.NDArray[np.uint8], numbers: Ints, borders: Ints, low: Ints, touched: Ints
 ) -> Windows:
     """List the cells of each window and count its hits."""
     members = np.repeat(numbers, touched)
@@ -281,13 +243,7 @@ def _windows(
     order = order_of_ticks(window)
     members, window = members[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
-    counts = np.empty(len(members), dtype=np.int64)
-    for k in range(0, len(members), _PARTS_AT_ONCE):
-        part = slice(k, k + _PARTS_AT_ONCE)
-        inside = window[part]
-        counts[part] = count_hits(data, index.cells, members[part], borders[inside], ends[inside], index.phase)
-        if memory is not None and len(data) > 2 * _BYTES_AT_ONCE:
-            memory.madvise(mmap.MADV_DONTNEED)
+    counts = count_hits(data, index.cells, members, borders[window], ends[window], index.phase)
     kept = counts > 0
     members, window, counts = members[kept], window[kept], counts[kept]
     full, parts = np.unique(window, return_index=True)

@@ -322,15 +322,15 @@ def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
 
 
 @kernel
-def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until):
-    """Go on with the pass up to byte `until`, or until the table of cells is full; `DONE` at the end of the data."""
+def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound):
+    """Go on with the pass until the table of cells is full; `DONE` at the end of the data."""
     room = len(cells) - GROUP - 4
     if state[ROWS] == 0:
         open_cell(state, cells)
-    while state[DONE] == 0 and state[POS] < until and state[ROWS] < room:
+    while state[DONE] == 0 and state[ROWS] < room:
         if state[LEFT] == 0:
             enter_chunk(data, state, counts, cells)
-        while state[LEFT] > 0 and state[POS] < until and state[ROWS] < room:
+        while state[LEFT] > 0 and state[ROWS] < room:
             row = state[ROWS] - 1
             free = cell_words - cells[row, WORDS]
             if free <= 0:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import replacing
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.blocks import Block, blocks_of, native_block
@@ -55,21 +56,15 @@ def write_tpx3(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, values that the words cannot hold, common coordinates of a quad, and wrong parameters.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    TypeError, ValueError
+        For arrays on a GPU, missing variables, values that the words cannot hold, and common coordinates of a quad.
 
     Notes
     -----
     What is written here and read by `daskclust.io.open_tpx3` is equal where ``toa`` are multiples of 1.5625 ns and
     ``tot`` of 25 ns, and hits are sorted by time. Memory holds one dask chunk, or a million hits, and the triggers.
     """
-    is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
-    if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
-        raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
+    words_per_chunk = check_whole("words_per_chunk", words_per_chunk, 1, _MOST_WORDS)
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
