@@ -265,7 +265,7 @@ def _with_attrs(
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
     lazy = hasattr(values, "__dask_graph__")
-    array = values if lazy else np.asarray(values)
+    array: Any = values if lazy else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import socket
 import threading
@@ -45,31 +46,50 @@ def made(kind: str, path: Path) -> None:
         os.chdir(path.parent)  # its name may be short only
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(path.name)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "empty":
+        path.touch()
     elif kind == "loop":
         path.symlink_to("b")
         path.with_name("b").symlink_to(path.name)
-    else:
+    elif kind != "none":
         path.symlink_to({"device": "/dev/zero", "dangling": "nowhere"}[kind])
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "error", "message"),
     [
-        ("pipe", "is a pipe, which cannot be read from any place; write what comes from it to a file first"),
-        ("socket", "is a socket, which cannot"),
-        ("device", "is a device, which cannot"),
-        ("loop", "is in a loop of symbolic links; give the path of the file itself"),
-        ("dangling", "is a symbolic link to nowhere, which is not there; correct the link"),
+        ("none", FileNotFoundError, "no such file: .*{name}"),
+        ("directory", IsADirectoryError, "{name} is a directory; give one"),
+        ("empty", ValueError, r"{name} is empty \(0 bytes\)"),
+        ("pipe", OSError, "{name} is a pipe, which cannot be read from any place; write what comes from it to a file"),
+        ("socket", OSError, "{name} is a socket, which cannot"),
+        ("device", OSError, "{name} is a device, which cannot"),
+        ("loop", OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
+        ("dangling", FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
     ],
 )
 @pytest.mark.parametrize(("name", "read"), READERS)
 def test_what_is_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, message: str, name: str, read: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Any, message: str, name: str, read: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made(kind, tmp_path / name)
-    with pytest.raises(OSError, match=rf"{name} {message}"):
+    error, message = (
+        (ValueError, "{name} is no zarr store") if (name, kind) == ("a.zarr", "directory") else (error, message)
+    )
+    with pytest.raises(error, match=message.format(name=name)):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize("chunks", [0, -1, 2.5, True, "many"])
+@pytest.mark.parametrize(
+    ("name", "read"), [pair for pair in READERS if "chunks" in inspect.signature(pair[1]).parameters]
+)
+def test_chunks_that_are_no_number(tmp_path: Path, name: str, read: Any, chunks: Any) -> None:
+    with pytest.raises(ValueError, match=f"chunks must be a positive number of .*, got {chunks!r}"):
+        read(tmp_path / name, chunks=chunks)
 
 
 @pytest.mark.parametrize(
