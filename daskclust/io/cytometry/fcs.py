@@ -22,6 +22,7 @@ from daskclust.io.lazy import rows_in
 
 VERSIONS = ("2.0", "3.0", "3.1")
 
+_CONVERT = "convert it with the program that wrote it"
 _HEADER_BYTES = 58
 _WIDTHS = {"I": (8, 16, 32, 64), "F": (32,), "D": (64,)}
 _ORDERS = {"1,2,3,4": "<", "1,2": "<", "1,2,3,4,5,6,7,8": "<", "4,3,2,1": ">", "2,1": ">", "8,7,6,5,4,3,2,1": ">"}
@@ -152,49 +153,41 @@ def _layout(path: str, offset: int, flow: Any) -> FcsLayout:
         ("BYTEORD", text.get("byteord"), order is not None, " and ".join(_ORDERS)),
     ):
         if not is_known:
-            raise ValueError(
-                f"{path} has ${name} {quoted(value)}; known: {known}: convert it with the program that wrote it"
-            )
+            raise ValueError(f"{path} has ${name} {quoted(value)}; known: {known}: {_CONVERT}")
     channels = [flow.channels[n] for n in range(1, count + 1)]
     detectors = tuple(channel["pnn"].strip() for channel in channels)
-    if len(set(detectors)) < count:
-        twice = repeated(detectors)
+    if twice := repeated(detectors):
         raise ValueError(f"{path} has several channels with the name ($PnN) {twice}; rename them in the file")
-    stored = [_stored(path, n, kind, channel, text) for n, channel in enumerate(channels, start=1)]
-    formats = tuple(f"{order}{'u' if kind == 'I' else 'f'}{bits // 8}" for bits, _ in stored)
+    bits = [_bits(path, n, kind, channel, text) for n, channel in enumerate(channels, start=1)]
+    spans = [(math.ceil(channel["pnr"]) - 1).bit_length() if kind == "I" else 64 for channel in channels]
+    masks = tuple((1 << used) - 1 if used < of else 0 for used, of in zip(spans, bits, strict=True))
+    formats = tuple(f"{order}{'u' if kind == 'I' else 'f'}{of // 8}" for of in bits)
     markers = tuple(channel["pns"].strip() for channel in channels)
-    start = offset + _first_byte(path, offset, flow, np.dtype(",".join(formats)).itemsize)
-    masks = tuple(mask for _, mask in stored)
+    start = offset + _first_byte(path, offset, flow, sum(bits) // 8)
     return FcsLayout(path, offset, start, flow.event_count, flow.version, formats, masks, detectors, markers, text)
 
 
-def _stored(path: str, n: int, kind: str, channel: Mapping[str, Any], text: Mapping[str, str]) -> tuple[int, int]:
-    """Return the bits of a channel in the file, and the mask of those that count, if its scale makes sense."""
+def _bits(path: str, n: int, kind: str, channel: Mapping[str, Any], text: Mapping[str, str]) -> int:
+    """Return the bits of a channel in the file, if they are known and its scale makes sense."""
     bits = text.get(f"p{n}b", "").strip()
     if bits not in map(str, _WIDTHS[kind]):
         known = ", ".join(map(str, _WIDTHS[kind]))
-        raise ValueError(
-            f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: {known} bits: convert it with the program "
-            "that wrote it"
-        )
+        raise ValueError(f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: {known} bits: {_CONVERT}")
     try:
         step = float(text.get("timestep", "").strip() or 1)
     except ValueError:
         step = math.nan
     (decades, offset), gain, span = channel["pne"], channel["png"], channel["pnr"]
-    needs_span = decades > 0 or kind == "I"
-    if (
-        not all(0 <= value < math.inf for value in (decades, offset, gain))
-        or (needs_span and not 1 <= span < math.inf)
-        or (channel["pnn"].lower() == "time" and not math.isfinite(step))
-    ):
+    scales = [decades, offset, gain]
+    scales += [span - 1] if decades > 0 or kind == "I" else []
+    scales += [abs(step)] if channel["pnn"].lower() == "time" else []
+    if not all(0 <= value < math.inf for value in scales):
         scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r", "timestep") if key in text}
         raise ValueError(
             f"{path} has the scale {scale} of channel {n}; expected finite numbers, none negative, and a range "
             "($PnR) of 1 or more: correct it in the file"
         )
-    used = (math.ceil(span) - 1).bit_length() if kind == "I" else 0
-    return int(bits), (1 << used) - 1 if used < int(bits) else 0
+    return int(bits)
 
 
 def _first_byte(path: str, offset: int, flow: Any, row_bytes: int) -> int:

@@ -72,14 +72,7 @@ def read_gmhc(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points")
-    >>> _ = file.write_bytes(np.uint32([2, 3]).tobytes() + np.arange(6, dtype=np.float32).tobytes())
-    >>> ds = read_gmhc(file)
-    >>> dict(ds.sizes), ds["X"].values[2], ds.attrs["layout"]
-    ({'cell': 3, 'channel': 2}, array([4., 5.], dtype=float32), 'uint32-float32')
-    >>> folder.cleanup()
+    >>> ds = read_gmhc("points", "assignments", chunks=1_000_000)  # doctest: +SKIP
     """
     name, wanted = os.fspath(path), check_chunks(chunks)
     check_file(name)
@@ -207,12 +200,11 @@ def write_gmhc(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points")
-    >>> write_gmhc(xr.Dataset({"X": (("cell", "channel"), np.eye(3))}), file)
-    >>> file.stat().st_size, read_gmhc(file)["X"].values[1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "points")
+    ...     write_gmhc(xr.Dataset({"X": (("cell", "channel"), np.eye(3))}), file)
+    ...     file.stat().st_size, read_gmhc(file)["X"].values[1]
     (44, array([0., 1., 0.], dtype=float32))
-    >>> folder.cleanup()
     """
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}")

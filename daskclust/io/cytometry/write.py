@@ -59,12 +59,11 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "cells.csv")
-    >>> write_cells(xr.Dataset({"X": (("cell", "channel"), [[0.5, 1.0]])}, coords={"channel": ["CD3", "CD4"]}), file)
-    >>> file.read_text()
+    >>> cells = xr.Dataset({"X": (("cell", "channel"), [[0.5, 1.0]])}, coords={"channel": ["CD3", "CD4"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_cells(cells, pathlib.Path(folder, "cells.csv"))
+    ...     pathlib.Path(folder, "cells.csv").read_text()
     'CD3,CD4\n0.5,1.0\n'
-    >>> folder.cleanup()
     """
     target = Path(path)
     suffix = known_suffix(path, _WRITABLE)

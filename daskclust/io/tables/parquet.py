@@ -177,16 +177,9 @@ class ParquetSink:
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from daskclust.io import ParquetSink, read_hits
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.parquet")
-    >>> with ParquetSink(file) as sink:
-    ...     for k in range(3):
-    ...         sink.write(xr.Dataset({"x": ("hit", [0.5 + k]), "y": ("hit", [2.0])}))
-    >>> read_hits(file)["x"].values
-    array([0.5, 1.5, 2.5])
-    >>> folder.cleanup()
+    >>> with ParquetSink("clusters.parquet") as sink:  # doctest: +SKIP
+    ...     for clusters in EventStream(follow("run.tpx3"), EventBuilder(200.0)):
+    ...         sink.write(clusters)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
