@@ -6,6 +6,7 @@ import importlib
 import inspect
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust import io
+from daskclust import datasets, io
 from daskclust.app.opening import open_file
 from daskclust.cli import app
 from daskclust.cli._run import run
@@ -81,6 +82,32 @@ def test_what_is_no_file(
     )
     with pytest.raises(error, match=message.format(name=name)):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "read", "write"),
+    [
+        ("h5py", "a.h5", io.read_hits, io.write_hits),
+        ("h5py", "a.hdf5", io.open_particles, io.write_particles),
+        ("zarr", "a.zarr", io.open_particles, io.write_particles),
+        ("flowio", "a.fcs", io.open_fcs, io.write_cells),
+        ("uproot", "a.root", io.read_hits, None),
+    ],
+)
+def test_a_library_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str, read: Any, write: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    ds = datasets.cytometry(5) if write is io.write_cells else datasets.cosmology_box(5)
+    for call in (lambda: read(tmp_path / name), lambda: write(ds, tmp_path / name))[: 2 if write else 1]:
+        if name == "a.zarr":
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / ".zgroup").touch()
+        else:
+            (tmp_path / name).write_text("FCS3.1")
+        with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+            call()
+        assert os.listdir(tmp_path) == [name]
 
 
 @pytest.mark.parametrize("chunks", [0, -1, 2.5, True, "many"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.fcs_reference import cells, fcs_bytes, write
+from cases.fcs_reference import fcs_bytes, write
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from daskclust.io import arcsinh_transform, open_fcs, read_cells, write_cells
+from daskclust.io import arcsinh_transform, open_fcs, read_cells
 
 
 def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
@@ -303,13 +302,3 @@ def test_files_of_flowio(tmp_path_factory: pytest.TempPathFactory, X: Any, chunk
     np.testing.assert_array_equal(ds["X"], flowio.FlowData(str(path)).as_array().astype(np.float32) if len(X) else X)
     xr.testing.assert_identical(arcsinh_transform(ds, 5.0).compute()["X"], open_fcs(path, cofactor=5.0)["X"])
     path.unlink()
-
-
-def test_without_flowio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, fcs_bytes(["<f4"], [(1,)]))
-    monkeypatch.setitem(sys.modules, "flowio", None)
-    with pytest.raises(ImportError, match=r'FCS files need flowio: pip install "daskclust\[io\]"'):
-        open_fcs(path)
-    with pytest.raises(ImportError, match="need flowio"):
-        write_cells(cells(), tmp_path / "new.fcs")
-    assert [file.name for file in tmp_path.iterdir()] == ["cells.fcs"]

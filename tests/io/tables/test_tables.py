@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +87,6 @@ def test_npy(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ds.to_dataframe().to_numpy(), table)
         assert ds["x"].dtype == np.float32
         assert ds["layer"].dtype == np.int32
-    np.save(tmp_path / "s.npy", np.array([(1, 2.5, 3)], dtype=[("Y", "f8"), ("X", "f4"), ("n", "u2")]))
-    ds = read_hits(tmp_path / "s.npy")
-    assert {str(v): str(ds[v].dtype) for v in ds} == {"y": "float64", "x": "float32", "n": "uint16"}
     np.save(tmp_path / "e.npy", np.empty((0, 4)))
     assert read_hits(tmp_path / "e.npy").sizes == {"hit": 0}
 
@@ -181,10 +177,3 @@ def test_choice_of_a_tree(tmp_path: Path) -> None:
     with uproot.recreate(path):
         pass
     refused("has no TTree", path)
-
-
-def test_root_without_uproot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a.root").write_text("root")
-    monkeypatch.setitem(sys.modules, "uproot", None)
-    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
-        read_hits(tmp_path / "a.root")
