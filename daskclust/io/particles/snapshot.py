@@ -18,7 +18,7 @@ from daskclust.core.data.quote import listed, meant, quoted
 from daskclust.core.space.partition import block_sizes
 from daskclust.io.attrs import KEY, plain_attrs, unpack
 from daskclust.io.lazy import columns_in
-from daskclust.io.particles.units import first_number, number, system_of, unit_of, velocity_power
+from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.schema import REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
 from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
@@ -45,6 +45,7 @@ _COSMOLOGY = {
     "omega_lambda": ("Omega_lambda", "OmegaLambda"),
     "omega_b": ("Omega_b", "OmegaBaryon"),
 }
+_ABOUT = ("Units", "Parameters", "Header", "Cosmology")  # groups of attributes; of two of a name, the later one counts
 _NUMBERED = re.compile(r"(.*\.)(\d+)(\.[^.]+)")
 
 
@@ -61,13 +62,11 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What one file tells: its header, its other groups of attributes, and those arrays of one type that are read."""
+    """What one file tells: its header, attributes of this and other groups, and the arrays of one type to read."""
 
-    path: str
+    path: str  # absolute
     header: dict[str, Any]
-    parameters: dict[str, Any]
-    units: dict[str, Any]
-    cosmology: dict[str, Any]
+    about: dict[str, Any]
     rows: int
     members: dict[str, _Member]
 
@@ -82,8 +81,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
             f"the arrays of {path} have names; give columns= as a mapping {{name in the file: name of the variable}}, "
             f"got {columns!r}"
         )
-    first = _open(path, kind, columns)
-    files = [first if other == path else _open(other, kind, columns) for other in _files_of(first)]
+    first = _open(os.path.abspath(path), kind, columns)
+    files = [first if other == first.path else _open(other, kind, columns) for other in _files_of(first)]
     _check_agreement(files, kind)
     filled = [file for file in files if file.rows]
     if not filled:
@@ -91,7 +90,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         raise ValueError(
             f"{path} has no particles of type {kind}; NumPart_Total is {total}: choose another with particle_type="
         )
-    attrs, units = unpack(first.header.get(KEY), path)
+    attrs, stored = unpack(first.header.get(KEY), path)
+    units: dict[str, str | None] = {}
     scale = _scale_factor(first)
     found: dict[str, Any] = {}
     for member, entry in filled[0].members.items():
@@ -102,20 +102,19 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
             raise ValueError(
                 f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
             )
-        paths = [os.path.abspath(file.path) for file in filled]
+        paths = [file.path for file in filled]
         found.update(zip(names, columns_in(read, paths, shape, dtype, chunks), strict=True))
-        unit = _unit(filled[0], member)
-        units.update(dict.fromkeys(names, unit) if unit is not None else {})
+        units.update(dict.fromkeys(names, _unit(filled[0], member)))
     if "mass" not in found and not (columns is not None and ("Masses" in columns or REST in columns)):
         table = first.header.get("MassTable")
         mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
             found["mass"] = _constant(mass, sum(file.rows for file in files), chunks)
-            unit = _unit(filled[0], "Masses")
-            units.update({} if unit is None else {"mass": unit})
+            units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
-    units = {name: unit for name, unit in units.items() if name in found}
-    return Table(found, Naming(None, None, path), units, told)
+    known = stored | {name: unit for name, unit in units.items() if unit is not None}
+    known = {name: unit for name, unit in known.items() if name in found}
+    return Table(found, Naming(None, None, path), known, told)
 
 
 def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
@@ -123,22 +122,16 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
-            header = _group_attrs(file, "Header")
-        if header is None:
+            attrs = {name: plain_attrs(file[name].attrs) if name in file else {} for name in _ABOUT}
+        if "Header" not in groups:
             raise ValueError(
                 f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
-        with reading(path, "HDF5"):
-            others = {name: _group_attrs(file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
+        header = attrs["Header"]
         rows = _count(header, "NumPart_ThisFile", kind, path)
         members = _members(file, KEY in header, kind, rows, path, columns) if rows else {}
-    return _File(path, header, others["Parameters"], others["Units"], others["Cosmology"], rows, members)
-
-
-def _group_attrs(file: Any, name: str) -> dict[str, Any] | None:
-    """Return the attributes of a group; None where there is none."""
-    return plain_attrs(file[name].attrs) if name in file else None
+    return _File(path, header, {name: value for group in _ABOUT for name, value in attrs[group].items()}, rows, members)
 
 
 def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
@@ -270,13 +263,13 @@ def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, 
         raise ValueError(f"array {member} has different shapes in the files of {first.path}; {remedy}")
     factor = 1.0
     if KNOWN.get(member) == "v" and scale is not None:
-        default = 0.0 if first.header.get("Code") == "SWIFT" else 0.5
-        factor = scale ** velocity_power(entries[0].attrs, default)
+        power = first_number(entries[0].attrs, SCALE)  # which makes velocities peculiar ones
+        factor = scale ** ((0.0 if first.header.get("Code") == "SWIFT" else 0.5) if power is None else power)
     dtype = np.result_type(*[entry.dtype for entry in entries]).newbyteorder("=")
     if factor != 1:
         dtype = scalable(dtype)
     places = zip(files, entries, strict=True)
-    parts = tuple((os.path.abspath(file.path), entry.name, file.rows) for file, entry in places)
+    parts = tuple((file.path, entry.name, file.rows) for file, entry in places)
     rows = sum(file.rows for file in files)
     return partial(_read_rows, parts, dtype, factor), (rows, *entries[0].shape[1:]), dtype
 
@@ -339,12 +332,11 @@ def _scale_factor(file: _File) -> float | None:
 
 def _unit(file: _File, member: str) -> str | None:
     """Return the unit of an array of a snapshot."""
-    system = system_of(file.header, file.parameters, file.units)
     is_swift = file.header.get("Code") == "SWIFT"
     power = 0.0 if is_swift or _scale_factor(file) is None else -1.0
     attrs = file.members[member].attrs if member in file.members else {}
     told = attrs.get("units")
-    return told if isinstance(told, str) else unit_of(member, attrs, system, power)
+    return told if isinstance(told, str) else unit_of(member, attrs, system_of(file.about), power)
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
@@ -355,8 +347,7 @@ def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
     told = {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
     if scale is None:
         told = {"time": number(file.header.get("Time"))}
-    known = {**file.parameters, **file.header, **file.cosmology}
-    told |= {name: first_number(known, names) for name, names in _COSMOLOGY.items()}
+    told |= {name: first_number(file.about, names) for name, names in _COSMOLOGY.items()}
     attrs.update({name: value for name, value in told.items() if value is not None})
     code = file.header.get("Code")
     return {**attrs, "code": code} if isinstance(code, str) else attrs
