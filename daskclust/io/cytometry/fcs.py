@@ -8,17 +8,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.checks import check_whole
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.lazy import rows_in
+
+import_flowio = partial(library, "flowio", "FCS files")
 
 VERSIONS = ("2.0", "3.0", "3.1")
 
@@ -81,15 +83,6 @@ def _read_events(
     return np.ascontiguousarray(columns[list(chosen)].T, dtype)
 
 
-def import_flowio() -> ModuleType:
-    """Import flowio, or say what to install."""
-    try:
-        import flowio
-    except ImportError as error:
-        raise ImportError('FCS files need flowio: pip install "daskclust[io]"') from error
-    return flowio  # type: ignore[no-any-return,unused-ignore]
-
-
 def is_fcs(path: str) -> bool:
     """Return whether a file begins as FCS files do."""
     with open(path, "rb") as stream:
@@ -98,17 +91,15 @@ def is_fcs(path: str) -> bool:
 
 def read_layout(path: str, data_set: int | None) -> FcsLayout:
     """Return the layout of one data set of an FCS file, by its number from 0; None where there must be one only."""
-    if data_set is not None and (isinstance(data_set, bool) or not isinstance(data_set, int) or data_set < 0):
-        raise ValueError(f"data_set must be a number from 0 or None, got {data_set!r}")
-    offset = 0
-    for number in range((data_set or 0) + 1):
+    offset, wanted = 0, check_whole("data_set", data_set or 0, 0)
+    for number in range(wanted + 1):
         flow = _keywords(path, offset)
         following = int(flow.text.get("nextdata", 0))
         if data_set is None and following:
             raise ValueError(
                 f"{path} has several data sets ($NEXTDATA is {following}); choose one with data_set=0, 1 ..."
             )
-        if number == (data_set or 0):
+        if number == wanted:
             return _layout(path, offset, flow)
         if following <= 0:
             break

@@ -38,10 +38,8 @@ def system_of(about: Mapping[str, Any]) -> dict[str, float]:
     """Return the sizes of the units of a snapshot in cgs, by quantity, by what its groups tell."""
     length = first_number(about, ("UnitLength_in_cm", "Unit length in cgs (U_L)"))
     mass = first_number(about, ("UnitMass_in_g", "Unit mass in cgs (U_M)"))
-    velocity, time = (
-        first_number(about, ("UnitVelocity_in_cm_per_s",)),
-        first_number(about, ("Unit time in cgs (U_t)",)),
-    )
+    time = first_number(about, ("Unit time in cgs (U_t)",))
+    velocity = first_number(about, ("UnitVelocity_in_cm_per_s",))
     if velocity is None and length and time:
         velocity = length / time
     sizes = {"length": length, "velocity": velocity, "mass": mass}

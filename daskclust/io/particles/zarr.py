@@ -7,19 +7,20 @@ import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
 from daskclust.io.lazy import columns_in
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import Array, check_lengths, check_numbers, unnamed
+
+_import_zarr = partial(library, "zarr", "zarr stores")
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
@@ -30,15 +31,6 @@ _CHUNK_ROWS = 1 << 20
 def is_zarr(path: str) -> bool:
     """Return whether a path is a zarr store on disk."""
     return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
-
-
-def import_zarr() -> ModuleType:
-    """Import zarr, or say what to install."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise ImportError('zarr stores need zarr: pip install "daskclust[io]"') from error
-    return zarr
 
 
 def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
@@ -62,7 +54,7 @@ def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool)
 
 def _open(path: str) -> Any:
     """Return the root of a store: a group or an array."""
-    zarr = import_zarr()
+    zarr = _import_zarr()
     if not is_zarr(path):
         raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
     with reading(path, "zarr"):
@@ -100,7 +92,7 @@ def _load(naming: Naming, member: str, array: Any, chunks: int | None, fill_miss
 def _read_rows(path: str, member: str, fill_missing: bool, start: int, stop: int) -> Array:
     """Return rows of one array of a store."""
     with reading(path, "zarr"):
-        root = import_zarr().open(path, mode="r")
+        root = _import_zarr().open(path, mode="r")
         array = root[member] if member else root
     try:
         found = np.asarray(array[start:stop])
@@ -129,7 +121,7 @@ def _check_filled(array: Any, found: Array, start: int) -> None:
     fill = np.asarray(0 if array.fill_value is None else array.fill_value, found.dtype)
     if not ((found == fill) | (np.isnan(found) & np.isnan(fill))).any():
         return
-    zarr = import_zarr()
+    zarr = _import_zarr()
     other = replace(array.metadata, fill_value=fill.dtype.type(fill == 0))
     again = zarr.Array(zarr.AsyncArray(other, array.store_path))[start : start + len(found)]
     differs = ~((found == again) | (np.isnan(found) & np.isnan(again)))
@@ -147,7 +139,7 @@ def _check_filled(array: Any, found: Array, start: int) -> None:
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
-    zarr = import_zarr()
+    zarr = _import_zarr()
     plain = xr.Dataset(
         {
             str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})

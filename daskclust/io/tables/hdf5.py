@@ -8,19 +8,20 @@ import os
 import resource
 from collections.abc import Iterable, Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
 from daskclust.io.lazy import rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
+
+import_h5py = partial(library, "h5py", "HDF5 files")
 
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
@@ -56,15 +57,6 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         for ours, member in members.items()
     }
     return Table(columns, naming, units, attrs)
-
-
-def import_h5py() -> ModuleType:
-    """Import h5py, or say what to install."""
-    try:
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise ImportError('HDF5 files need h5py: pip install "daskclust[io]"') from error
-    return h5py  # type: ignore[no-any-return,unused-ignore]
 
 
 def open_hdf5(path: str) -> Any:

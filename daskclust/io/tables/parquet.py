@@ -6,30 +6,24 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import reading, replacing
+from daskclust.core.data.files import library, reading, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
 
+pyarrow_parquet = partial(library, "pyarrow.parquet", "Parquet files")
+
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20
-
-
-def pyarrow_parquet() -> ModuleType:
-    """Import pyarrow.parquet, or say what to install."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
-    return pq  # type: ignore[no-any-return,unused-ignore]
 
 
 def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:

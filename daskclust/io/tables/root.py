@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
 from daskclust.io.schema import Naming, Table, short_names
@@ -22,10 +22,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     is named so. Fields of a collection in an RNTuple go by their own name, as ``x`` of ``hits.x``, where no other field
     has it, and by their path otherwise.
     """
-    try:
-        import uproot
-    except ImportError as error:
-        raise ImportError('reading ROOT files needs uproot: pip install "daskclust[io]"') from error
+    uproot = library("uproot", "ROOT files")
     with reading(path, "ROOT"):
         # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
         file = uproot.open(path, handler=uproot.MemmapSource)

@@ -280,7 +280,7 @@ def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
         np.testing.assert_array_equal(file["PartType4/Velocities"][:, 0], ds["vx"] * 2)
     again = open_particles(path, particle_type="stars")
     np.testing.assert_array_equal(again["vx"], ds["vx"])
-    for attrs, message in [({"particle_type": 9}, "0 to 5, got 9"), ({"scale_factor": 0.0}, "positive and finite")]:
+    for attrs, message in [({"particle_type": 9}, "at most 5, got 9"), ({"scale_factor": 0.0}, "finite and positive")]:
         with pytest.raises(ValueError, match=message):
             write_particles(ds.assign_attrs(attrs), path)
     with pytest.raises(ValueError, match=r"needs Velocities of 3 columns; the Dataset has no 'vy'"):
