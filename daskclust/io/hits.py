@@ -201,13 +201,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.parquet")
-    >>> write_hits(xr.Dataset({"x": ("hit", [0.5, 1.0]), "y": ("hit", [0.0, 2.0])}), file)
-    >>> read_hits(file)["x"].values
-    array([0.5, 1. ])
-    >>> folder.cleanup()
+    >>> write_hits(to_dataset({"x": [0.5, 1.0], "y": [0.0, 2.0]}), "hits.parquet")  # doctest: +SKIP
     """
     target = Path(path)
     suffix = known_suffix(path, _WRITABLE)

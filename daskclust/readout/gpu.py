@@ -43,17 +43,13 @@ def cluster_on_gpu(
 
     Returns
     -------
-    labels : numpy.ndarray of int64, shape (n,)
+    labels, n_clusters : numpy.ndarray of int64, shape (n,), and int
         As `EventBuilder` gives them.
-    n_clusters : int
-        Number of clusters.
 
     Raises
     ------
-    TypeError
-        For hits that are not in host memory.
-    ValueError
-        For hits that are not in the order of time, a `window` or `lanes` below 1, and as `EventBuilder.fit`.
+    TypeError, ValueError
+        For hits that are not in host memory or not in the order of time, and as `EventBuilder.fit`.
 
     Notes
     -----

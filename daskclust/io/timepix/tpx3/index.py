@@ -21,18 +21,8 @@ from daskclust.core.device.timesort import TICK, order_of_ticks
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import count_hits
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import scan
-from daskclust.io.timepix.tpx3.words import (
-    CONTROL,
-    COUNT_FB,
-    PIXEL,
-    PIXEL_RANGE,
-    TDC,
-    TDC_RANGE,
-    TIME_HIGH,
-    TIME_LOW,
-    UNKNOWN,
-)
+from daskclust.io.timepix.tpx3.scan import Ints, named_counts, new_tables, scan
+from daskclust.io.timepix.tpx3.words import PIXEL_RANGE, TDC_RANGE
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +31,6 @@ _CELLS_AT_ONCE = 1 << 12
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
-
-Ints = npt.NDArray[np.int64]
 
 
 class FileState(NamedTuple):
@@ -143,28 +131,6 @@ def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: b
     )  # fmt: skip
 
 
-def new_tables(places: int, phase: int, restarts: bool) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the state of a pass that has not begun, and its counts, low words of chips, and jumps of global time."""
-    state, counts = np.zeros(places, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
-    state[[table.RESUME, table.SHIFT]] = -1
-    state[[table.PHASE, table.RESTARTS]] = phase, restarts
-    state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-    lows, jumps = np.zeros((256, table.LOWS), dtype=np.int64), np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
-    return state, counts, lows, jumps
-
-
-def named_counts(counts: Ints) -> dict[str, int]:
-    """Return counts by the names of attributes."""
-    places = {
-        "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": table.ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
-        "n_unknown": UNKNOWN, "n_chunks": table.CHUNKS, "n_chunks_cut": table.CUT, "n_bytes_skipped": table.SKIPPED,
-        "n_bytes_truncated": table.TRUNCATED, "n_late": table.LATE,
-        "n_clock_jumps": table.JUMPED,
-    }  # fmt: skip
-    named = {name: int(counts[place]) for name, place in places.items()}
-    return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}
-
-
 def _base(state: Ints) -> int:
     """Return what to add to all times: what global time, else TDC time, tells; never a negative time."""
     shift, unit = int(state[table.SHIFT]), TDC_RANGE
@@ -184,20 +150,18 @@ class Windows:
     """Windows of time, in order, and the cells that each needs."""
 
     bounds: Ints  # first time, and the one after the last, in ticks: (windows, 2)
-    parts: Ints  # where the cells of each begin in `members`, and the number of these
-    members: Ints  # rows of the table of cells, in the order of the file within a window
+    cells: Ints  # rows of the table of cells, in the order of the file within a window, several times where needed
+    parts: Ints  # where the cells of each begin, and the number of these
     starts: Ints  # hits before each, and all hits
 
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def cut(self, first: int, last: int, cells: Ints) -> tuple[Windows, Ints]:
-        """Return windows `first` to `last` - 1, and the cells that they need, for use elsewhere."""
-        members = self.members[self.parts[first] : self.parts[last]]
-        used, renumbered = np.unique(members, return_inverse=True)
-        parts = self.parts[first : last + 1] - self.parts[first]
-        starts = self.starts[first : last + 1] - self.starts[first]
-        return Windows(self.bounds[first:last], parts, renumbered.astype(np.int64), starts), cells[used]
+    def cut(self, first: int, last: int) -> Windows:
+        """Return windows `first` to `last` - 1, for use elsewhere."""
+        parts, starts = (places[first : last + 1] for places in (self.parts, self.starts))
+        cells = self.cells[parts[0] : parts[-1]]
+        return Windows(self.bounds[first:last], cells, parts - parts[0], starts - starts[0])
 
 
 def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
@@ -205,8 +169,7 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
 
     Windows are larger where the disorder is so large that they would need many more words than they have hits.
     """
-    numbers = np.flatnonzero(index.cells[:, table.HITS])
-    held = index.cells[numbers]
+    held = index.cells[index.cells[:, table.HITS] > 0]
     order = order_of_ticks(held[:, table.FIRST])
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
@@ -218,7 +181,7 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
         if len(borders) == 1 or work <= 2 * int(held[:, table.WORDS].sum()) or hits > index.n_hits:
             break
         hits *= 2
-    return _windows(index, data, numbers, borders, low, touched)
+    return _windows(data, held, borders, low, touched, index.phase)
 
 
 def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
@@ -233,22 +196,19 @@ def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
     return np.unique(first[chosen])
 
 
-def _windows(
-    index: Index, data: npt.NDArray[np.uint8], numbers: Ints, borders: Ints, low: Ints, touched: Ints
-) -> Windows:
-    """List the cells of each window and count its hits."""
-    members = np.repeat(numbers, touched)
-    offset = np.arange(len(members)) - np.repeat(np.cumsum(touched) - touched, touched)
+def _windows(data: npt.NDArray[np.uint8], held: Ints, borders: Ints, low: Ints, touched: Ints, phase: int) -> Windows:
+    """List the cells of each window, of which one touches so many from window `low` on, and count its hits."""
+    offset = np.arange(touched.sum()) - np.repeat(np.cumsum(touched) - touched, touched)
     window = np.repeat(low, touched) + offset
     order = order_of_ticks(window)
-    members, window = members[order], window[order]
+    cells, window = np.repeat(held, touched, axis=0)[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
-    counts = count_hits(data, index.cells, members, borders[window], ends[window], index.phase)
+    counts = count_hits(data, cells, borders[window], ends[window], phase)
     kept = counts > 0
-    members, window, counts = members[kept], window[kept], counts[kept]
+    cells, window, counts = cells[kept], window[kept], counts[kept]
     full, parts = np.unique(window, return_index=True)
     bounds = np.empty((len(full), 2), dtype=np.int64)
-    bounds[:, 0] = np.maximum(borders[full], np.minimum.reduceat(index.cells[members, table.FIRST], parts))
-    bounds[:, 1] = np.minimum(ends[full], np.maximum.reduceat(index.cells[members, table.LAST], parts) + 1)
+    bounds[:, 0] = np.maximum(borders[full], np.minimum.reduceat(cells[:, table.FIRST], parts))
+    bounds[:, 1] = np.minimum(ends[full], np.maximum.reduceat(cells[:, table.LAST], parts) + 1)
     starts = np.concatenate([[0], np.cumsum(np.add.reduceat(counts, parts))]).astype(np.int64)
-    return Windows(bounds, np.append(parts, len(members)).astype(np.int64), members, starts)
+    return Windows(bounds, cells, np.append(parts, len(cells)).astype(np.int64), starts)

@@ -16,8 +16,9 @@ from daskclust.core.device.timesort import TICK
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
-from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Ints, Windows, divide, index_file
+from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
+from daskclust.io.timepix.tpx3.scan import Ints
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000
@@ -26,16 +27,15 @@ _CACHED_PIECES = 3
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker needs to read one chunk: the file, windows of time, and the cells that they need."""
+    """What a worker needs to read one chunk: the file, and windows of time with the cells that they need."""
 
     file: FileState
-    cells: Ints
     windows: Windows
     setup: Setup
 
     def read(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the columns of the chunk, by name."""
-        return read_columns(self.file.data(), self.cells, self.windows, self.setup)
+        return read_columns(self.file.data(), self.windows, self.setup)
 
 
 def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
@@ -76,12 +76,11 @@ class HitFile:
 
     def piece(self, number: int) -> Piece:
         """Return what is needed to read a chunk."""
-        windows, cells = self.windows.cut(int(self.cuts[number]), int(self.cuts[number + 1]), self.index.cells)
-        return Piece(self.index.file, cells, windows, self.setup)
+        return Piece(self.index.file, self.windows.cut(self.cuts[number], self.cuts[number + 1]), self.setup)
 
     def whole(self) -> Piece:
         """Return what is needed to read all hits."""
-        return Piece(self.index.file, self.index.cells, self.windows, self.setup)
+        return Piece(self.index.file, self.windows, self.setup)
 
     def attrs(self, path: str) -> dict[str, Any]:
         """Return the attributes of the data set."""

@@ -13,25 +13,8 @@ from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout, on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3 import scan as table
-from daskclust.io.timepix.tpx3.index import named_counts, new_tables
 from daskclust.io.timepix.tpx3.jumps import check_on_reset, jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import (
-    AT_CHIP,
-    BASE,
-    CHUNKS,
-    CUT,
-    ERRORS,
-    LEFT,
-    POS,
-    SKIPPED,
-    TRUNCATED,
-    chunk_size,
-    extended,
-    is_header,
-    next_header,
-    note_global,
-    note_order,
-)  # fmt: skip
+from daskclust.io.timepix.tpx3.scan import POS, chunk_size, extended, is_header, next_header, note_global, note_order
 from daskclust.io.timepix.tpx3.triggers import trigger_columns
 from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of, pixel_at, word_at
 
@@ -84,7 +67,7 @@ class WordReader:
             raise ValueError(f"trigger must be the TDC input 1 or 2, got {trigger!r}")
         self.trigger = trigger
         self._is_quad, self._gap, self._restarts = layout == "quad", int(gap), check_on_reset(on_reset)
-        self._tables = new_tables(STATE, 0, self._restarts)
+        self._tables = table.new_tables(STATE, 0, self._restarts)
         self._state, self._counts, _, self._jumps = self._tables
         self._triggers = np.empty(0, np.float64)
         self._rest = b""
@@ -92,7 +75,7 @@ class WordReader:
     @property
     def counts(self) -> Mapping[str, int]:
         """What came so far, by the names in the attributes of `daskclust.io.open_tpx3`."""
-        return named_counts(self._counts)
+        return table.named_counts(self._counts)
 
     @property
     def clock_jumps(self) -> Mapping[str, list[float]]:
@@ -173,7 +156,7 @@ def enter_next(data, state, counts, is_end):
     """Go on to the words of the next chunk; return whether that needs bytes that are not there yet."""
     size = np.int64(len(data))
     odd = min(state[ODD], size - state[POS])
-    counts[TRUNCATED] += odd
+    counts[table.TRUNCATED] += odd
     state[POS] += odd
     state[ODD] -= odd
     place = state[POS]
@@ -181,21 +164,21 @@ def enter_next(data, state, counts, is_end):
     if size - place < 8:
         waits = True
         if is_end:
-            counts[TRUNCATED] += size - place
+            counts[table.TRUNCATED] += size - place
             state[POS] = size
     elif state[IS_LOST] == 1:
         waits = seek_header(data, state, counts, is_end)
     elif is_header(data, place):
         claimed = chunk_size(data, place)
-        state[AT_CHIP] = np.int64(data[place + 4])
-        state[LEFT] = claimed - claimed % 8
+        state[table.AT_CHIP] = np.int64(data[place + 4])
+        state[table.LEFT] = claimed - claimed % 8
         state[ODD] = claimed % 8
         state[POS] = place + 8
-        counts[CHUNKS] += 1
-        counts[CUT] += np.int64(claimed % 8 != 0)
+        counts[table.CHUNKS] += 1
+        counts[table.CUT] += np.int64(claimed % 8 != 0)
     else:
         state[IS_LOST] = 1
-        counts[CUT] += np.int64(counts[CHUNKS] > 0)
+        counts[table.CUT] += np.int64(counts[table.CHUNKS] > 0)
     return waits
 
 
@@ -215,7 +198,7 @@ def seek_header(data, state, counts, is_end):
             found = is_header(data, place) and (waits or is_header(data, end))
             place += np.int64(not found)
         waits = waits or not found
-    counts[SKIPPED] += place - state[POS]
+    counts[table.SKIPPED] += place - state[POS]
     state[POS] = place
     state[IS_LOST] = np.int64(waits)
     return waits
@@ -230,7 +213,7 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
     size = np.int64(len(data))
     waits = False
     while not waits:
-        words = min(state[LEFT], size - state[POS]) >> 3
+        words = min(state[table.LEFT], size - state[POS]) >> 3
         for _ in range(words):
             word = word_at(data, state[POS])
             kind = kind_of(word)
@@ -241,33 +224,33 @@ def decode_stream(i, data, state, counts, lows, jumps, bound, is_end, is_quad, g
                 tick[n] = t
                 column, row = pixel_at(word >> np.uint64(44))
                 if is_quad:
-                    column, row = on_quad(column, row, np.int32(state[AT_CHIP]), np.int32(gap))
+                    column, row = on_quad(column, row, np.int32(state[table.AT_CHIP]), np.int32(gap))
                 x[n] = np.uint16(column)
                 y[n] = np.uint16(row)
                 tot[n] = np.float32(np.int32((word >> np.uint64(20)) & np.uint64(0x3FF))) * np.float32(TOT_TICK)
-                chip[n] = np.uint8(state[AT_CHIP])
+                chip[n] = np.uint8(state[table.AT_CHIP])
                 n += 1
             elif kind == TDC:
                 triggers[0][m] = extended(word, kind, state)
                 triggers[1][m] = word
                 fine = (word >> np.uint64(5)) & np.uint64(0xF)
-                counts[ERRORS] += np.int64(fine < 1 or fine > TDC_STEPS)
+                counts[table.ERRORS] += np.int64(fine < 1 or fine > TDC_STEPS)
                 m += 1
             elif kind in (TIME_LOW, TIME_HIGH):
                 if kind == TIME_LOW:
                     extended(word, kind, state)
                 note_global(word, kind, state, counts, lows, jumps)
                 if counts[PIXEL] == 0:
-                    state[START] = state[BASE]
+                    state[START] = state[table.BASE]
             state[POS] += 8
-            state[LEFT] -= 8
-        if state[LEFT] > 0:
+            state[table.LEFT] -= 8
+        if state[table.LEFT] > 0:
             waits = True
             if is_end:
-                counts[CUT] += 1
-                counts[TRUNCATED] += size - state[POS]
+                counts[table.CUT] += 1
+                counts[table.TRUNCATED] += size - state[POS]
                 state[POS] = size
-                state[LEFT] = 0
+                state[table.LEFT] = 0
         else:
             waits = enter_next(data, state, counts, is_end)
     found[0] = n

@@ -50,10 +50,6 @@ class Tpx3Entrypoint(BackendEntrypoint):
     """
 
     description = "Raw files of Timepix3 detectors (.tpx3): hits sorted by time, and triggers"
-    open_dataset_parameters = (
-        "filename_or_obj", "drop_variables", "group", "layout", "gap", "disorder", "phase_correction", "on_reset",
-        "hits_per_chunk",
-    )  # fmt: skip
 
     def open_dataset(  # type: ignore[override,unused-ignore]
         self,
