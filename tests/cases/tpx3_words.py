@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+from fractions import Fraction
 
 import numpy as np
 from cases import tpx3_reference
@@ -14,6 +15,13 @@ from daskclust.io.timepix.tpx3.read import open_hits
 SECOND = 640_000_000  # ticks
 PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, "on_reset": "continue"}
 COLUMNS = ("x", "y", "toa", "tot", "chip")
+
+
+def rows_of(ds, *names):
+    """Return the rows of a data set, whose first column is of times, as tuples of exact numbers."""
+    return [
+        (Fraction(first), *rest) for first, *rest in zip(*(ds[name].values.tolist() for name in names), strict=True)
+    ]
 
 
 def pixel(tick, x=0, y=0, tot=4):

@@ -13,6 +13,10 @@ from hypothesis import strategies as st
 from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
 
 
+def along(dim, **columns):
+    return xr.Dataset({name: (dim, values) for name, values in columns.items()})
+
+
 def test_time_of_flight():
     import dask.array as da
 
@@ -27,13 +31,7 @@ def test_time_of_flight():
     assert (named.name, named.attrs["units"], named.dims) == ("tof", "ns", ("hit",))
     np.testing.assert_array_equal(named, want)
     assert np.isnan(time_of_flight(times, [])).all()
-    triggers = xr.Dataset(
-        {
-            "time": ("trigger", marks),
-            "channel": ("trigger", np.arange(20) % 2 + 1),
-            "is_rising": ("trigger", np.arange(20) % 4 < 2),
-        }
-    )
+    triggers = along("trigger", time=marks, channel=np.arange(20) % 2 + 1, is_rising=np.arange(20) % 4 < 2)
     np.testing.assert_array_equal(time_of_flight(times, triggers), time_of_flight(times, marks[0::4]))
     falling = time_of_flight(times, triggers, channel=2, rising=False)
     np.testing.assert_array_equal(falling, time_of_flight(times, marks[3::4]))
@@ -45,14 +43,11 @@ def test_time_of_flight():
         time_of_flight(times, [1.0, np.nan])
 
 
-def hits_of(ticks, rng, chips=3):
+def hits_of(ticks, rng):
     n = len(ticks)
-    columns = {
-        "x": rng.integers(0, 256, n).astype(np.uint16), "y": rng.integers(0, 256, n).astype(np.uint16),
-        "toa": np.asarray(ticks) * 1.5625, "tot": (rng.integers(0, 1024, n) * 25).astype(np.float32),
-        "chip": rng.integers(0, chips, n).astype(np.uint8),
-    }  # fmt: skip
-    return xr.Dataset({name: ("hit", values) for name, values in columns.items()})
+    x, y = rng.integers(0, 256, (2, n)).astype(np.uint16)
+    tot, chip = (rng.integers(0, 1024, n) * 25).astype(np.float32), rng.integers(0, 3, n).astype(np.uint8)
+    return along("hit", x=x, y=y, toa=np.asarray(ticks) * 1.5625, tot=tot, chip=chip)
 
 
 @pytest.mark.parametrize("span", [1, 10_000, 30 * SECOND, 1000 * SECOND, 1_000_000 * SECOND])
@@ -62,17 +57,15 @@ def test_what_is_written_is_read_again(tmp_path, span, words_per_chunk):
     n = 300 if span < 1e14 else 3
     ds = hits_of(np.sort(rng.integers(0, span, n)) + span, rng)
     steps = 12 * np.sort(rng.integers(0, 2 * span, 50)) + np.arange(50)  # of the fine count
-    triggers = xr.Dataset(
-        {
-            "time": ("trigger", steps // 12 * 3.125 + steps % 12 * (3.125 / 12)),
-            "channel": ("trigger", rng.integers(1, 3, 50).astype(np.uint8)),
-            "is_rising": ("trigger", rng.integers(0, 2, 50).astype(bool)),
-            "number": ("trigger", np.arange(50, dtype=np.uint16)),
-            "chip": ("trigger", rng.integers(0, 3, 50).astype(np.uint8)),
-        }
+    triggers = along(
+        "trigger",
+        time=steps // 12 * 3.125 + steps % 12 * (3.125 / 12),
+        channel=rng.integers(1, 3, 50).astype(np.uint8),
+        is_rising=rng.integers(0, 2, 50).astype(bool),
+        number=np.arange(50, dtype=np.uint16),
+        chip=rng.integers(0, 3, 50).astype(np.uint8),
     )
-    if span > 1e14:
-        triggers = None
+    triggers = None if span > 1e14 else triggers
     path = tmp_path / "run.tpx3"
     write_tpx3(ds, path, triggers=triggers, words_per_chunk=words_per_chunk)
     back = open_tpx3(path, disorder=1e6)
@@ -86,13 +79,12 @@ def test_what_is_written_is_read_again(tmp_path, span, words_per_chunk):
 
 def test_what_cannot_be_written(tmp_path):
     ds, path = hits_of([1, 2, 3], np.random.default_rng(0)), tmp_path / "run.tpx3"
-    triggers = xr.Dataset({"time": ("trigger", [0.0, 10.0])})
 
     def with_hits(**columns):
-        return {"ds": ds.assign({name: ("hit", values) for name, values in columns.items()})}
+        return {"ds": ds.assign(along("hit", **columns))}
 
-    def with_triggers(**columns):
-        return {"triggers": triggers.assign({name: ("trigger", values) for name, values in columns.items()})}
+    def with_triggers(time=(0.0, 10.0), **columns):
+        return {"triggers": along("trigger", time=list(time), **columns)}
 
     for change, message in [
         (with_hits(x=[0, 256, 0]), r"x must be from 0 to 255, got .*256.* \(hit 1 of its block\)"),
@@ -117,7 +109,7 @@ def test_what_cannot_be_written(tmp_path):
 
 def test_triggers_without_numbers_are_counted_in_the_order_of_time(tmp_path):
     path = tmp_path / "run.tpx3"
-    triggers = xr.Dataset({"time": ("trigger", [300.0, 100.0, 200.0]), "chip": ("trigger", [3, 1, 2])})
+    triggers = along("trigger", time=[300.0, 100.0, 200.0], chip=[3, 1, 2])
     write_tpx3(hits_of([10, 400], np.random.default_rng(0)), path, triggers=triggers)
     found = open_tpx3_triggers(path)
     assert (found["time"].values.tolist(), found["chip"].values.tolist()) == ([100.0, 200.0, 300.0], [1, 2, 3])
