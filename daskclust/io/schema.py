@@ -275,8 +275,9 @@ def _with_attrs(
         array = conform(array, variable, source=source)
     elif (wanted := target_dtype(array.dtype, variable)) != array.dtype:
         array = array.map_blocks(
-            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted)
-        )
+            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted),
+            name=f"daskclust-io-{wanted}-{array.name}",
+        )  # fmt: skip
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
 

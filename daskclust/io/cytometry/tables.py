@@ -16,7 +16,6 @@ from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_
 from daskclust.io.fields import Field
 from daskclust.io.schema import REST, Naming, Table
 from daskclust.io.tables import parquet_read
-from daskclust.io.tables.parquet import pyarrow_parquet
 from daskclust.io.tables.text import read_text
 
 _PLAIN = Field(name=FIELD, dim="cell", variables=(), required=(), headerless={})
@@ -65,7 +64,8 @@ def read_csv(path: str, channels: Any, apriori: str | None) -> xr.Dataset:
 
 def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
     """Read the cells of a Parquet file."""
-    pq = pyarrow_parquet()
+    import pyarrow.parquet as pq
+
     with reading(path, "Parquet"):
         found = pq.read_schema(path).names
     names, beside = choose_columns(found, channels, apriori, path)

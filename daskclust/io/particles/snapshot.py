@@ -21,7 +21,7 @@ from daskclust.io.lazy import columns_in
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.schema import REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
-from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
+from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, open_hdf5, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
@@ -122,8 +122,9 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
-            attrs = {name: plain_attrs(file[name].attrs) if name in file else {} for name in _ABOUT}
-        if "Header" not in groups:
+            found = {name: inside(file, name) for name in _ABOUT}
+            attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
+        if found["Header"] is None:
             raise ValueError(
                 f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
@@ -151,7 +152,8 @@ def _members(
     """Return the arrays to read, of those in the file `every` one or what all codes have."""
     group_name = f"PartType{kind}"
     with reading(path, "HDF5"):
-        names = datasets_in(file[group_name]) if group_name in file else []
+        group = inside(file, group_name)
+        names = [] if group is None else datasets_in(group)
     if "Coordinates" not in names:
         raise ValueError(
             f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "

@@ -98,8 +98,14 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
 
 
 def datasets_in(group: Any) -> list[str]:
-    """Return the names of the datasets of a group."""
-    return [name for name in group if isinstance(group.get(name), import_h5py().Dataset)]
+    """Return the names of the datasets of a group, without links to other files."""
+    return [name for name in group if isinstance(inside(group, name), import_h5py().Dataset)]
+
+
+def inside(group: Any, name: str) -> Any:
+    """Return a member of a group; None where there is none, or a link to another file."""
+    h5py = import_h5py()
+    return group.get(name) if isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink) else None
 
 
 def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:

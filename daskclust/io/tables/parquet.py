@@ -6,7 +6,6 @@ import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -15,12 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.files import library, reading, replacing
+from daskclust.core.data.files import reading, replacing
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
-
-pyarrow_parquet = partial(library, "pyarrow.parquet", "Parquet files")
 
 # Rows that a sink collects before it writes a row group: about 8 MB for a column of float64.
 _GROUP_ROWS = 1 << 20
@@ -33,9 +30,10 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     have checksums.
     """
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     with reading(path, "Parquet"):
-        file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
     with file:
         with reading(path, "Parquet"):
             sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
@@ -84,8 +82,8 @@ class RowGroups:
         attrs: Mapping[str, Any] | None = None,
         event: str | None = None,
     ) -> None:
-        pq = pyarrow_parquet()
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         types = {name: pa.from_numpy_dtype(dtype) for name, dtype in dtypes.items()}
         if event is not None:

@@ -15,7 +15,7 @@ from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
 from daskclust.io.lazy import lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
-from daskclust.io.tables.parquet import pyarrow_parquet, rows_of
+from daskclust.io.tables.parquet import rows_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -43,7 +43,9 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
     unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
     has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN.
     """
-    with reading(path, "Parquet"), pyarrow_parquet().ParquetFile(path) as file:
+    import pyarrow.parquet as pq
+
+    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
         rows = about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
