@@ -212,10 +212,7 @@ def test_columns_of_tables(tmp_path: Path) -> None:
         ("CD3,CD4\n1,x\n", r"line 2, column 2 \(CD4\): expected a number, found 'x'"),
         ("CD3,CD3\n1,2\n", r"has columns of the same name 'CD3'"),
         ("apriori\n1\n", "has no columns of channels; it has 'apriori'"),
-        (
-            "CD3,apriori\n1,1.5\n",
-            r"column 'apriori' of .* must hold whole numbers, got 1.5 in row 0 \(counted from 0\)",
-        ),
+        ("CD3,apriori\n1,1.5\n", r"column 'apriori' of .* must hold whole numbers, got 1.5 in row 0 \(counted"),
     ]:
         with pytest.raises(ValueError, match=message):
             read_cells(write(tmp_path, text, "wrong.csv"))

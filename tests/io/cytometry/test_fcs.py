@@ -39,13 +39,8 @@ def test_floats(tmp_path: Path, version: str, formats: list[str]) -> None:
     assert ds["X"].dtype == table.dtype.newbyteorder("=")
     assert ds["channel"].values.tolist() == [f"D{k + 1}" for k in range(len(formats))]
     assert "detector" not in ds.coords
-    assert ds.attrs == {
-        "fcs_version": version,
-        "compensation": "none",
-        "transform": "none",
-        "field": "cytometry",
-        "source": str(path),
-    }
+    told = {"fcs_version": version, "compensation": "none", "transform": "none", "field": "cytometry"}
+    assert ds.attrs == told | {"source": str(path)}
     assert ds["X"].attrs == {"units": "1", "long_name": "intensity"}
 
 
@@ -214,10 +209,7 @@ CONVERT = "convert it with the program that wrote it"
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        (
-            {"TOT": "4"},
-            rf"claims 4 events \(\$TOT\) of 8 bytes, that is 32, in its bytes \d+ to \d+, that is 16, .*{CUT}",
-        ),
+        ({"TOT": "4"}, rf"claims 4 events .* of 8 bytes, that is 32, in its bytes \d+ to \d+, that is 16, .*{CUT}"),
         ({"TOT": "1"}, "claims 1 events"),
         ({"TOT": "9" * 17}, "claims 99999999999999999 events"),
         ({"TOT": "-1"}, "claims -1 events"),

@@ -44,10 +44,7 @@ def test_compensation_by_the_file(tmp_path: Path, keyword: str) -> None:
         (np.ones((2, 3)), r"must be square, got shape \(2, 3\)"),
         (np.ones((2, 2)), "of 'R660', 'B510', has NaN or no inverse"),
         (spill * np.nan, "has NaN or no inverse"),
-        (
-            pd.DataFrame(spill, columns=["R660", "R661"]),
-            "names the channel 'R661', of which there are 0; there are 'FSC-A'",
-        ),
+        (pd.DataFrame(spill, columns=["R660", "R661"]), "names the channel 'R661', of which there are 0; there are"),
         (pd.DataFrame(spill, columns=["R660", "R660"]), "names the channel 'R660', twice"),
         (None, "compensate must be True, False or a spillover matrix, got None"),
     ]:
@@ -91,12 +88,8 @@ def test_functions_of_data_sets(dtype: Any) -> None:
     X[:, 1:3] = np.arcsinh(X[:, 1:3].astype(dtype).astype(float) / 5)
     np.testing.assert_allclose(whole["X"], X, rtol=1e-6 if dtype == np.float32 else 1e-14)
     assert whole["X"].dtype == dtype
-    assert whole.attrs == {
-        "compensation": "given",
-        "transform": "arcsinh",
-        "cofactor": 5.0,
-        "linear": ["Time", "fsc-a"],
-    }
+    told = {"compensation": "given", "transform": "arcsinh", "cofactor": 5.0, "linear": ["Time", "fsc-a"]}
+    assert whole.attrs == told
     assert "transform" not in ds.attrs
     for chunks in ({"cell": 7, "channel": 1}, {"cell": 50}):
         with raise_if_dask_computes():
