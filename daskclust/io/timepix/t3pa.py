@@ -69,14 +69,13 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     n_rows = rows["ToA"].size
-    bounds = _measurements(rows)
-    rows = _measurement(name, rows, bounds, measurement)
+    rows, many = _measurement(name, rows, measurement)
     hit, attrs = _special(rows)
     rows = {column: values[hit] for column, values in rows.items()}
     index = rows["Matrix Index"]
     columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
     ticks = rows["ToA"] * COARSE - rows["FToA"]
-    attrs = {"n_rows": n_rows, "n_measurements": bounds.size - 1, **attrs}
+    attrs = {"n_rows": n_rows, "n_measurements": many, **attrs}
     ds = hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs)
     return ds if chunks is None else ds.chunk({"hit": chunks}, name_prefix="daskclust-io-")
 
@@ -156,27 +155,20 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
-    """Return the rows at which measurements begin, and the number of rows."""
+def _measurement(path: str, rows: Rows, measurement: int | None) -> tuple[Rows, int]:
+    """Return the rows of one measurement, and how many there are."""
     n = rows["ToA"].size
     index = rows.get("Index", np.arange(n))
-    begins = np.flatnonzero(index[1:] == 0) + 1 if index.any() else np.empty(0)  # zeros alone count nothing
-    return np.concatenate([[0], begins, [n]]).astype(np.int64)
-
-
-def _measurement(path: str, rows: Rows, bounds: npt.NDArray[np.int64], measurement: int | None) -> Rows:
-    """Return the rows of one measurement."""
-    many = bounds.size - 1
-    if measurement is None:
-        if many > 1:
-            line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
-            raise ValueError(
-                f"{path} has {many} measurements (Index is 0 again in line {line}), and "
-                f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
-            )
-        return rows
-    start = check_whole(f"measurement of {path}", measurement, 0, many - 1)
-    return {name: values[bounds[start] : bounds[start + 1]] for name, values in rows.items()}
+    begins = np.flatnonzero((index[1:] == 0) & index.any()) + 1  # zeros alone count nothing
+    bounds, many = [0, *begins, n], len(begins) + 1
+    if measurement is None and many > 1:
+        line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
+        raise ValueError(
+            f"{path} has {many} measurements (Index is 0 again in line {line}), and "
+            f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
+        )
+    k = check_whole(f"measurement of {path}", 0 if measurement is None else measurement, 0, many - 1)
+    return {name: values[bounds[k] : bounds[k + 1]] for name, values in rows.items()}, many
 
 
 def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:

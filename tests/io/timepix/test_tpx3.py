@@ -285,7 +285,10 @@ def test_what_is_no_tpx3_file(write):
         ],
         (open_tpx3, {"chunks": "many"}, "chunks must be a positive number of hits"),
         (open_tpx3, {"layout": "quad"}, "has 2 hits of chip 7, and a quad has chips 0 to 3; use layout='chips'"),
-        (lambda _, trigger: WordReader(trigger=trigger), {"trigger": 0}, "the TDC input 1 or 2, got 0"),
+        *[
+            (lambda _, trigger: WordReader(trigger=trigger), {"trigger": k}, f"TDC input 1 or 2, got {k}")
+            for k in (0, 3)
+        ],
     ],
 )
 def test_wrong_parameters(write, call, options, message):
