@@ -8,14 +8,13 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.data.files import check_file
+from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
 _PARTICLES = (".arborx", ".zarr")
-_HDF5 = (".h5", ".hdf5")
-_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+_TABLES = (*TEXT, *PARQUET)
 
 
 def open_file(path: Path, system: str | None = None, columns: Columns | None = None) -> tuple[xr.Dataset, str]:
@@ -53,7 +52,7 @@ def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[st
         return "open_fcs", {}
     if system == "hca" and suffix in (*_TABLES, ".bin"):
         return "read_cells", {}
-    if suffix in _PARTICLES or (suffix in _HDF5 and is_snapshot(path)):
+    if suffix in _PARTICLES or (suffix in HDF5 and is_snapshot(path)):
         return "open_particles", {"chunks": None}
     field = {} if system is None else {"field": _OF_FIELD.get(system)}
     return "read_hits", {**field, **({} if columns is None else {"columns": columns})}
