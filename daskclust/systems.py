@@ -16,8 +16,7 @@ class Run(NamedTuple):
 
     parameters: Mapping[str, Any]
     dimensions: int = 2
-    columns: tuple[str, ...] = ()
-    """Arguments of ``fit`` besides the points."""
+    columns: tuple[str, ...] = ()  # arguments of ``fit`` besides the points
 
 
 class Sample(NamedTuple):
@@ -63,20 +62,15 @@ def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
 class System:
     """What a system is called, where it is, and how it is tried."""
 
-    name: str
-    """As of ``ds.clust``, the command line and the explorer."""
+    name: str  # as of ``ds.clust``, the command line and the explorer
     title: str
-    estimator_at: str
-    """Module and class: nothing is imported before it is needed."""
+    estimator_at: str  # module and class: nothing is imported before it is needed
     runs: tuple[Run, ...]
     explorer_at: str | None = None
-    partitions: tuple[str, ...] = ()
-    """Values of ``partition=`` that suit any chunks, besides the default."""
+    partitions: tuple[str, ...] = ()  # values of ``partition=`` that suit any chunks, besides the default
     sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
-    any_columns: bool = True
-    """Whether points may have any number of coordinates, as scikit-learn's own checks have."""
-    size: int = 240
-    """Points of a sample that the CUDA simulator clusters in seconds."""
+    any_columns: bool = True  # whether points may have any number of coordinates, as in scikit-learn's own checks
+    size: int = 240  # points of a sample that the CUDA simulator clusters in seconds
 
     @property
     def estimator(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskclust.app.selection import Clusters, Selection
-from daskclust.app.state import Origin, State
+from daskclust.app.state import Outcome, State
 
 
 def code(state: State) -> str:
@@ -18,10 +18,9 @@ def code(state: State) -> str:
     return "\n".join([*_imports("\n".join([*body, *state.source])), "", *state.source, *body]) + "\n"
 
 
-def _selection(state: State, selection: Selection, origin: Origin) -> list[str]:
+def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]:
     """Return the lines that make ``inside``, from what was clustered when points were chosen."""
-    then, ground = origin
-    now = state.request()
+    then, ground, now = origin.request, origin.ground, state.request()
     lines: list[str] = []
     source = "result"
     if ground is not None and any(name in ground.columns for name in selection.needs):

@@ -244,7 +244,7 @@ class Explorer(Viewer):
 
     def _file(self, kind: str) -> io.BytesIO:
         """Return the table, of clusters with chosen points or of all, as a file."""
-        frame = self.state.chosen_table().to_dataframe()
+        frame = self.state.present.rows(self.state.mask).to_dataframe()
         stream = io.BytesIO()
         if kind == "csv":
             frame.to_csv(stream)
@@ -276,8 +276,8 @@ class Explorer(Viewer):
             yield functools.partial(self._take, system)
             return
         if scene.outcome.request != request:
-            scene = scene._replace(outcome=self.state.compute(request))
-            yield functools.partial(self.state.accept, scene.outcome)
+            scene = scene._replace(outcome=request.outcome())
+            yield functools.partial(setattr, self.state, "outcome", scene.outcome)
         if request.system is not self._built:
             scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
             yield self._build

@@ -80,7 +80,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
         names = made(state)
         np.testing.assert_array_equal(names["inside"], state.mask)
         assert 0 < names["chosen"].sizes[names["result"]["label"].dims[0]] == state.mask.sum() < len(state.mask)
-        table = state.chosen_table()
+        table = state.present.rows(state.mask)
         assert int(table["selected"].sum()) == int((state.mask & (state.present.label >= 0)).sum())
         # what was chosen stays when clusters become others
         before = state.mask
@@ -92,7 +92,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
     state.select(None)
     assert state.mask is None
     assert "inside" not in code(state)
-    assert state.chosen_table().sizes["cluster"] == state.present.n_clusters
+    assert state.present.rows(state.mask).sizes["cluster"] == state.present.n_clusters
 
 
 def test_chosen_in_the_decision_plot() -> None:

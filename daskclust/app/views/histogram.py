@@ -13,7 +13,7 @@ import xarray as xr
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.selection import Selection, span_of
-from daskclust.app.state import State, count_chosen
+from daskclust.app.state import State
 from daskclust.app.views._frame import Canvas
 from daskclust.app.views._scene import Scene, View
 from daskclust.plot._data import dimension
@@ -83,7 +83,7 @@ class Histogram(View):
         chosen = np.zeros(len(number))
         title = f"{int(good.sum()):,} clusters"
         if scene.mask is not None:
-            mine = good & (count_chosen(scene.outcome, scene.mask) > 0)
+            mine = good & (scene.outcome.count(scene.mask) > 0)
             chosen, _ = np.histogram(values[mine], edges)
             title = f"{int(mine.sum()):,} of {title}"
         return functools.partial(self._show, edges, number, chosen, title)

@@ -10,7 +10,6 @@ import pandas as pd
 import panel as pn
 
 from daskclust.app.latest import Show
-from daskclust.app.state import chosen_rows
 from daskclust.app.views._scene import Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
@@ -49,7 +48,7 @@ class Table(View):
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         """Make the rows, and titles with units."""
-        table = chosen_rows(scene.outcome, scene.mask)
+        table = scene.outcome.rows(scene.mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
         frame = table[names].to_dataframe()[names] if names else pd.DataFrame()
