@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -161,11 +162,9 @@ def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterato
     import dask.array as da
     import numpy as np
 
-    for run in system.runs:
-        for dtype in (np.float32, np.float64):
-            sample = system.sample(n, run, dtype).map(give)
-            chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
-            for partition in (None, "", *system.partitions):
-                X, columns = sample if partition is None else chunked
-                divided = {"partition": partition} if partition else {}
-                yield system.estimator(**run.parameters).fit(X, **columns, **divided)
+    for run, dtype in itertools.product(system.runs, (np.float32, np.float64)):
+        sample = system.sample(n, run, dtype).map(give)
+        yield system.estimator(**run.parameters).fit(sample.X, **sample.columns)
+        chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
+        for divided in ({}, *({"partition": partition} for partition in system.partitions)):
+            yield system.estimator(**run.parameters).fit(chunked.X, **chunked.columns, **divided)

@@ -16,10 +16,6 @@ from daskclust.core.device.arrays import HOST, cupy_module
 from daskclust.core.device.kernels import Kernel, TeamKernel
 
 
-def nothing_to_wait_for() -> None:
-    """CPU kernels are done when their call returns."""
-
-
 def seconds_of(*calls: Callable[[], Any]) -> float:
     """Return how long calls take, one after the other."""
     begin = time.perf_counter()
@@ -28,14 +24,16 @@ def seconds_of(*calls: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def median_ms(call: Callable[[], Any], finish: Callable[[], None] = nothing_to_wait_for, repeats: int = 1) -> float:
-    """Return the median time of a call after a warm-up."""
+def all_seconds(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> list[float]:
+    """Return how long a call takes, again and again, after a warm-up; `finish` waits for the device."""
     call()
-    times = []
-    for _ in range(repeats):
-        finish()
-        times.append(seconds_of(call, finish))
-    return statistics.median(times) * 1e3
+    finish()
+    return [seconds_of(call, finish) for _ in range(repeats)]
+
+
+def median_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> float:
+    """Return the median time of a call after a warm-up."""
+    return statistics.median(all_seconds(call, finish, repeats)) * 1e3
 
 
 @contextmanager
@@ -113,12 +111,8 @@ class Device(NamedTuple):
 
 
 def device_of(device: str) -> Device:
-    """Return ``"cpu"`` or ``"cuda"``."""
+    """Return ``"cpu"``, whose kernels are done when their call returns, or ``"cuda"``."""
     if device == "cpu":
-        return Device(_as_it_is, _as_it_is, nothing_to_wait_for, peak_bytes)
+        return Device(lambda array: array, lambda array: array, lambda: None, peak_bytes)
     cupy = cupy_module()
     return Device(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
-
-
-def _as_it_is(array: Any) -> Any:
-    return array
