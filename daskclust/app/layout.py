@@ -26,7 +26,6 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
-from daskclust.plot._look import load_backends
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
@@ -39,7 +38,6 @@ class Explorer(Viewer):
 
     def __init__(self, state: State) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        load_backends()
         self.state = state
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first
@@ -67,14 +65,11 @@ class Explorer(Viewer):
         """Make controls and views for the present system."""
         state = self.state
         self._built = state.system
-        self._controls = {
-            each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
-        }
-        for control in self._controls.values():
-            control.offer(state.values)
+        known, axes = state.values, state.system.axes
+        self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
-        self._draw(state.system.axes)
-        self._side.objects = [*self._choices(state.system.axes), *controls, self._note, *self._buttons()]
+        self._draw(axes)
+        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
@@ -84,8 +79,10 @@ class Explorer(Viewer):
         ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
-        table = Table(_LARGE[0] + 60, 330, self._on_clusters)
-        bars = [Histogram(state, column, _BARS, self._on_range) for column in self._bar_columns()]
+        table = Table(_LARGE[0] + 60, 330, self._on_choice)
+        known = state.present.table
+        columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
+        bars = [Histogram(state, column, _BARS, self._on_choice) for column in columns]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown, self._seconds = {}, 0.0
@@ -99,14 +96,10 @@ class Explorer(Viewer):
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
         self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
-        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)]) if len(tabs) > 1 else None
-        side = [panel for _, panel in tabs] if self._tabs is None else [self._tabs]
+        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)])
+        side = [self._tabs] if len(tabs) > 1 else [panel for _, panel in tabs]
         self._main.objects = [pn.Column(picture.panel, self._rows), pn.Column(*side, *(each.panel for each in bars))]
         self._say(kind="now rest")
-
-    def _bar_columns(self) -> list[str]:
-        table = self.state.present.table
-        return ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in table][:1]]
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
         """Return what chooses the system, the axes and the layer."""
@@ -159,8 +152,7 @@ class Explorer(Viewer):
         self._look = look
         self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
         self._side.styles = self._rows.styles = look.widget_styles
-        if self._tabs is not None:
-            self._tabs.stylesheets = [_header_style(look)]
+        self._tabs.stylesheets = [_header_style(look)]
         for view in self._views:
             view.dress(look)
         self._ask()
@@ -196,10 +188,8 @@ class Explorer(Viewer):
             self._fail(error)
             return
         known = self.state.values
-        for name, control in self._controls.items():
-            control.offer(known)
-            if name in values:
-                control.show(known[name])
+        for control in self._controls.values():
+            control.follow(known, values)
         for view in self._views:
             view.follow(known)
         self._ask()
@@ -231,27 +221,13 @@ class Explorer(Viewer):
         self.state.select(selection)
         self._ask()
 
-    def _on_clusters(self, numbers: Any) -> None:
-        self.state.select_clusters(numbers)
-        self._ask()
-
-    def _on_range(self, column: str, low: float, high: float) -> None:
-        self.state.select_range(column, low, high)
-        self._ask()
-
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)
 
     def _file(self, kind: str) -> io.BytesIO:
         """Return the table, of clusters with chosen points or of all, as a file."""
         frame = self.state.present.rows(self.state.mask).to_dataframe()
-        stream = io.BytesIO()
-        if kind == "csv":
-            frame.to_csv(stream)
-        else:
-            frame.to_parquet(stream)
-        stream.seek(0)
-        return stream
+        return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
 
     # ---------------------------------------------------------------------------------------------- what becomes of it
     def _ask(self) -> None:

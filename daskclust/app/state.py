@@ -16,7 +16,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import complete
-from daskclust.app.selection import Clusters, Mask, Range, Selection
+from daskclust.app.selection import Mask, Selection
 from daskclust.app.slices import slices_of
 from daskclust.app.systems import Ground, System, names_for, point_columns, system_for
 
@@ -156,17 +156,6 @@ class State:
         self.selection = selection
         self.version += 1
         self.origin = outcome
-
-    def select_clusters(self, numbers: Any) -> None:
-        """Choose the points of clusters."""
-        numbers = tuple(sorted({int(number) for number in numbers}))
-        self.select(Clusters(numbers) if numbers else None)
-
-    def select_range(self, column: str, low: float, high: float) -> None:
-        """Choose the points of clusters whose value in a column of the table is within a range, ends included."""
-        values = self.present.table[column].values
-        numbers = np.flatnonzero((values >= low) & (values <= high))
-        self.select(Clusters(tuple(numbers.tolist()), Range(column, low, high)) if len(numbers) else None)
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:

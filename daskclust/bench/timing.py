@@ -31,7 +31,7 @@ def all_seconds(call: Callable[[], Any], finish: Callable[[], None], repeats: in
     return [seconds_of(call, finish) for _ in range(repeats)]
 
 
-def median_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> float:
+def median_ms(call: Callable[[], Any], finish: Callable[[], None] = lambda: None, repeats: int = 1) -> float:
     """Return the median time of a call after a warm-up."""
     return statistics.median(all_seconds(call, finish, repeats)) * 1e3
 

@@ -107,20 +107,28 @@ def hca(
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
+    from daskclust.hca.estimator import MahalanobisHCA
+
     outputs = {"-o": output, "--labels-out": labels_out}
     job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
     if assignments is not None:
         check_outputs([assignments], outputs, _WRITABLE)
-    cut = _cut(n_clusters, height, min_size, labels_out)
+    cut, number = _cut(n_clusters, height, min_size, labels_out), number_of(threshold)
+    if number is None:
+        raise ValueError(f"THRESHOLD must be a number of cells, or a fraction of them such as 0.5, got {threshold!r}")
     parameters: dict[str, Any] = {
-        "threshold": _threshold(threshold),
+        "threshold": number,
         "rule": rule,
         "distance": distance,
         "normalize": normalize,
         "order": order or "height",
         "noise_label": noise_label,
     }
-    _check(parameters, apriori, assignments, transform, cofactor)
+    MahalanobisHCA(**parameters)._plan(1)  # refused before any work
+    if assignments is not None and apriori is not None:
+        raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
+    if cofactor is not None and transform != "arcsinh":
+        raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
     reading = {
         "channels": names(channels),
         "transform": None if transform == "none" else transform,
@@ -149,14 +157,6 @@ def hca(
 
 
 # ------------------------------------------------------------------------------------------------------------- options
-def _threshold(text: str) -> int | float:
-    """Return a number of cells, or a fraction of them; the estimator checks its size."""
-    number = number_of(text)
-    if number is None:
-        raise ValueError(f"THRESHOLD must be a number of cells, or a fraction of them such as 0.5, got {text!r}")
-    return number
-
-
 def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
     from daskclust.core.data.checks import check_whole
@@ -166,28 +166,15 @@ def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out
         raise ValueError(f"--min-size must be a number of cells, or a fraction between 0 and 1, got {min_size!r}")
     if n_clusters is not None and height is not None:
         raise ValueError(f"got --n-clusters {n_clusters} and --height {height:g}; give one of them")
+    if height is not None and not height >= 0:
+        raise ValueError(f"--height must be 0 or more, got {height:g}")
     if n_clusters is not None:
         return {"min_size": least, "n_clusters": check_whole("--n-clusters", n_clusters, 1)}
     if height is not None:
-        if not height >= 0:
-            raise ValueError(f"--height must be 0 or more, got {height:g}")
         return {"min_size": least, "height": height}
     if labels_out is not None:
         raise ValueError("--labels-out needs a cut of the tree; give --n-clusters or --height")
     return {"min_size": least}
-
-
-def _check(
-    parameters: dict[str, Any], apriori: str | None, assignments: Path | None, transform: str, cofactor: float | None
-) -> None:
-    """Refuse wrong options before any work."""
-    from daskclust.hca.estimator import MahalanobisHCA
-
-    MahalanobisHCA(**parameters)._plan(1)
-    if assignments is not None and apriori is not None:
-        raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
-    if cofactor is not None and transform != "arcsinh":
-        raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
 
 
 def _apriori(text: str | None) -> Any:

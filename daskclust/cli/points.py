@@ -216,7 +216,6 @@ def _box_of(text: str | None) -> Any:
 
 
 def _count(label: xr.DataArray) -> int:
-    """Return the number of clusters."""
     return int(label.max()) + 1 if label.size else 0
 
 

@@ -63,8 +63,8 @@ def test_sliders_lines_and_numbers_are_one() -> None:
     assert explorer.state.values["rhoc"] == 7.25
     assert decision._lines.place("rhoc") == pytest.approx(np.log10(7.25))
     stars = glyphs(explorer, DecisionPlot)[1]
-    assert len(stars["log density"]) == explorer.state.present.n_clusters
-    assert stars["log density"].min() >= np.log10(7.25)
+    assert len(stars["x"]) == explorer.state.present.n_clusters
+    assert stars["x"].min() >= np.log10(7.25)
 
 
 def test_chosen_points_are_in_all_views() -> None:
@@ -103,7 +103,7 @@ def test_another_system_axes_and_layer() -> None:
     assert explorer.state.present.request.system.name == "dbscan"
     assert list(explorer._controls) == ["eps", "min_samples"]
     explorer._draw(("y", "x"))
-    np.testing.assert_array_equal(np.sort(glyphs(explorer, Picture)[1]["y"]), np.sort(ds["y"].values))
+    np.testing.assert_array_equal(np.sort(glyphs(explorer, Picture)[1]["x"]), np.sort(ds["y"].values))
     layered = daskclust.app.explore(MANY["clue"]())
     layered._on_slice(1)
     assert len(glyphs(layered, Picture)[1]["x"]) == 4000

@@ -28,11 +28,9 @@ class Ground(Protocol):
     @property
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """What points can be chosen by in the view, beside the variables of the result."""
-        ...
 
     def expressions(self, source: str) -> dict[str, str]:
         """Return Python expressions for `columns`; `source` is what the lines call the result."""
-        ...
 
 
 class System:

@@ -35,7 +35,7 @@ class _Points(System):
 
     @property
     def measured(self) -> tuple[str, dict[str, Any]]:
-        """The table of halos in a box, where centres may be across its faces."""
+        # in a box centres may be across its faces
         return ("halo_table", {}) if self._is_box else super().measured
 
 

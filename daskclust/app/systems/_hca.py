@@ -20,8 +20,7 @@ _MOST_AT_ONCE = 4_000  # more cells than this are first divided
 _RULES = ("thesis", "mahal", "mahal0", "euclid_mahal", "euclid")
 _HOW = ("threshold", "rule", "distance", "apriori")
 _NUMBER, _HEIGHT = "number", "height"
-_APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}
-"""What ``ds.clust.hca`` calls the choices."""
+_APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.clust.hca`` calls the choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +31,9 @@ class Hierarchy:
 
     @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The linkage alone."""
         return {LINKAGE: self.linkage}
 
     def expressions(self, source: str) -> dict[str, str]:
-        """Return the Python expression for the linkage."""
         return {LINKAGE: f'{source}["linkage"].values'}
 
     @cached_property
@@ -95,48 +92,41 @@ class Hca(System):
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
-        """Return whether a data set has what the system needs."""
         if "X" in ds.variables and ds["X"].ndim == 2:
             n, channels = _cells(ds).shape
             return channels > 1 and n <= _MOST_CELLS
         return is_plain(ds) and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
 
     def ground(self, values: Values) -> Hierarchy:
-        """Return the hierarchy, the same object as long as other cuts are asked for."""
         linkage = self._fit(values).linkage_
         if self._hierarchy is None or self._hierarchy.linkage is not linkage:
             self._hierarchy = Hierarchy(linkage)
         return self._hierarchy
 
     def run(self, values: Values) -> xr.Dataset:
-        """Return the cells with a variable for each channel, and labels."""
         label = self._fit(values).labels(**_cut(values))
         dims = self._columns[self._names[0]].dims
         return self._columns.assign(label=(dims, label, {"long_name": "cluster number, noise -1", "units": "1"}))
 
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
         """Return what changes with a parameter: a cut of the other kind begins where the present one is."""
-        implied = {name: value}
-        if name == "cut" and value != values["cut"] and self._kept[0] == _key(values) and self._hierarchy is not None:
-            if value == _HEIGHT:
-                height = self._hierarchy.height(values["n_clusters"], values["min_size"])
-                implied["height"] = rounded(height, 4)
-            else:
-                implied["n_clusters"] = max(1, int(self._kept[1].labels(**_cut(values)).max()) + 1)
-        return implied
+        key, fit = self._kept
+        if name != "cut" or value == values["cut"] or key != _key(values) or self._hierarchy is None:
+            return {name: value}
+        if value == _HEIGHT:
+            height = self._hierarchy.height(values["n_clusters"], values["min_size"])
+            return {name: value, "height": rounded(height, 4)}
+        return {name: value, "n_clusters": max(1, int(fit.labels(**_cut(values)).max()) + 1)}
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
-        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
         how = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]}
         return super().lines(how | _cut(values), name)
 
     @property
     def measured(self) -> tuple[str, dict[str, Any]]:
-        """The table, with a centre in each channel."""
         return "cluster_table", {"weight": None, "coords": self._names}
 
     def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
-        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
         if not self._has_X:
             return super().table_lines(source, name)
         channel = _channel(self.ds)
@@ -145,11 +135,9 @@ class Hca(System):
         return [cells, *super().table_lines("cells", name)]
 
     def is_given(self, name: str) -> bool:
-        """Return whether a variable is one of the data, or a channel."""
         return name in self._names or super().is_given(name)
 
     def expression(self, name: str, source: str) -> str:
-        """Return the Python expression for a variable; `source` is what the lines call the result."""
         if name not in self._names or not self._has_X:
             return super().expression(name, source)
         return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
