@@ -209,7 +209,6 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
 def _shares(
     truth: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, noise: Noise
 ) -> tuple[float, float]:
-    """Return purity and completeness."""
     rows, columns = _sides(truth, labels, noise)
     weight = np.ones(len(rows)) if sample_weight is None else _check_weight(sample_weight)
     _check_lengths(truth=rows, labels=columns, sample_weight=weight)

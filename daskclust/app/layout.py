@@ -62,7 +62,6 @@ class Explorer(Viewer):
 
     # ---------------------------------------------------------------------------------------------------------- layout
     def _build(self) -> None:
-        """Make controls and views for the present system."""
         state = self.state
         self._built = state.system
         known, axes = state.values, state.system.axes
@@ -205,7 +204,6 @@ class Explorer(Viewer):
         self._ask()
 
     def _follow_slice(self) -> None:
-        """Let axes of time show the slice."""
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.look(self.state.present, self._slice)
@@ -235,14 +233,12 @@ class Explorer(Viewer):
         self._latest.ask()
 
     def _begin(self) -> Iterator[Show]:
-        """Take down what is wanted; return the steps."""
         self._say("working …")
         self._has_failed = False
         settings = {view: view.setting() for view in self._views}
         return self._steps(self._system, self.state.request(), self._scene(), settings)
 
     def _scene(self) -> Scene:
-        """Return what views are to show of the present clusters."""
         return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
 
     def _steps(self, system: str, request: Request, scene: Scene, settings: dict[View, Any]) -> Iterator[Show]:
@@ -287,7 +283,6 @@ class Explorer(Viewer):
         self._system = self._chooser.value = self.state.system.name
 
     def _rest(self) -> None:
-        """Tell how things are when nothing more is wanted."""
         if not self._has_failed:
             self._note.visible = False
         self._say(kind="now rest")
@@ -310,10 +305,8 @@ class Explorer(Viewer):
 
 
 def _header_style(look: Look) -> str:
-    """Return the style sheet for the words of tabs."""
     return ".bk-header { " + "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items()) + " }"
 
 
 def _is_served() -> bool:
-    """Return whether this is a page of a server, not a part of a notebook."""
     return pn.state.curdoc is not None and pn.state.curdoc.session_context is not None

@@ -37,7 +37,6 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
 
 
 def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[str, dict[str, Any]]:
-    """Return the function of `daskclust.io` for a file, and its options."""
     suffix = path.suffix.lower()
     if suffix in (".tpx3", ".t3pa"):
         return f"open_{suffix[1:]}", {}

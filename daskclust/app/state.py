@@ -159,7 +159,6 @@ class State:
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset of numpy arrays."""
     from daskclust.core.device.arrays import device_of
 
     loaded = ds.compute()

@@ -51,11 +51,7 @@ def markdown(report: Mapping[str, Any]) -> str:
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write a report to a file, completely or not at all; a file that exists is replaced.
-
-    ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures, with all that the page needs inside; it needs the
-    extra ``app``, and raises `ValueError` for a report that has nothing to draw.
-    """
+    """Write a report to a file: ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures."""
     if path.suffix not in FORMATS:
         raise ValueError(f"a report is written to .json, .md or .html, got {path}; name such a file")
     if path.suffix == ".html":
@@ -85,7 +81,6 @@ def _of_runs(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _cells(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return the cells of a run by heading."""
     run, cells = dict(run), dict[str, str]()
     if "groups" in run:
         run["kind"] = f"apriori, {run['groups']:,} clusters"

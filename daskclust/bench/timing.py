@@ -7,8 +7,9 @@ import time
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numba
 
@@ -47,36 +48,23 @@ def kernel_threads(number: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-@contextmanager
-def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
-    """Collect the seconds of each kernel while this is open."""
-    seconds: dict[str, float] = defaultdict(float)
-    kinds = {"run": Kernel, "launch": Kernel, "launch_teams": TeamKernel}
-    originals: dict[str, Callable[..., None]] = {name: getattr(kind, name) for name, kind in kinds.items()}
-
-    def timed(original: Callable[..., None]) -> Callable[..., None]:
-        def call(self: Kernel, *args: Any, **options: Any) -> None:
-            finish()
-            seconds[self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
-
-        return call
-
-    try:
-        for name, original in originals.items():
-            setattr(kinds[name], name, timed(original))
-        yield seconds
-    finally:
-        for name, original in originals.items():
-            setattr(kinds[name], name, original)
-
-
 def kernels_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> dict[str, float]:
     """Return the median time of each kernel; the device waits after each, so on CUDA their sum is not the total."""
-    runs = []
-    for _ in range(repeats):
-        with kernel_times(finish) as seconds:
+    runs: list[dict[str, float]] = []
+
+    def timed(original: Callable[..., None]) -> Callable[..., None]:
+        def launch(self: Kernel, *args: Any, **options: Any) -> None:
+            finish()
+            runs[-1][self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
+
+        return launch
+
+    with ExitStack() as patches:
+        for kind, name in ((Kernel, "run"), (Kernel, "launch"), (TeamKernel, "launch_teams")):
+            patches.enter_context(mock.patch.object(kind, name, timed(getattr(kind, name))))
+        for _ in range(repeats):
+            runs.append(defaultdict(float))
             call()
-        runs.append(seconds)
     return {name: statistics.median(run[name] for run in runs) * 1e3 for name in runs[0]}
 
 

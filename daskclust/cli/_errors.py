@@ -161,7 +161,6 @@ def _names_of(command: Any) -> dict[str, str]:
 
 
 def _in_options(text: str, names: dict[str, str]) -> str:
-    """Return a message with options in the place of Python's parameters."""
     for python, ours in _PHRASES:
         text = re.sub(python, ours, text)
     begin = re.match(r"([a-z_]+)(?= (must|names|is) )", text)
@@ -189,14 +188,12 @@ def _value(text: str) -> str:
 
 
 def _option_named(what: str, command: Any) -> str:
-    """Return the help of the option that a message begins with."""
     word = what.partition(" ")[0]
     parameters = command.params if command else ()
     return next((f"{word}: {each.help}" for each in parameters if word in (*each.opts, _name_of(each))), "")
 
 
 def _near(what: str) -> str:
-    """Return names like the one that a message ends with."""
     path = Path(re.sub(r"^(no such (file|folder): |there is no (file|folder) )", "", what))
     folder = path.parent
     if not folder.is_dir():

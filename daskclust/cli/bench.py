@@ -159,7 +159,6 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_options(system: str, given: Mapping[str, Any]) -> None:
-    """Refuse options that are not for a benchmark."""
     takes: Sequence[str] = ("rate", "seconds")
     if system != "stream":
         from daskclust.bench import SYSTEMS
@@ -190,7 +189,6 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
 
 
 def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] | None:
-    """Return the whole numbers in ``1e5, 2000``."""
     if text is None:
         return None
     try:
@@ -203,7 +201,6 @@ def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] |
 
 
 def _pairs(text: str | None) -> tuple[tuple[int, int], ...] | None:
-    """Return the pairs of whole numbers in ``100x1000, 1000x2000``."""
     if text is None:
         return None
     try:

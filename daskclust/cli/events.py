@@ -125,7 +125,6 @@ def events(
 
 
 def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
-    """Write what a stream puts out, while it goes on."""
     from daskclust.io import ParquetSink
     from daskclust.properties import select, select_hits
 

@@ -189,7 +189,6 @@ def _apriori(text: str | None) -> Any:
 
 # --------------------------------------------------------------------------------------------------------------- files
 def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks: int | None) -> xr.Dataset:
-    """Return the cells of a file."""
     from daskclust import io
 
     suffix, channels = path.suffix.lower(), reading["channels"]
@@ -213,7 +212,6 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 
 
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
-    """Write the table of merges."""
     import xarray as xr
 
     from daskclust.io import write_hits
@@ -231,7 +229,6 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
 
 
 def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
-    """Write cells with their labels, or labels alone."""
     from daskclust.io import write_cells
 
     if path.suffix == ".npy":
@@ -252,7 +249,6 @@ def _save(array: np.ndarray[Any, Any], path: Path) -> None:
 
 # -------------------------------------------------------------------------------------------------------------- summary
 def _summary(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return what is told of a hierarchy."""
     from daskclust.core import hierarchy as tree
 
     return {
@@ -274,7 +270,6 @@ def _print_merges(Z: np.ndarray[Any, Any]) -> None:
 
 
 def _show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
-    """Show the largest clusters."""
     import numpy as np
 
     sizes = np.bincount(label[label >= 0])
@@ -285,7 +280,6 @@ def _show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
 
 
 def _show_top(Z: np.ndarray[Any, Any], min_size: int | float, to: Console) -> None:
-    """Show the last merges of large clusters."""
     from daskclust.core import hierarchy as tree
 
     n = len(Z) + 1

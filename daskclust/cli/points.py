@@ -220,7 +220,6 @@ def _count(label: xr.DataArray) -> int:
 
 
 def _write_points(data: xr.Dataset, path: Path) -> None:
-    """Write points, or a table of them."""
     from daskclust.io import write_hits, write_particles
 
     (write_particles if path.suffix == ".zarr" else write_hits)(data, path)

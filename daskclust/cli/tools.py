@@ -142,7 +142,6 @@ def demo(
 
 
 def _check_demo(folder: Path, workers: int, seed: int) -> None:
-    """Refuse, before any work, what would fail at its end."""
     missing = [name for name in ("holoviews", "datashader", "bokeh") if importlib.util.find_spec(name) is None]
     if missing:
         raise ImportError(f'the page of the demonstration needs {missing[0]}: pip install "daskclust[app]"')
@@ -155,7 +154,6 @@ def _check_demo(folder: Path, workers: int, seed: int) -> None:
 
 
 def _largest(clusters: xr.Dataset) -> Table:
-    """Return a table of the clusters with most energy."""
     largest = clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
     units = {name: largest[name].attrs.get("units", "1") for name in _COLUMNS}
     heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]

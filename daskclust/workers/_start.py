@@ -228,7 +228,6 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
 
 
 def _check_gpus(client: Client) -> None:
-    """Refuse workers that cannot use a GPU."""
     for address, missing in client.run(missing_for_cuda, False).items():
         if missing:
             raise no_gpu(f"the worker {address} has no GPU", missing)

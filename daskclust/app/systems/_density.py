@@ -27,7 +27,6 @@ class _Points(System):
         self._is_box = ds.attrs.get("boxsize") is not None
 
     def _length(self, name: str, doc: str) -> Parameter:
-        """Return the parameter of a distance between points."""
         names = coordinates(self.ds)
         small, usual, _ = lengths(matrix(self.ds, names))
         ends = rounded(small / 4), rounded(10 * usual)

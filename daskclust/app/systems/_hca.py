@@ -161,7 +161,6 @@ def _key(values: Values) -> tuple[Any, ...]:
 
 
 def _cut(values: Values) -> dict[str, Any]:
-    """Return the arguments of a cut."""
     by = "n_clusters" if values["cut"] == _NUMBER else "height"
     return {by: values[by], "min_size": values["min_size"]}
 
@@ -178,7 +177,6 @@ def _cells(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _channels(ds: xr.Dataset) -> xr.Dataset:
-    """Return a data set with a variable for each channel of X."""
     X, channel = _cells(ds), _channel(ds)
     if channel not in X.coords:
         X = X.assign_coords({channel: [f"channel_{k + 1}" for k in range(X.sizes[channel])]})

@@ -39,7 +39,6 @@ class Thresholds:
             self._drag(name, float(new))
 
     def place(self, name: str) -> float:
-        """Return where a line is."""
         return float(self._lines[name].location)
 
     def move(self, name: str, place: float, *, dash: str | None = None) -> None:

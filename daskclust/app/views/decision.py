@@ -117,7 +117,6 @@ class DecisionPlot(View):
 
 
 def _place(value: float) -> float:
-    """Return where a threshold is on the axes."""
     return float(np.log10(value)) if value > 0 else _NOWHERE
 
 

@@ -47,7 +47,6 @@ class Table(View):
             self._choose(Clusters(tuple(sorted(self.panel.value.index[event.new].tolist()))))
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
-        """Make the rows, and titles with units."""
         table = scene.outcome.rows(scene.mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
