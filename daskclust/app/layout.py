@@ -29,6 +29,7 @@ from daskclust.app.widgets import Control, labelled
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
+_HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
@@ -104,43 +105,35 @@ class Explorer(Viewer):
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        self._chooser = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
-        self._chooser.param.watch(lambda event: self._on_system(event.new), "value")
+        self._chooser = _choice("system", self._on_system, options=titles, value=state.system.name)
         names = [name for name in state.present.columns if name not in _NO_AXES]
-        x, y = (
-            labelled(pn.widgets.Select, word, options=names, value=axis, width=_SIDE // 2 - 20)
-            for word, axis in zip(("across", "up"), axes, strict=True)
-        )
-        for widget in (x, y):
-            widget.param.watch(lambda _: self._draw((x.value, y.value)), "value")
+
+        def draw(_: str) -> None:
+            self._draw((x.value, y.value))
+
+        x = _choice("across", draw, options=names, value=axes[0], width=_HALF)
+        y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             options = {"all": None} | {str(k): k for k in state.slices.numbers}
-            one = labelled(
-                pn.widgets.DiscreteSlider, state.slices.name, options=options, value=self._slice, width=_SIDE - 30
-            )
-            one.param.watch(lambda event: self._on_slice(event.new), "value")
-            widgets.append(one)
+            how = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
+            widgets.append(_choice(state.slices.name, self._on_slice, options=options, **how))
         return widgets
 
     def _buttons(self) -> list[Any]:
         """Return what clears the selection, gives files and Python lines."""
-        half = _SIDE // 2 - 20
-        clear = labelled(pn.widgets.Button, "Clear selection", width=_SIDE - 20)
-        clear.on_click(lambda _: self._on_choice(None))
-        files = []
-        for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet")):
-            callback = functools.partial(self._file, kind)
-            files.append(
-                pn.widgets.FileDownload(callback=callback, filename=f"clusters.{kind}", label=label, width=half)
+        files = [
+            pn.widgets.FileDownload(
+                callback=functools.partial(self._file, kind), filename=f"clusters.{kind}", label=label, width=_HALF
             )
-        python = labelled(pn.widgets.Button, "Python lines", width=_SIDE - 20)
-        python.on_click(lambda _: self._on_python())
+            for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
+        ]
+        clear = _button("Clear selection", lambda: self._on_choice(None))
+        python = _button("Python lines", self._on_python)
+        paper = _button("Light or dark", lambda: self._dress(LIGHT if self._look is DARK else DARK))
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
         )
-        paper = labelled(pn.widgets.Button, "Light or dark", width=_SIDE - 20)
-        paper.on_click(lambda _: self._dress(LIGHT if self._look is DARK else DARK))
         return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -161,14 +154,11 @@ class Explorer(Viewer):
         info = pn.state.browser_info
 
         def follow(*_: Any) -> None:
-            self._dress(DARK if info is not None and info.dark_mode else LIGHT)
+            self._dress(DARK if info.dark_mode else LIGHT)
 
-        def begin() -> None:
-            follow()
-            if info is not None:
-                info.param.watch(follow, "dark_mode")
-
-        pn.state.onload(begin)
+        if info is not None:
+            info.param.watch(follow, "dark_mode")
+            pn.state.onload(follow)
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
@@ -302,6 +292,17 @@ class Explorer(Viewer):
             f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
             f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
         )
+
+
+def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
+    """Return a widget that tells what is chosen."""
+    widget = labelled(kind, words, width=width, **options)
+    widget.param.watch(lambda event: chosen(event.new), "value")
+    return widget
+
+
+def _button(words: str, do: Show) -> Any:
+    return labelled(pn.widgets.Button, words, width=_SIDE - 20, on_click=lambda _: do())
 
 
 def _header_style(look: Look) -> str:

@@ -100,7 +100,7 @@ def test_a_box_and_a_lasso_choose_branches(explorer: Explorer) -> None:
     state.set(distance="full")
     state.update()
     again = made(state)
-    assert "drawn" in again
+    assert "before" in again
     np.testing.assert_array_equal(again["inside"], before)
     np.testing.assert_array_equal(again["result"]["label"], state.present.label)
 
