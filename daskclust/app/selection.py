@@ -119,10 +119,7 @@ class Clusters:
     needs = ("label",)
 
     def mask(self, columns: Columns) -> Mask:
-        label = columns["label"]
-        chosen = np.zeros(max(int(label.max(initial=-1)), *self.numbers, -1) + 2, np.bool_)  # the last is noise, -1
-        chosen[list(self.numbers)] = True
-        return np.asarray(chosen[label])
+        return np.isin(columns["label"], self.numbers)
 
     def lines(self, columns: Expressions) -> list[str]:
         if self.by is None:

@@ -127,11 +127,13 @@ def test_systems_keep_their_parameters() -> None:
 
 
 def test_data_is_brought_to_memory_unchanged() -> None:
-    ds = DATA["clue"]()
-    state = State(ds.chunk(hit=200))
+    ds, given = DATA["clue"](), DATA["clue"]().chunk(hit=200)
+    state = State(given)
     xr.testing.assert_identical(state.ds, ds)
     np.testing.assert_array_equal(state.update().label, State(ds).update().label)
     assert state.present.table.equals(properties.cluster_table(state.present.result))
+    xr.testing.assert_identical(given, ds)
+    assert given.chunks
 
 
 @pytest.mark.parametrize(

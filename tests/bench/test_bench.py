@@ -221,19 +221,6 @@ def test_all_has_no_more_points_than_memory_holds(monkeypatch):
 
 
 # ------------------------------------------------------------------------------------------------------- the command
-def test_the_command_writes_the_report(command, tmp_path):
-    target = tmp_path / "file.json"
-    arguments = ("--sizes", "1e3,2e3", "--kinds", "ss3d,cosmo", "--repeats", 1, "--threads", 1, "--min-samples", 5)
-    code, out, err = command("bench", "dbscan", *arguments, "-o", target)
-    assert code == 0, err
-    report = json.loads(target.read_text())
-    assert [(run["kind"], run["points"], run["min_samples"]) for run in report["runs"]] == [
-        (kind, size, 5) for kind in ("ss3d", "cosmo") for size in (1000, 2000)
-    ]
-    assert markdown(report) == out.strip()
-    assert [path.name for path in tmp_path.iterdir()] == ["file.json"]
-
-
 def test_options_reach_the_benchmark(command, monkeypatch):
     asked = []
     monkeypatch.setattr("daskclust.bench.bench", lambda *call: asked.append(call[:2]) or {"runs": [{}], "system": ""})

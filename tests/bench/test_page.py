@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from daskclust.bench import SYSTEMS, bench, markdown, options_of, write_report
+from daskclust.bench import SYSTEMS, markdown, write_report
 
 pytest.importorskip("holoviews")
 from daskclust.bench import page
@@ -81,8 +81,7 @@ def test_rates_against_lanes():
 
 # --------------------------------------------------------------------------------------------------------------- files
 def test_formats(tmp_path):
-    options = options_of("events", {"sizes": (1000,), "kinds": ("gamma",), "threads": (1,), "repeats": 1})
-    report = bench("events", options)
+    report = report_of(runs=[run_of()])
     for suffix in (".json", ".md", ".html"):
         write_report(report, tmp_path / f"report{suffix}")
     assert json.loads((tmp_path / "report.json").read_text()) == report
