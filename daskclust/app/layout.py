@@ -116,7 +116,7 @@ class Explorer(Viewer):
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             options = {"all": None} | {str(k): k for k in state.slices.numbers}
-            how = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
+            how: dict[str, Any] = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
             widgets.append(_choice(state.slices.name, self._on_slice, options=options, **how))
         return widgets
 
@@ -151,7 +151,7 @@ class Explorer(Viewer):
 
     def _follow_browser(self) -> None:
         """Be light or dark as the browser is: it tells when it has loaded the page, and when its user wants another."""
-        info = pn.state.browser_info
+        info: Any = pn.state.browser_info
 
         def follow(*_: Any) -> None:
             self._dress(DARK if info.dark_mode else LIGHT)

@@ -37,8 +37,9 @@ Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let each parameter of a command that is a dataclass be options: its fields, one by one."""
-    kinds = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
-    parameters, groups = [], {}
+    kinds: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, dict[str, inspect.Parameter]] = {}
     for name, parameter in _parameters_of(command).items():
         groups[name] = _parameters_of(kinds[name]) if name in kinds else {name: parameter}
         parameters += groups[name].values()

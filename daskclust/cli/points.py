@@ -88,7 +88,7 @@ class Reading(Naming):
     def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
         kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
-        of_particles = {"particle_type": kind, "fill_missing": self.fill_missing}
+        of_particles: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
         naming = self.naming(**needs)
 
         def open_points(path: Path, chunks: int | None) -> xr.Dataset:

@@ -66,6 +66,9 @@ def test_ceilings_of_a_gpu(monkeypatch):
     class Device(type(HOST)):
         name = "cuda"
 
+        def __init__(self, gives_cupy):
+            assert gives_cupy
+
         def full(self, shape, value, dtype):
             return super().full(shape, value, dtype).view(Array)
 
@@ -74,7 +77,7 @@ def test_ceilings_of_a_gpu(monkeypatch):
             super().run(kernel, n, *(np.asarray(arg) if isinstance(arg, Array) else arg for arg in args), **options)
 
     monkeypatch.setattr(roofline, "device_of", lambda _: SimpleNamespace(finish=lambda: None))
-    monkeypatch.setattr(roofline, "Cuda", lambda *, gives_cupy: Device())
+    monkeypatch.setattr(roofline, "Cuda", Device)
     for name, small in {"_COPIED": {"cuda": 4096}, "_POINTS": 64, "_ROUNDS": {"cuda": 3}}.items():
         monkeypatch.setattr(roofline, name, small)
     ceilings = roofline.ceilings_of.__wrapped__("cuda")

@@ -71,8 +71,8 @@ class Canvas:
     def __init__(self, size: tuple[int, int], ranges: Ranges, words: Sequence[str], **more: Any) -> None:
         # select tools leave glyphs alone: what is chosen is drawn anew
         box, lasso, wheel = BoxSelectTool(renderers=[]), LassoSelectTool(renderers=[]), WheelZoomTool()
-        places = {"x_range": ranges[0], "y_range": ranges[1], "x_axis_label": words[0], "y_axis_label": words[1]}
-        self.figure = figure(
+        more |= {"x_range": ranges[0], "y_range": ranges[1], "x_axis_label": words[0], "y_axis_label": words[1]}
+        self.figure: Any = figure(
             frame_width=size[0],
             frame_height=size[1],
             width=None,
@@ -80,12 +80,10 @@ class Canvas:
             min_border=10,
             align="start",
             title=" ",  # there is room for one from the beginning
-            output_backend="canvas",  # there are few marks, and pixels of WebGL are copied each time
             tools=[PanTool(), box, lasso, wheel, SaveTool(), ResetTool()],
             active_drag=box,
             active_scroll=wheel,
             toolbar_location="above",
-            **places,
             **more,
         )
         self.figure.toolbar.logo = None

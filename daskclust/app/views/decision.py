@@ -50,7 +50,13 @@ class DecisionPlot(View):
             axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
         color = KIND_STYLES[SEED][0]
-        style = {"marker": "star", "size": 9, "fill_color": color, "line_color": color, "line_width": 0.6}
+        style = {
+            "marker": "star",
+            "size": 9,
+            "fill_color": color,
+            "line_color": color,
+            "line_width": 0.6,
+        }
         self._stars = canvas.figure.scatter(source=none(*PLACES), **style)
         self._level = Span(dimension="width", line_dash="dotted", line_width=1.5)  # of points without a higher one
         canvas.figure.add_layout(self._level)

@@ -49,7 +49,13 @@ class Picture(View):
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
-        stars = {"marker": "star", "size": 11, "fill_color": "#FFFFFF", "line_color": "#000000", "line_width": 0.9}
+        stars: dict[str, Any] = {
+            "marker": "star",
+            "size": 11,
+            "fill_color": "#FFFFFF",
+            "line_color": "#000000",
+            "line_width": 0.9,
+        }
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
         self._marks = canvas.figure.scatter(source=none(*_MARKS), **marks)
         self._stars = canvas.figure.scatter(source=none(*PLACES), **stars)
