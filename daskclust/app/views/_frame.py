@@ -72,7 +72,8 @@ class Canvas:
         # select tools leave glyphs alone: what is chosen is drawn anew
         box, lasso, wheel = BoxSelectTool(renderers=[]), LassoSelectTool(renderers=[]), WheelZoomTool()
         more |= {"x_range": ranges[0], "y_range": ranges[1], "x_axis_label": words[0], "y_axis_label": words[1]}
-        self.figure: Any = figure(
+        made: Callable[..., Any] = figure  # its types are those of many versions
+        self.figure = made(
             frame_width=size[0],
             frame_height=size[1],
             width=None,
