@@ -39,7 +39,7 @@ _COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: larg
 _POINTS = 1 << 18
 _ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
 _REPEATS = 5
-_SAMPLE, _SLABS = 200_000, 50
+_SAMPLE = 200_000
 
 
 class Work(NamedTuple):
@@ -106,31 +106,12 @@ def hca_work(n: int, d: int) -> Work:
 
 
 def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
-    """Count the neighbours of each point within a radius, the radius included and the point itself not.
-
-    Of more than `sample` points about so many are counted for: those of 50 slabs across the first axis, at its
-    quantiles, with all of their neighbours.
-    """
-    if len(X) <= sample:
-        return _neighbours(X, X, radius)
-    among = X[:: max(1, len(X) // 100_000), 0]
-    share, counts = sample / len(X) / _SLABS, []
-    for k in range(_SLABS):
-        middle = (k + 0.5) / _SLABS
-        low, high = np.quantile(among, [max(0.0, middle - share / 2), min(1.0, middle + share / 2)])
-        own = X[(X[:, 0] >= low) & (X[:, 0] < high)]
-        near = X[(X[:, 0] >= low - 1.001 * radius) & (X[:, 0] <= high + 1.001 * radius)]
-        counts.append(_neighbours(own, near, radius))
-    return np.concatenate(counts)
-
-
-def _neighbours(points: NDArray[Any], among: NDArray[Any], radius: float) -> NDArray[np.int64]:
+    """Count the neighbours of each point, or of a `sample` of more, within a radius, which is included."""
     from scipy.spatial import cKDTree
 
-    if not len(points):
-        return np.empty(0, np.int64)
-    tree = cKDTree(among.astype(np.float64))
-    counts = tree.query_ball_point(points.astype(np.float64), radius, return_length=True, workers=-1)
+    asked = X if len(X) <= sample else np.random.default_rng(0).choice(X, sample, replace=False)
+    tree = cKDTree(X, compact_nodes=False, balanced_tree=False)  # which are slow to make
+    counts = tree.query_ball_point(asked, radius, return_length=True, workers=-1)
     return np.asarray(counts, np.int64) - 1
 
 

@@ -97,15 +97,11 @@ def test_neighbours_are_those_of_brute_force(d):
 
 
 def test_a_sample_has_all_neighbours_of_its_points():
-    X = np.random.default_rng(5).uniform(0, 10, (20_000, 2))
-    X[:, 0] = np.arange(20_000) / 2000  # slabs are known then
-    counts = roofline.count_neighbours(X, 0.05, sample=2000)
-    full = roofline.count_neighbours(X, 0.05)
-    assert 1800 < len(counts) < 2200
-    width = 20_000 // 50
-    middles = np.concatenate([np.arange(k * width + width // 2 - 10, k * width + width // 2 + 10) for k in range(50)])
-    assert set(full[middles]) <= set(counts)
-    assert counts.mean() == pytest.approx(full.mean(), rel=0.05)
+    X = np.stack([np.arange(2000.0) ** 2, np.zeros(2000)], axis=1)  # differences 1, 3, 5 ...: points differ in counts
+    counts = roofline.count_neighbours(X, 500.0, sample=1500)
+    full = roofline.count_neighbours(X, 500.0)
+    assert len(counts) == 1500
+    assert np.all(np.bincount(counts, minlength=100) <= np.bincount(full, minlength=100))
 
 
 def test_floor_is_the_longer_of_both():

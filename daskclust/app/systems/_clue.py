@@ -59,6 +59,7 @@ class Clue(System):
     """CLUE with one density threshold; thresholds are tried on densities that are kept."""
 
     name = "clue"
+    _decision: Decision
     title = "CLUE"
     needs = "x and y"
 
@@ -69,7 +70,6 @@ class Clue(System):
         group = group_number(*groups) if len(groups) == 2 else next(iter(groups), None)
         small, usual, _ = lengths(matrix(ds, axes), group)
         dc = rounded(usual, 2)
-        self._decision: Decision | None = None
         self._reach = 4 * dc
         weights = ds[self.weight].values if self.weight else np.ones(1)
         light = float(weights[weights > 0].min(initial=np.inf))
@@ -99,9 +99,7 @@ class Clue(System):
         return ClustAccessor(self.ds).assign(self._fit(values).rethreshold(**thresholds))
 
     def ground(self, values: Values) -> Decision:
-        fit = self._fit(values)
-        if self._decision is None or self._decision.density is not fit.density_:
-            self._decision = Decision(fit.density_, fit.delta_, float(fit.delta_c))
+        self._fit(values)
         return self._decision
 
     def ground_lines(self, values: Values, ground: Ground, name: str) -> list[str]:
@@ -122,7 +120,7 @@ class Clue(System):
             self._reach = max(self._reach, 1.5 * reach if reach > self._reach else reach)
             # `event`, `layer` and weights as ds.clust.clue finds them
             fit = CLUE(dc, 1.0, delta_c=self._reach, kernel=kernel).fit(self.ds)
-            self._kept = ((dc, kernel), fit)
+            self._kept, self._decision = ((dc, kernel), fit), Decision(fit.density_, fit.delta_, float(fit.delta_c))
         return fit
 
 

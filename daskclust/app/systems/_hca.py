@@ -58,6 +58,7 @@ class Hca(System):
     """Hierarchy of cells, or of other points, and cuts of it."""
 
     name = "hca"
+    _hierarchy: Hierarchy
     title = "Mahalanobis HCA"
     needs = f"X (cell, channel), or x and y of at most {_MOST_CELLS:,} points"
 
@@ -66,7 +67,6 @@ class Hca(System):
         self._has_X = "X" in ds.variables
         self._columns = _channels(ds) if self._has_X else ds
         self._names = [str(name) for name in self._columns.data_vars] if self._has_X else coordinates(ds)
-        self._hierarchy: Hierarchy | None = None
         n = len(self._columns[self._names[0]])
         sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
         source = "kmeans" if sources[0] == "none" and n > _MOST_AT_ONCE else sources[0]
@@ -98,9 +98,7 @@ class Hca(System):
         return is_plain(ds) and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
 
     def ground(self, values: Values) -> Hierarchy:
-        linkage = self._fit(values).linkage_
-        if self._hierarchy is None or self._hierarchy.linkage is not linkage:
-            self._hierarchy = Hierarchy(linkage)
+        self._fit(values)
         return self._hierarchy
 
     def run(self, values: Values) -> xr.Dataset:
@@ -111,7 +109,7 @@ class Hca(System):
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
         """Return what changes with a parameter: a cut of the other kind begins where the present one is."""
         key, fit = self._kept
-        if name != "cut" or value == values["cut"] or key != _key(values) or self._hierarchy is None:
+        if name != "cut" or value == values["cut"] or key != _key(values):
             return {name: value}
         if value == _HEIGHT:
             height = self._hierarchy.height(values["n_clusters"], values["min_size"])
@@ -148,11 +146,12 @@ class Hca(System):
 
         key = _key(values)
         if self._kept[0] != key:
-            X = _cells(self.ds).values if self._has_X else self._columns[self._names].to_array().values.T
+            X = self._columns[self._names].to_array().values.T
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
             how = {name: values[name] for name in _HOW if name != "apriori"}
-            self._kept = (key, MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori))
+            fit = MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori)
+            self._kept, self._hierarchy = (key, fit), Hierarchy(fit.linkage_)
         return self._kept[1]
 
 
