@@ -28,7 +28,7 @@ _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words
 class Running:
     """Options of every command that clusters: where it does, and what it shows."""
 
-    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.")] = 0
+    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
     scheduler: Annotated[
         str | None,
@@ -42,10 +42,6 @@ class Running:
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        if self.workers < 0:
-            raise ValueError(
-                f"--workers must be 0 or more, got {self.workers}; 0 clusters in this process, on all cores"
-            )
         if self.scheduler is not None and self.workers:
             raise ValueError(f"--scheduler {self.scheduler} has workers of its own; leave --workers out")
         if self.memory_limit is not None and not self.workers:

@@ -42,17 +42,19 @@ class Pixels(Naming):
         Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
     ] = None
     tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns"
-    gap: Annotated[int, _readout("Pixels between the chips of a quad.")] = 0
-    disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.")] = 600.0
+    gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
+    disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
     on_reset: Annotated[
         Literal["continue", "restart"],
         _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
     ] = "continue"
-    trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.")] = None
+    trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.", min=1, max=2)] = None
     follow: Annotated[bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")] = (
         False
     )
-    idle: Annotated[float | None, _readout("End --follow after so many seconds without data.", default="never")] = None
+    idle: Annotated[
+        float | None, _readout("End --follow after so many seconds without data.", default="never", min=0)
+    ] = None
 
     @property
     def is_raw(self) -> bool:
@@ -62,12 +64,7 @@ class Pixels(Naming):
     def check(self, run: Running) -> None:
         """Refuse options that do not go with each other, or with the kind of file."""
         source, is_readout = self.source, self.source.startswith("tcp://")
-        for name, value in (("gap", self.gap), ("disorder", self.disorder), ("idle", self.idle or 0)):
-            if not value >= 0:
-                raise ValueError(f"--{name} must be 0 or more, got {value:g}")
         self.naming()  # refuses what is no pairs
-        if self.trigger not in (None, 1, 2):
-            raise ValueError(f"--trigger must be 1 or 2, got {self.trigger}")
         if self.layout == "quad" and source.endswith(".t3pa"):
             raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
         of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}

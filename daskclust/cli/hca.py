@@ -88,8 +88,8 @@ def hca(
             metavar="NAME",
         ),
     ] = None,
-    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.")] = None,
-    height: Annotated[float | None, _cutting("Or cut it at a height.")] = None,
+    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.", min=1)] = None,
+    height: Annotated[float | None, _cutting("Or cut it at a height.", min=0)] = None,
     min_size: Annotated[str, _cutting("Smaller clusters are noise: a number of cells, or a fraction.")] = "1",
     channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
     transform: Annotated[
@@ -159,22 +159,15 @@ def hca(
 # ------------------------------------------------------------------------------------------------------------- options
 def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
-    from daskclust.core.data.checks import check_whole
-
     least = number_of(min_size)
     if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):
         raise ValueError(f"--min-size must be a number of cells, or a fraction between 0 and 1, got {min_size!r}")
     if n_clusters is not None and height is not None:
         raise ValueError(f"got --n-clusters {n_clusters} and --height {height:g}; give one of them")
-    if height is not None and not height >= 0:
-        raise ValueError(f"--height must be 0 or more, got {height:g}")
-    if n_clusters is not None:
-        return {"min_size": least, "n_clusters": check_whole("--n-clusters", n_clusters, 1)}
-    if height is not None:
-        return {"min_size": least, "height": height}
-    if labels_out is not None:
+    cut = {name: value for name, value in (("n_clusters", n_clusters), ("height", height)) if value is not None}
+    if labels_out is not None and not cut:
         raise ValueError("--labels-out needs a cut of the tree; give --n-clusters or --height")
-    return {"min_size": least}
+    return {"min_size": least, **cut}
 
 
 def _apriori(text: str | None) -> Any:

@@ -111,7 +111,7 @@ def dbscan(
     ],
     *,
     min_samples: Annotated[
-        int, clustering("Neighbours of a core point, or their sum of weights, itself included.")
+        int, clustering("Neighbours of a core point, or their sum of weights, itself included.", min=1)
     ] = 5,
     boxsize: _Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
@@ -127,12 +127,12 @@ def dbscan(
 
     Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
     """
-    from daskclust.core.data.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive
 
     job = Job("DBSCAN", "points", path, run, {"-o": output}, _WRITABLE)
     parameters = {
         "eps": check_positive("EPS", eps),
-        "min_samples": check_whole("--min-samples", min_samples, 1),
+        "min_samples": min_samples,
         "boxsize": _box_of(boxsize),
         "coordinates": names(coordinates),
         "weight": weight,
@@ -157,7 +157,7 @@ def fof(
     *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 or 0.168 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
-    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.")] = 2,
+    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.", min=1)] = 2,
     boxsize: _Box = None,
     file: Reading,
     output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
@@ -169,7 +169,7 @@ def fof(
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
-    from daskclust.core.data.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", path, run, {"-o": output, "--labels": labels}, _WRITABLE)
@@ -178,7 +178,6 @@ def fof(
             f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
         )
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
-    check_whole("--min-members", min_members, 1)
     parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": _box_of(boxsize)}
     reader = file.reader()
     with job.started():
