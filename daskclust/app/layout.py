@@ -156,9 +156,12 @@ class Explorer(Viewer):
         def follow(*_: Any) -> None:
             self._dress(DARK if info.dark_mode else LIGHT)
 
-        if info is not None:
+        def begin() -> None:  # a page that is not loaded takes no styles
+            follow()
             info.param.watch(follow, "dark_mode")
-            pn.state.onload(follow)
+
+        if info is not None:
+            pn.state.onload(begin)
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
