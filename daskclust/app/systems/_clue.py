@@ -68,7 +68,7 @@ class Clue(System):
         axes = coordinates(ds)
         groups = [ds[name].values for name in ("event", "layer") if name in ds.variables]
         group = group_number(*groups) if len(groups) == 2 else next(iter(groups), None)
-        small, usual, _ = lengths(matrix(ds, axes), group)
+        small, usual = lengths(matrix(ds, axes), group)
         dc = rounded(usual, 2)
         self._reach = 4 * dc
         weights = ds[self.weight].values if self.weight else np.ones(1)

@@ -28,7 +28,7 @@ class _Points(System):
 
     def _length(self, name: str, doc: str) -> Parameter:
         names = coordinates(self.ds)
-        small, usual, _ = lengths(matrix(self.ds, names))
+        small, usual = lengths(matrix(self.ds, names))
         ends = rounded(small / 4), rounded(10 * usual)
         return Parameter(name, "log", rounded(usual, 2), *ends, unit=unit_of(self.ds[names[0]]), doc=doc)
 
