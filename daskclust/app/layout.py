@@ -142,7 +142,8 @@ class Explorer(Viewer):
         if look is self._look:
             return
         self._look = look
-        self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
+        page = {"background": look.page, "color": look.ink, "color-scheme": look.name}
+        self._panel.styles = page | ({"min-height": "100vh"} if _is_served() else {})
         self._side.styles = self._rows.styles = look.widget_styles
         self._tabs.stylesheets = [_header_style(look)]
         for view in self._views:

@@ -32,11 +32,6 @@ class Look(NamedTuple):
         return mixed(ACCENT, self.paper, 1.0 - _ALL), ACCENT
 
     @property
-    def page_styles(self) -> dict[str, str]:
-        """Styles of what everything is on."""
-        return {"background": self.page, "color": self.ink, "color-scheme": self.name}
-
-    @property
     def widget_styles(self) -> dict[str, str]:
         """Styles of widgets, which know but one look."""
         inverted = {"filter": f"invert({_INVERTED}) hue-rotate(180deg)", "color-scheme": "light"}

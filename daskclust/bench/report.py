@@ -69,15 +69,11 @@ def _of_one(report: Mapping[str, Any]) -> list[str]:
     if "runs" not in report:  # of a stream: figures in all
         facts = {name: value for name, value in report.items() if name not in ("system", "parameters", "machine")}
         return [table(("", "in all"), [(name.replace("_", " "), _figure(value)) for name, value in facts.items()])]
-    parts = [_of_runs(report["runs"])]
+    rows = [_cells(run) for run in report["runs"]]
+    parts = [table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in report["runs"][0]))]
     grows = [f"{series_name(each)}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
     parts += [f"Time grows as: {'; '.join(grows)}"] if grows else []
     return parts + (peer_tables(report["peers"]) if "peers" in report else [])
-
-
-def _of_runs(runs: Sequence[Mapping[str, Any]]) -> str:
-    rows = [_cells(run) for run in runs]
-    return table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in runs[0]))
 
 
 def _cells(run: Mapping[str, Any]) -> dict[str, str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from daskclust.cli._job import Job, Running, naming
 from daskclust.cli._options import clustering, writing
@@ -119,7 +118,7 @@ def events(
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
                 _write_stream(windows(data, builder, prepare), outputs, where, job)
             counts = data.attrs
-        job.summary |= _lost(counts)
+        job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
     job.show(output=output, hits_output=hits)
 
@@ -175,8 +174,3 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
         job.summary["clusters_kept"] = table.sizes["cluster"]
     for path, rows in zip(outputs, (table, result), strict=True):
         job.write(path, partial(write_hits, rows))
-
-
-def _lost(counts: Mapping[str, Any]) -> dict[str, int]:
-    """Return the counts of a file, or of a readout's words, that tell of what is lost."""
-    return {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}

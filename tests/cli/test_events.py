@@ -186,9 +186,10 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
 
 def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
     folder = write_calibration(tmp_path / "matrices")
-    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", "energy > 20")
     table, labelled = offline(io.calibrate(open_tpx3(raw), io.read_calibration(folder)))
-    kept = select(table, "energy > 20")
+    where = f"energy > {float(table['energy'].median())}"
+    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", where)
+    kept = select(table, where)
     assert 0 < kept.sizes["cluster"] < table.sizes["cluster"]
     assert_table(target, kept)
     assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], kept["cluster"])))
