@@ -193,7 +193,7 @@ def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
     assert 0 < kept.sizes["cluster"] < table.sizes["cluster"]
     assert_table(target, kept)
     assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], kept["cluster"])))
-    assert pd.read_parquet(hits)["energy"].sum() == pytest.approx(kept["energy"].sum(), rel=1e-6)
+    assert pd.read_parquet(hits)["energy"].sum() == pytest.approx(float(kept["energy"].sum()), rel=1e-6)
 
 
 def test_pixels_without_energy_add_nothing(run, tmp_path, raw, scheduler):
