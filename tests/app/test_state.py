@@ -136,24 +136,22 @@ def test_data_is_brought_to_memory_unchanged() -> None:
     assert given.chunks
 
 
+NOTHING = xr.Dataset({"x": ("hit", np.empty(0)), "y": ("hit", np.empty(0))})
+
+
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("ds", "change", "words"),
     [
-        ({"system": "kmeans"}, "'kmeans'"),
-        ({"system": "events"}, "events needs x, y and toa; the data set has the variables x, y"),
-        ({"eps": 3.0}, "there is no parameter 'eps'; there are dc"),
-        ({"dc": "wide"}, "dc must be a number, got 'wide'"),
-        ({"kernel": "box"}, "kernel must be one of 'flat'"),
-        ({"rhoc": float("nan")}, "rhoc must be finite"),
+        (None, {"system": "kmeans"}, "'kmeans'"),
+        (None, {"system": "events"}, "events needs x, y and toa; the data set has the variables x, y"),
+        (None, {"eps": 3.0}, "there is no parameter 'eps'; there are dc"),
+        (None, {"dc": "wide"}, "dc must be a number, got 'wide'"),
+        (None, {"kernel": "box"}, "kernel must be one of 'flat'"),
+        (None, {"rhoc": float("nan")}, "rhoc must be finite"),
+        (xr.Dataset({"a": ("hit", [1.0])}), {}, "no system suits a data set with the variables a; rename positions"),
+        (NOTHING, {}, "no points"),
     ],
 )
-def test_errors_tell_what_to_do(change: dict[str, Any], words: str) -> None:
+def test_errors_tell_what_to_do(ds: xr.Dataset | None, change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        State(DATA["clue"](), **change)
-
-
-def test_data_that_nothing_suits() -> None:
-    with pytest.raises(ValueError, match="no system suits a data set with the variables a; rename positions"):
-        State(xr.Dataset({"a": ("hit", [1.0])}))
-    with pytest.raises(ValueError, match="no points"):
-        State(xr.Dataset({"x": ("hit", np.empty(0)), "y": ("hit", np.empty(0))}))
+        State(DATA["clue"]() if ds is None else ds, **change)
