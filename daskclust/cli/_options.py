@@ -127,19 +127,13 @@ def check_outputs(sources: Sequence[str | Path], outputs: Mapping[str, Path | No
     for option, path in given.items():
         if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
             raise ValueError(f"{option} must be a {told} file, got {path}")
-        check_place(path)
-        if path.resolve() in [Path(source).resolve() for source in sources]:
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
-
-
-def check_place(*paths: Path) -> None:
-    """Refuse, before any work, to write where there is no folder, or where nothing may be written."""
-    for path in paths:
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
         if path.is_dir() and path.suffix != ".zarr":
             raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")
+        if path.resolve() in [Path(source).resolve() for source in sources]:
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

@@ -11,7 +11,7 @@ import typer
 
 from daskclust.cli._console import emit
 from daskclust.cli._job import naming
-from daskclust.cli._options import Quiet, check_place, option, running, writing
+from daskclust.cli._options import Quiet, check_outputs, option, running, writing
 from daskclust.cli._progress import Work, progress
 
 _points, _timing = partial(option, "Points"), partial(option, "Timing")
@@ -177,9 +177,7 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
     from daskclust.bench.report import FORMATS
 
     for path in outputs:
-        if path.suffix not in FORMATS:
-            raise ValueError(f"-o must be a .json, .md or .html file, got {path}")
-    check_place(*outputs)
+        check_outputs([], {"-o": path}, FORMATS)
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise ValueError(f"-o names {outputs[-1]} twice; give each file once")
     if any(path.suffix == ".html" for path in outputs):

@@ -265,7 +265,7 @@ def test_options_of_other_benchmarks_are_refused(command, system, line):
         ("stream --rate -1", 1, "--rate must be finite and positive, got -1"),
         ("fof --peers --device cuda", 1, "--peers are programs for the CPU, got --device cuda"),
         ("all --sizes 1e3,1e4", 1, "all takes one number, the most points of any benchmark, got --sizes 1000,10000"),
-        ("clue -o report.txt", 1, "-o must be a .json, .md or .html file, got report.txt"),
+        ("clue -o report.txt", 1, "-o must be a .json or .md or .html file, got report.txt"),
         ("clue -o a.json -o ./a.json", 1, "-o names a.json twice"),
         ("clue -o no/such/a.html", 1, "no folder"),
         ("stream -o a.html", 1, "nothing to draw of the benchmark stream"),
