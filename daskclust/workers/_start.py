@@ -105,8 +105,10 @@ def start(
     else:
         client = _on_cores(n_workers, memory_limit, processes, dashboard)
     try:
-        if cuda and scheduler is not None:
-            _check_gpus(client)
+        asked = client.run(missing_for_cuda, False) if cuda and scheduler is not None else {}
+        for address, missing in asked.items():
+            if missing:
+                raise no_gpu(f"the worker {address} has no GPU", missing)
         _warm(client, systems, on_gpus)
         if silent:
             client.register_plugin(Silent())
@@ -225,12 +227,6 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
             "itself, and would be ended and started again for ever"
         )
     return amount
-
-
-def _check_gpus(client: Client) -> None:
-    for address, missing in client.run(missing_for_cuda, False).items():
-        if missing:
-            raise no_gpu(f"the worker {address} has no GPU", missing)
 
 
 def _warm(client: Client, systems: Sequence[str], cuda: bool) -> None:
