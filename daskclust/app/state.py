@@ -62,9 +62,9 @@ class Outcome:
         """A row for each cluster."""
         return self.request.system.table(self.result)
 
-    def count(self, mask: Mask | None) -> npt.NDArray[np.int64]:
-        """Return the number of chosen points in each cluster; None: of all."""
-        label = self.label if mask is None else self.label[mask]
+    def count(self, mask: Mask) -> npt.NDArray[np.int64]:
+        """Return the number of chosen points in each cluster."""
+        label = self.label[mask]
         return np.bincount(label[label >= 0], minlength=self.n_clusters)
 
     def rows(self, mask: Mask | None) -> xr.Dataset:
