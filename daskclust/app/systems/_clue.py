@@ -120,7 +120,8 @@ class Clue(System):
             self._reach = max(self._reach, 1.5 * reach if reach > self._reach else reach)
             # `event`, `layer` and weights as ds.clust.clue finds them
             fit = CLUE(dc, 1.0, delta_c=self._reach, kernel=kernel).fit(self.ds)
-            self._kept, self._decision = ((dc, kernel), fit), Decision(fit.density_, fit.delta_, self._reach)
+            self._kept = ((dc, kernel), fit)
+            self._decision = Decision(fit.density_, fit.delta_, self._reach)
         return fit
 
 

@@ -151,7 +151,8 @@ class Hca(System):
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
             how = {name: values[name] for name in _HOW if name != "apriori"}
             fit = MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori)
-            self._kept, self._hierarchy = (key, fit), Hierarchy(fit.linkage_)
+            self._kept = (key, fit)
+            self._hierarchy = Hierarchy(fit.linkage_)
         return self._kept[1]
 
 
