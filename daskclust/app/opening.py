@@ -27,24 +27,15 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
     try:
         return _read(path, name, options)
     except ValueError:
-        other = _otherwise(path, system, name) if columns is None else None
-        if other is not None:
-            with contextlib.suppress(ValueError):
-                return _read(path, *other)
+        with contextlib.suppress(ValueError):
+            if name == "open_fcs":  # values may be transformed already
+                return _read(path, name, {"transform": None})
+            if name == "read_hits" and system is columns is None and path.suffix.lower() in _TABLES:
+                return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise
 
 
-def _otherwise(path: Path, system: str | None, name: str) -> tuple[str, dict[str, Any]] | None:
-    """Return how to read a file that could not be read as one of its suffix is; None: there is no other way."""
-    if name == "open_fcs":  # values may be transformed already
-        return name, {"transform": None}
-    if name == "read_hits" and system is None and path.suffix.lower() in _TABLES:
-        return "read_cells", {}  # a table without positions may be one of cells
-    return None
-
-
 def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[str, dict[str, Any]]:
-    """Return the function of `daskclust.io` for a file, and its options."""
     suffix = path.suffix.lower()
     if suffix in (".tpx3", ".t3pa"):
         return f"open_{suffix[1:]}", {}
