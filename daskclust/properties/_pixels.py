@@ -9,15 +9,17 @@ from typing import Any
 
 import xarray as xr
 
+from daskclust.core.data.columns import times
 from daskclust.core.device.arrays import device_of
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 from . import _lazy
-from ._columns import checked, label_values, table_of, variable
+from ._columns import checked, label_values, pixels, table_of, variable
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
 
 _NEEDED = ("x", "y", "toa", "tot")
+_KINDS = {"x": pixels, "y": pixels, "chip": pixels, "toa": times, "tof": times}
 
 # Of which variable a column has its units.
 _SOURCES = {
@@ -77,4 +79,4 @@ def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
     if missing:
         raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
     arrays = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
-    return checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, ["x", "y", "chip"])
+    return checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, _KINDS)
