@@ -40,8 +40,7 @@ def clusters(
     layer : int, optional
         Draw this layer only.
     links : bool, default False
-        Draw a line from each follower to its nearest higher. Across the seam of a periodic axis it leaves the
-        picture.
+        Draw a line from each follower to its nearest higher, out of the picture across the seam of a periodic axis.
     seeds : bool, optional
         Draw seeds as stars. Default: where `result` has them.
 
@@ -51,10 +50,6 @@ def clusters(
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
-
-    Notes
-    -----
-    There are nine colours: clusters whose labels are equal modulo nine have the same.
 
     Examples
     --------
@@ -97,11 +92,6 @@ def layers(
     -------
     holoviews.NdLayout or holoviews.HoloMap
         Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
-
-    Raises
-    ------
-    ValueError
-        Where there are no layers.
 
     Examples
     --------

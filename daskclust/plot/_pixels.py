@@ -65,15 +65,6 @@ def event_display(
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
         Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
 
-    Raises
-    ------
-    ValueError
-        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
-
-    Notes
-    -----
-    There are nine colours: clusters whose labels are equal modulo nine have the same.
-
     Examples
     --------
     >>> from daskclust.datasets import timepix

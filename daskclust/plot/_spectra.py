@@ -79,10 +79,6 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     holoviews.Histogram
         Counts of clusters. Numbers without points are left out, and counted in the title.
 
-    See Also
-    --------
-    size_spectrum : On logarithmic axes.
-
     Examples
     --------
     >>> table = xr.Dataset({"size": ("cluster", [1, 2, 2, 9])})
@@ -198,11 +194,6 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
         A `holoviews.Curve` of steps for each, labelled by what it counts: the rate in the middle of intervals, and
         at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
         in the title.
-
-    Raises
-    ------
-    ValueError
-        For no Dataset.
 
     Examples
     --------

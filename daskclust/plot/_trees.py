@@ -48,16 +48,8 @@ def dendrogram(
     -------
     holoviews.Overlay
         `holoviews.Segments` for "several clusters", for noise and for each cluster, or for each colour if there are
-        many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage, labels that do not fit, and `min_size` over the number of points.
-
-    Notes
-    -----
-    Leaves are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
+        many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse. Leaves
+        are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
 
     Examples
     --------
@@ -100,16 +92,7 @@ def point_height_scatter(
     -------
     holoviews.Overlay
         `holoviews.Points` "points", and a `holoviews.Curve` where both are equal. More than 100 000 points are
-        rasterized into counts (`holoviews.Image`). The correlation is in the title.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage, and for different numbers of points.
-
-    See Also
-    --------
-    daskclust.metrics.point_height_correlation : The number alone.
+        rasterized into counts (`holoviews.Image`). `daskclust.metrics.point_height_correlation` is in the title.
 
     References
     ----------
