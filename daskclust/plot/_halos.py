@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
+import dask
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
@@ -16,7 +17,7 @@ from daskclust.core.data.columns import column
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import counted, dimension, finite, in_memory, on_host, shown, unit_of
+from daskclust.plot._data import counted, dimension, finite, in_memory, shown, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
@@ -70,8 +71,10 @@ def projected_density(
     for name, side in zip(axes, sides, strict=True):
         if side:
             frame[name] = frame[name] % side
-    spanned = _limits(ds, [name for name, side in zip(axes, sides, strict=True) if not side])
-    limits = [(0.0, side) if side else spanned[name] for name, side in zip(axes, sides, strict=True)]
+    limits = [(0.0, side) for side in sides]
+    if not all(sides):
+        ends = dask.compute(*((frame[name].min(), frame[name].max()) for name in axes))  # in one pass
+        limits = [whole if whole[1] else _limits(*each) for whole, each in zip(limits, ends, strict=True)]
     spans = [high - low for low, high in limits]
     width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
     canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
@@ -223,18 +226,10 @@ def _frame(ds: xr.Dataset, names: list[str]) -> Any:
     return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
 
 
-def _limits(ds: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return what variables span, and more than nothing where all is equal; of lazy ones in one pass."""
-    if not names or ds[names[0]].size == 0:
-        return dict.fromkeys(names, (0.0, 1.0))
-    loaded = xr.Dataset(
-        {f"{end}_{name}": getattr(ds[name].reset_coords(drop=True), end)() for name in names for end in ("min", "max")}
-    ).compute()
-    limits = {}
-    for name in names:
-        low, high = (float(on_host(loaded[f"{end}_{name}"].data)) for end in ("min", "max"))
-        limits[name] = (low, high) if high > low else (low - 0.5, high + 0.5)
-    return limits
+def _limits(low: Any, high: Any) -> tuple[float, float]:
+    """Return limits that hold all, and more than nothing where all is equal, or NaN as of nothing."""
+    low, high = float(low), float(high)
+    return (low, high) if high > low else (low - 0.5, high + 0.5) if high == low else (0.0, 1.0)
 
 
 def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:

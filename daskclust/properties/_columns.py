@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_count, check_whole
@@ -149,32 +148,47 @@ class Groups(NamedTuple):
 
     ids: Int  # (m,): the clusters, ascending
     group: Int  # (n,): the place of each row's cluster among them
-    order: Int  # (n,): rows by cluster, those of a cluster as they come
-    begin: Int  # (m,): the first of each cluster among these
+    first: Int  # (m,): the first row of each
+    rest: Int  # (n - m,): the other rows
 
     def reduced(self, operation: np.ufunc, values: Array) -> Array:
-        """Return an operation's result for the values (..., n) of each cluster."""
-        result: Array = operation.reduceat(values[..., self.order], self.begin, axis=-1)
+        """Return an operation's result for the values (n,) of each cluster, in the order of rows."""
+        result: Array = values[self.first]
+        operation.at(result, self.group[self.rest], values[self.rest])
         return result
 
     def lowest(self, key: Array) -> Int:
         """Return the row of each cluster with the smallest key, the first of several."""
-        rows: Int = np.lexsort((key, self.group))[self.begin]
-        return rows
+        rows = np.flatnonzero(key == self.reduced(np.minimum, key)[self.group])
+        result = np.empty_like(self.first)
+        result[self.group[rows[::-1]]] = rows[::-1]  # the last that is written stays
+        return result
 
 
 def grouped(labels: Int) -> Groups:
-    """Return the groups of rows with the same label."""
-    group, ids = pd.factorize(labels, sort=True)
-    order = np.argsort(group, kind="stable")
-    return Groups(ids, group, order, np.searchsorted(group[order], np.arange(len(ids))))
+    """Return which rows have the same label."""
+    ids, group = _distinct(labels)
+    rows, first = np.arange(len(labels)), np.empty(len(ids), np.int64)
+    first[group[::-1]] = rows[::-1]  # the last that is written stays
+    return Groups(ids, group, first, np.flatnonzero(first[group] != rows))
 
 
 def numbered(labels: Int) -> tuple[Int, Int]:
     """Return the clusters of a chunk, and for each point the place of its cluster among them, -1 for noise."""
-    group, ids = pd.factorize(labels, sort=True)
-    noise = int(np.searchsorted(ids, 0))
-    return ids[noise:], np.maximum(group - noise, NOISE)
+    local = np.full(len(labels), NOISE, np.int64)
+    ids, local[labels >= 0] = _distinct(labels[labels >= 0])
+    return ids, local
+
+
+def _distinct(labels: Int) -> tuple[Int, Int]:
+    """Return the distinct labels, ascending, and the place of each label among them."""
+    first, last = (int(labels.min()), int(labels.max())) if len(labels) else (0, 0)
+    if last - first > 4 * len(labels) + 1024:
+        return np.unique(labels, return_inverse=True)
+    # Cluster numbers are dense, so a table of them is ten times faster than pandas' or NumPy's ways.
+    is_there = np.zeros(last - first + 1, dtype=bool)
+    is_there[labels - first] = True
+    return np.flatnonzero(is_there) + first, (np.cumsum(is_there) - 1)[labels - first]
 
 
 def in_rows(

@@ -153,8 +153,8 @@ def merge_again(parts: Sequence[Partial]) -> Partial:
     if len(parts) == 1:
         return parts[0]
     groups = grouped(np.concatenate([part.ids for part in parts]))
-    rows = groups.order[groups.begin]  # any of a halo's will do: all have the means of all chunks
-    means = Means(*(column[rows] for column in _joined([part.means for part in parts])))
+    # any of a halo's will do: all have the means of all chunks
+    means = Means(*(column[groups.first] for column in _joined([part.means for part in parts])))
     joined = _joined([part.spreads for part in parts])._asdict()
     spreads = {name: groups.reduced(np.maximum if name == "r2" else np.add, values) for name, values in joined.items()}
     return Partial(groups.ids, means, Spreads(**spreads), *_noise(parts))

@@ -120,8 +120,8 @@ def _grouped(many: Partial) -> Partial:
         weight=_sums(groups, many.weight),
         mean=mean,
         square=square,
-        low=groups.reduced(np.minimum, many.low),
-        high=groups.reduced(np.maximum, many.high),
+        low=_along_axes(groups, np.minimum, many.low),
+        high=_along_axes(groups, np.maximum, many.high),
         seed_at=many.seed_at[:, seed],
         seed=many.seed[seed],
         seed_layer=many.seed_layer[seed],
@@ -138,12 +138,17 @@ def _moments(groups: Groups, weight: Float, x: Float, square: Float) -> tuple[Fl
     """
     group, total = groups.group, _sums(groups, weight)
     divisor = np.where(total > 0, total, 1.0)
-    mean = x[groups.order[groups.begin]]
+    mean = x[groups.first]
     mean += _sums(groups, weight * (x - mean[group])) / divisor
     rest = x - mean[group]
     shift = _sums(groups, weight * rest) / divisor
     around = _sums(groups, weight * rest * rest + square)
     return mean + shift, np.maximum(around - total * shift * shift, 0.0)
+
+
+def _along_axes(groups: Groups, operation: np.ufunc, values: Float) -> Float:
+    """Return an operation's result for each axis and group."""
+    return np.array([groups.reduced(operation, row) for row in values]).reshape(len(values), len(groups.ids))
 
 
 def _sums(groups: Groups, values: Float) -> Float:
