@@ -9,22 +9,19 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import options, save_all
+from cases.tables import L, folded, halos
 from scipy.stats import poisson
 
 from daskclust import plot, properties
-
-L = 50.0
 
 
 @pytest.fixture(scope="module")
 def particles() -> xr.Dataset:
     """Return 20 000 particles of 300 halos in a box."""
-    rng = np.random.default_rng(0)
-    label = rng.integers(-1, 300, 20_000) * rng.integers(0, 2, 20_000)
-    positions = (rng.uniform(0, L, (301, 3))[label] + rng.normal(0, 0.5, (20_000, 3))) % L
-    columns = {name: ("particle", positions[:, axis], {"units": "Mpc/h"}) for axis, name in enumerate("xyz")}
-    columns |= {"mass": ("particle", rng.exponential(1.0, 20_000), {"units": "1e10 Msun/h"})}
-    return xr.Dataset(columns, attrs={"boxsize": L}).assign(label=("particle", label))
+    ds = folded(halos(20_000, 300, moving=False))
+    for name in ds.drop_vars("label"):
+        ds[name].attrs["units"] = "1e10 Msun/h" if name == "mass" else "Mpc/h"
+    return ds
 
 
 @pytest.fixture(scope="module")
