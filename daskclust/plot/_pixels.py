@@ -199,7 +199,8 @@ def _by_chip(hits: pd.DataFrame, ds: xr.Dataset, chip: int | None, draw: Callabl
 def _pixel(hits: pd.DataFrame, frame: _Frame) -> npt.NDArray[np.int64]:
     """Return the place of each hit in the picture."""
     x, y = (hits[name].to_numpy().astype(np.int64) for name in ("x", "y"))
-    return (y - frame.low) * frame.width + (x - frame.left)
+    place: npt.NDArray[np.int64] = (y - frame.low) * frame.width + (x - frame.left)
+    return place
 
 
 def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:

@@ -131,7 +131,10 @@ def halo_table(
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
     sources |= {} if mass is None else {"mass": mass}
-    arrays = _inputs(ds, labels, sources)
+    arrays = {
+        role: variable(ds, name, "mass" if role == "mass" else "velocities").data for role, name in sources.items()
+    }
+    arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(
@@ -197,14 +200,6 @@ def _gravity(G: float | None, axes: tuple[str, ...], names: tuple[str, ...]) -> 
     if len(axes) < 3 or not names:
         raise ValueError(f"G={G!r}: the spin needs x, y, z and velocities; leave it out, or name them with velocities=")
     return check_positive("G", G)
-
-
-def _inputs(ds: xr.Dataset, labels: Any, sources: dict[str, str]) -> dict[str, Any]:
-    """Return checked arrays by role."""
-    arrays = {"labels": label_values(ds, labels)}
-    for role, name in sources.items():
-        arrays[role] = variable(ds, name, "mass" if role == "mass" else "velocities").data
-    return checked(arrays, ds["x"].shape, {})
 
 
 def _there(axes: int, *, moving: bool, spinning: bool) -> list[str]:

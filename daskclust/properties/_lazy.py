@@ -17,7 +17,7 @@ from daskclust.core.data.columns import for_kernels
 Array = npt.NDArray[Any]
 Summarise = Callable[..., Any]  # arrays of one chunk by role, its first index, its part if there is one -> summary
 Merge = Callable[[Sequence[Any]], Any]
-Finish = Callable[[Any, int | None], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> columns of the table
 
 
 class SecondPass(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,9 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
                 grain=end - begin + 1,
             )  # fmt: skip
 
-        _over_pieces(len(pieces.first_block), tabulate_some)
+        many, threads = len(pieces.first_block), thread_count()
+        tasks = 1 if threads == 1 else min(many, 8 * threads)
+        in_threads(lambda k: tabulate_some(many * k // tasks, many * (k + 1) // tasks), tasks, threads)
     else:
         ends, order, following = _chain_on_cuda(device, labels, rows)
         device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
@@ -125,13 +127,6 @@ def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
     highest_before = np.maximum.accumulate(blocks.highest)
     lowest_after = np.minimum.accumulate(blocks.lowest[::-1])[::-1]
     return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))
-
-
-def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:
-    """Call ``run(begin, end)`` for all pieces, in some runs for each thread."""
-    threads = thread_count()
-    tasks = 1 if threads == 1 else min(pieces, 8 * threads)
-    in_threads(lambda k: run(pieces * k // tasks, pieces * (k + 1) // tasks), tasks, threads)
 
 
 def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any, Any]:

@@ -198,8 +198,8 @@ def _value(node: ast.expr, values: Mapping[str, Any], expression: str) -> Any:
     match node:
         case ast.Name():
             return values[node.id]
-        case ast.Constant() if type(node.value) in (int, float):
-            return np.float64(node.value)
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return np.float64(number)
         case ast.BoolOp():
             return functools.reduce(_OPERATIONS[type(node.op)], (_value(v, values, expression) for v in node.values))
         case ast.UnaryOp():
