@@ -150,13 +150,6 @@ class ClustAccessor:
         -------
         xarray.Dataset
             With ``label`` (int64, noise -1).
-
-        Examples
-        --------
-        >>> from daskclust.datasets import timepix
-        >>> ds = timepix(1000, rng=0)
-        >>> bool((ds.clust.events(200.0)["label"] >= 0).all())
-        True
         """
         from daskclust.events.estimator import EventBuilder
 

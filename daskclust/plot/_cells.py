@@ -55,12 +55,6 @@ def ellipses(
         below a dark one, of the covariance of the two channels divided by the number of cells, and `holoviews.Labels`
         with the clusters' numbers at their centroids. Of more than 100 000 cells, members are rasterized
         (`holoviews.RGB`), and noise if it is more than 10 000 (`holoviews.Image`).
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0], [9.0, 9.0]])
-    >>> {element.label: len(element) for element in ellipses(X, [0, 0, 0, 0, -1], 0, 1).values()}
-    {'noise': 1, 'member': 4, 'edge': 1, 'ellipse': 1, 'ground': 1, 'number': 1}
     """
     sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
     return _draw(cells, cells.labels(labels), (x, y), sigma, most)
@@ -91,12 +85,6 @@ def ellipse_grid(
     -------
     holoviews.Layout
         Of what `ellipses` returns.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> len(ellipse_grid(X, np.zeros(100, int), [0, 1, 2]))
-    3
     """
     sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
     pairs = _pairs(channels, len(cells.names))

@@ -50,13 +50,6 @@ def clusters(
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> {element.label: len(element) for element in clusters(result).values()}
-    {'noise': 10, 'member': 90, 'seed': 8}
     """
     result, seeds = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
     return _draw(result, x, y, layer, links=links, seeds=seeds)
@@ -92,13 +85,6 @@ def layers(
     -------
     holoviews.NdLayout or holoviews.HoloMap
         Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(3, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> layers(result, [0, 2]).keys()
-    [0, 2]
     """
     result, seeds = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:

@@ -64,13 +64,6 @@ def decision(
     References
     ----------
     .. [1] Rovere et al., figure 4, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]
-    [('follower', 86), ('outlier', 6), ('seed', 8)]
     """
     result = _of_estimator(result) if hasattr(result, "density_") else dataset_of(result)
     result = in_memory(result, ("density", "delta"), ("label", "is_seed", _rhoc_variable(result)))

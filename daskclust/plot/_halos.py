@@ -120,13 +120,6 @@ def halo_circles(
     holoviews.Contours
         A line for each, with its number, size and mass under the mouse. In a periodic box a circle that crosses a face
         is there on the other side, too. Rows without a centre or a radius are left out.
-
-    Examples
-    --------
-    >>> columns = {"x": [2.0, 9.5], "y": [3.0, 5.0], "r_max": [1.0, 1.0], "mass": [9.0, 5.0]}
-    >>> table = xr.Dataset({name: ("cluster", values) for name, values in columns.items()}, attrs={"boxsize": 10.0})
-    >>> len(halo_circles(table).split())  # the second one, on both sides
-    3
     """
     table, most = dataset_of(table), check_whole("most", most, 0)
     loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))

@@ -40,12 +40,6 @@ def channel_medians(
     -------
     holoviews.HeatMap
         A row for each cluster, with its number and number of cells, and a column for each channel.
-
-    Examples
-    --------
-    >>> picture = channel_medians(np.array([[1.0, 5.0], [3.0, 5.0], [7.0, 6.0]]), [0, 0, 1])
-    >>> picture.dimension_values("median").tolist()
-    [2.0, 5.0, 7.0, 6.0]
     """
     cells = cells_of(data)
     names = cells.names

@@ -65,14 +65,6 @@ def event_display(
         A picture of the detector, with all that is known of a pixel under the mouse: its cluster, ToT, ToA and number
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
         Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import timepix
-    >>> ds = timepix(10_000, kind="lead", rng=0)
-    >>> picture = event_display(ds, "truth", window=(0.0, 20_000.0))
-    >>> int(np.nansum(picture.dimension_values("hits"))) == int((ds["toa"] <= 20_000.0).sum())
-    True
     """
     ds = dataset_of(ds)
     hits, units = _hits(ds, labels, color, chip)
@@ -98,13 +90,6 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     -------
     holoviews.Image or holoviews.NdLayout
         As of `event_display`; pixels without hits are blank.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import timepix
-    >>> picture = hit_map(timepix(10_000, rng=0))
-    >>> int(np.nansum(picture.dimension_values("hits")))
-    10000
     """
     ds = dataset_of(ds)
     hits = _table(in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",)))

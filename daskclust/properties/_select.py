@@ -85,12 +85,6 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
     -------
     xarray.Dataset
         The rows; ``cluster`` keeps their numbers. The variables in `expression` are computed, if they are lazy.
-
-    Examples
-    --------
-    >>> table = xr.Dataset({"size": ("cluster", [2, 5, 9])}, coords={"cluster": [0, 1, 2]})
-    >>> select(table, "size > 3 and not size == 9")["cluster"].values
-    array([1])
     """
     return table.isel(cluster=np.flatnonzero(_on_host(where(table, expression).data)))
 

@@ -43,7 +43,7 @@ def test_density_has_every_particle(
     weights = None if weight is None else particles[weight].values
     expected = np.histogram2d(b, a, bins=100, range=[(0, L), (0, L)], weights=weights)[0]
     density = np.nan_to_num(image.dimension_values("density", flat=False))
-    np.testing.assert_allclose(density * 0.25, expected, rtol=1e-12)
+    np.testing.assert_allclose(density * (L / 100) ** 2, expected, rtol=1e-12)
     assert options(image)["cnorm"] == "log"
     assert options(image)["title"] == "20,000 particles"
     assert [kdim.pprint_label for kdim in image.kdims] == [f"{name} (Mpc/h)" for name in axes]
