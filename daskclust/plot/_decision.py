@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
@@ -118,9 +119,7 @@ def _thresholds(
     attrs = result["delta"].attrs
     reach = max((attrs[name] for name in ("delta_c", "delta_o") if name in attrs), default=math.inf)
     for name, value in (("rhoc", rhoc), ("delta_c", delta_c), ("delta_o", delta_o)):
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-        if value is not None and name != "rhoc" and value > reach:
+        if value is not None and check_positive(name, value, zero=True) > reach and name != "rhoc":
             raise ValueError(f"{name} = {value:g} is beyond the {reach:g} of the clustering; cluster again with it")
     line = rhoc if rhoc is not None else result["density"].attrs.get("rhoc")
     named = _rhoc_variable(result)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cases.tables import Elsewhere, by_threads, pixel_hits
+from cases.tables import by_threads, pixel_hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.device.arrays import HOST
 from daskclust.io import open_tpx3
 from daskclust.properties import _pixel_arrays, cluster_table
 
@@ -226,18 +225,6 @@ def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> N
     with pytest.raises(ValueError, match="20 points are more than one chunk holds"):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks))
     assert cluster_table(ds.chunk(hit=19)).sizes["cluster"] == ds["label"].max() + 1
-
-
-def test_table_on_another_device_equals() -> None:
-    ds = pixel_hits(500, 80)
-    for data, rows in ((ds, None), (ds.isel(hit=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
-        arrays = {str(name): variable.values for name, variable in data.rename(label="labels").items()}
-        got = _pixel_arrays.tabulate(Elsewhere(), arrays, 2, rows)
-        want = _pixel_arrays.tabulate(HOST, arrays, 2, rows)
-        assert got.keys() == want.keys()
-        for name in set(want) - {"noise_weight"}:
-            np.testing.assert_array_equal(got[name], want[name], err_msg=name)
-        assert got["noise_weight"] == pytest.approx(want["noise_weight"])
 
 
 @pytest.mark.parametrize(
