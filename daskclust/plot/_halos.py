@@ -10,6 +10,7 @@ from typing import Any
 import dask
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
@@ -212,11 +213,11 @@ def mass_function(
 
 def _frame(ds: xr.Dataset, names: list[str]) -> Any:
     """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
+    names = list(dict.fromkeys(names))
     if set(names) <= set(ds.variables) and any(is_dask(ds[name].data) for name in names):
-        lazy = ds[list(dict.fromkeys(names))].reset_coords()
-        return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
+        return ds[names].reset_coords().unify_chunks().to_dask_dataframe()[names]
     loaded = in_memory(ds, names)
-    return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
+    return pd.DataFrame({name: loaded[name].values for name in names})
 
 
 def _limits(low: Any, high: Any) -> tuple[float, float]:

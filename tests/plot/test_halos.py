@@ -9,19 +9,22 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.elements import options, save_all
-from cases.tables import L, folded, halos
 from scipy.stats import poisson
 
 from daskclust import plot, properties
+
+L = 50.0
 
 
 @pytest.fixture(scope="module")
 def particles() -> xr.Dataset:
     """Return 20 000 particles of 300 halos in a box."""
-    ds = folded(halos(20_000, 300, moving=False))
-    for name in ds.drop_vars("label"):
-        ds[name].attrs["units"] = "1e10 Msun/h" if name == "mass" else "Mpc/h"
-    return ds
+    rng = np.random.default_rng(0)
+    label = rng.integers(-1, 300, 20_000) * rng.integers(0, 2, 20_000)
+    positions = (rng.uniform(0, L, (301, 3))[label] + rng.normal(0, 0.5, (20_000, 3))) % L
+    columns = {name: ("particle", positions[:, axis], {"units": "Mpc/h"}) for axis, name in enumerate("xyz")}
+    columns |= {"mass": ("particle", rng.exponential(1.0, 20_000), {"units": "1e10 Msun/h"})}
+    return xr.Dataset(columns, attrs={"boxsize": L}).assign(label=("particle", label))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,7 @@ def test_density_has_every_particle(
     weights = None if weight is None else particles[weight].values
     expected = np.histogram2d(b, a, bins=100, range=[(0, L), (0, L)], weights=weights)[0]
     density = np.nan_to_num(image.dimension_values("density", flat=False))
-    np.testing.assert_allclose(density * (L / 100) ** 2, expected, rtol=1e-12)
+    np.testing.assert_allclose(density * 0.25, expected, rtol=1e-12)
     assert options(image)["cnorm"] == "log"
     assert options(image)["title"] == "20,000 particles"
     assert [kdim.pprint_label for kdim in image.kdims] == [f"{name} (Mpc/h)" for name in axes]
