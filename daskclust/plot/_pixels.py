@@ -214,7 +214,7 @@ def _title(hits: pd.DataFrame) -> str:
     """Return how many hits and clusters there are, and when."""
     words = [f"{len(hits):,} hits"]
     if "label" in hits:
-        words.append(f"{len(set(hits['label']) - {NOISE}):,} clusters")
+        words.append(f"{hits['label'][hits['label'] != NOISE].nunique():,} clusters")
     if len(hits):
         (span,), unit = in_time_units(np.array([float(hits["toa"].max() - hits["toa"].min())]))
         words.append(f"{span:.4g} {unit}")
