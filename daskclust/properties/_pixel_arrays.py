@@ -52,8 +52,8 @@ def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
 
 def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters: int | None) -> dict[str, Any]:
     """Return the columns of the table of hits in memory."""
-    arrays = on_device(device, arrays)
-    hits, labels, n = hits_of(device, arrays), arrays["labels"], len(arrays["labels"])
+    ready = on_device(device, arrays)
+    hits, labels, n = hits_of(device, ready), ready["labels"], len(arrays["labels"])
     bad = device.full(1, 0, np.int64)
     blocks = survey(device, labels, hits, by, bad)
     rows = row_count(int(device.to_host(blocks.highest).max(initial=-1)), n, n_clusters)

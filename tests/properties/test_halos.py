@@ -12,7 +12,7 @@ from cases.tables import SPEED, WIDTH, G, L, by_threads, folded, halos
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.properties import _halo_arrays, cluster_table, halo_table, select, select_hits
+from daskclust.properties import _halo_arrays, halo_table
 
 
 def by_loop(ds: xr.Dataset, rows: int, box: float | None = L, gravity: float | None = None) -> dict[str, Any]:
@@ -275,15 +275,6 @@ def test_a_chunk_gets_only_its_halos() -> None:
     assert len(merged) == 2
     assert [key for key in passes if needs[key] & merged] == []
     assert sum(bool(names & merged) for names in needs.values()) == 6, "five parts and the columns"
-
-
-def test_agrees_with_cluster_table() -> None:
-    ds = halos(400, 30)
-    table, other = halo_table(ds), cluster_table(ds, weight="mass")
-    for a, b in (("size", "size"), ("mass", "mass"), ("x", "x"), ("z", "z"), ("r_rms", "rms")):
-        np.testing.assert_allclose(table[a], other[b], rtol=1e-12, atol=1e-12)
-    kept = select_hits(ds, select(table, "size > 14"))
-    assert set(kept["label"].values) == set(np.flatnonzero(table["size"].values > 14))
 
 
 @pytest.mark.parametrize(
