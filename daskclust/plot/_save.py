@@ -38,10 +38,7 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: f
     Raises
     ------
     ValueError
-        For other extensions, for pictures with a slider in a format that cannot have one, and for a `width` that is
-        not positive, or of HTML.
-    OSError
-        Where the folder does not exist or cannot be written to.
+        For other extensions, and for pictures with a slider in a format that cannot have one.
 
     Examples
     --------
