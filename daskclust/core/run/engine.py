@@ -49,11 +49,6 @@ def run(plan: Plan, columns: dict[str, Any], partition: str | Partition = "auto"
     -------
     dict of arrays
         Results of shape (n,) and the number ``n_clusters``; on dask lazy, with the chunks of the input.
-
-    Raises
-    ------
-    ValueError
-        For a partition that is not one of these, or does not fit the points.
     """
     lazy = lazily(plan, columns, partition)
     return run_in_memory(plan, columns) if lazy is None else lazy.run(plan)
@@ -71,10 +66,8 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    plan : Plan
-        The system.
-    columns : dict of arrays
-        As of `run`, numpy or cupy.
+    plan, columns
+        As of `run`, arrays of numpy or cupy.
 
     Returns
     -------
@@ -95,7 +88,7 @@ def gather(
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, group=group).gather(plan)
+        merged = Lazy(columns, division, group=group)._merged(plan)
         return {name: whole(merged, operator.attrgetter(name), *kind) for name, kind in results.items()}
     merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
@@ -107,8 +100,7 @@ class Lazy:
     Parameters
     ----------
     columns : dict of dask arrays
-        One or more of shape (n,) or (n, d), all with the same chunks, of known size, along the points. The first one's
-        class and device are those of the results.
+        As of `run`, all with the same chunks, of known size, along the points.
     division : Division
         How the points are divided for the plan.
     positions : str
@@ -125,7 +117,7 @@ class Lazy:
         self._measures: list[Any] | None = None
 
     def run(self, plan: Plan) -> dict[str, Any]:
-        """Return results as dask arrays.
+        """Return the results of a plan.
 
         Parameters
         ----------
@@ -135,7 +127,7 @@ class Lazy:
         Returns
         -------
         dict of dask arrays
-            The results, shape (n,), with the order and the chunks of the input, and the scalar ``n_clusters``.
+            As of `run`: the function of this name.
         """
         import dask.array as da
 
@@ -148,41 +140,6 @@ class Lazy:
         (count,) = tasks.delayed([tasks.add("count", steps.n_clusters, slices[0])])
         return results | {"n_clusters": da.from_delayed(count, (), dtype=np.int64)}
 
-    def gather(self, plan: WholePlan) -> Any:
-        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole.
-
-        Parameters
-        ----------
-        plan : WholePlan
-            The system.
-
-        Returns
-        -------
-        Delayed
-            What ``plan.merge`` returns.
-        """
-        tasks, found = self._found(plan)
-        table, _ = merging.merged(tasks, plan, found)
-        return tasks.delayed([table])[0]
-
-    def measures(self, plan: WholePlan) -> list[Any]:
-        """Return what `measure` gives for each chunk.
-
-        Parameters
-        ----------
-        plan : WholePlan
-            The system. Measures are made once: a later plan gets those of the first one.
-
-        Returns
-        -------
-        list of Delayed
-            One for each chunk.
-        """
-        if self._measures is None:
-            tasks = Tasks(f"{plan.name}-", self._chunks[:1], plan, _keys(self._chunks))
-            self._measures = tasks.delayed([tasks.add("measure", plan.measure, key) for key in _keys(self._chunks)])
-        return self._measures
-
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
 
@@ -193,7 +150,7 @@ class Lazy:
         """
         import dask
 
-        self._measures = list(dask.persist(*self.measures(plan)))
+        self._measures = list(dask.persist(*self._measured(plan)))
 
     # ------------------------------------------------------------------------------------------------------- the steps
     def _divided(self, columns: dict[str, Any], positions: str, group: str) -> list[Any]:
@@ -214,9 +171,22 @@ class Lazy:
         parts = exchange(tasks, "part", take_from(tasks, "part", splits), ranges.among, len(partition))
         return tasks.delayed([tasks.add("chunk", steps.join, part) for part in parts])
 
+    def _measured(self, plan: WholePlan) -> list[Any]:
+        """Return what `measure` gives for each chunk; it is made once: a later plan gets that of the first one."""
+        if self._measures is None:
+            tasks = Tasks(f"{plan.name}-", self._chunks[:1], plan, _keys(self._chunks))
+            self._measures = tasks.delayed([tasks.add("measure", plan.measure, key) for key in _keys(self._chunks)])
+        return self._measures
+
+    def _merged(self, plan: WholePlan) -> Any:
+        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
+        tasks, found = self._found(plan)
+        table, _ = merging.merged(tasks, plan, found)
+        return tasks.delayed([table])[0]
+
     def _found(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
         """Add the local step of each chunk, with what is carried to it; keys tell the merge's `width`, too."""
-        measures = self.measures(plan)
+        measures = self._measured(plan)
         keys = _keys(measures)
         tasks = Tasks(f"{plan.name}-", measures, plan, keys, width)
         if plan.carry is None:
@@ -240,7 +210,7 @@ class Lazy:
 
     def _known_before(self, tasks: Tasks, plan: Plan) -> list[Any]:
         """Add what makes results that do not wait for the merge, and return those of each run of the input's chunks."""
-        measures = _keys(self.measures(plan))
+        measures = _keys(self._measured(plan))
         if self._layout.partition is None:
             return [tasks.add("early", steps.before_merge, plan, measure) for measure in measures]
         given = zip(measures, self._layout.ids_of_runs(), strict=True)

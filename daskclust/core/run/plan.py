@@ -12,8 +12,6 @@ from daskclust.core.space.partition import Chunk, Halo, widened
 class WholePlan:
     """What a clustering system is to the engine if its results are about the data set as a whole, such as a hierarchy.
 
-    Arrays may live on the host or on a CUDA device.
-
     Attributes
     ----------
     name : str
@@ -32,7 +30,7 @@ class WholePlan:
         return Cost(seconds=300e-9, size=100)
 
     def measure(self, chunk: Chunk) -> Any:
-        """Compute, on a worker, what does not depend on other chunks.
+        """Return, on a worker, what depends neither on other chunks nor on thresholds: `Lazy.persist` keeps it.
 
         Parameters
         ----------
@@ -42,7 +40,7 @@ class WholePlan:
         Returns
         -------
         object
-            The measures. `Lazy.persist` keeps them, so they should not depend on thresholds.
+            The measures.
         """
         return chunk
 
@@ -59,13 +57,12 @@ class WholePlan:
         Returns
         -------
         local, frontier : object
-            What stays on the worker for `finish`, as little as it can be: that of all chunks waits for the merge. And
-            what goes up to `merge`.
+            What waits on the worker for `finish`, as little as it can be; what goes up to `merge`.
         """
         raise NotImplementedError
 
     def merge(self, frontiers: list[Any]) -> Any:
-        """Return the results, from the frontiers of all chunks.
+        """Return the results about the data set as a whole.
 
         Parameters
         ----------
@@ -75,7 +72,7 @@ class WholePlan:
         Returns
         -------
         object
-            The results about the data set as a whole.
+            The results.
         """
         raise NotImplementedError
 
@@ -138,7 +135,7 @@ class Plan(WholePlan):
         Parameters
         ----------
         frontiers : list
-            Those of all chunks, in their order.
+            As of `WholePlan.merge`.
 
         Returns
         -------
@@ -160,7 +157,7 @@ class Plan(WholePlan):
         Returns
         -------
         object
-            The chunk's own result for them; its ids are not looked at again.
+            The result for them, without ids.
         """
         raise NotImplementedError
 
