@@ -106,36 +106,67 @@ class Body:
         return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
+# -------------------------------------------------------------------------------------------------------------- drivers
+# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
+def _loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, *args)
+
+
+def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
+    i = first
+    while i < last:
+        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
+        body(i, m, *args)  # type: ignore[call-arg]
+        i += m
+
+
+def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, 0, 1, *args)
+
+
+def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+    team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
+    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _grid(n, args):  # type: ignore[no-untyped-def]
+    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    while i < last:
+        body(i, *args)
+        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+def _lane_grid(n, args):  # type: ignore[no-untyped-def]
+    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    while i < last:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+# -------------------------------------------------------------------------------------------------------------- kernels
 class Kernel(Body):
-    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads.
+    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads."""
 
-    With `lanes` the body is ``body(i, m, row, ...)`` and treats points `i` to `i + m - 1`, whose entries in `row`, its
-    first array, are equal: a SIMD vector of them on the CPU, one on CUDA.
-    """
-
-    lanes = False
+    drivers: tuple[Callable[..., Any], ...] = (_loop, _grid)  # templates for the CPU, and for CUDA
 
     @functools.cached_property
     def loop(self) -> Callable[..., Any]:
         """The CPU loop ``loop(first, last, args)``."""
-        template = _lane_loop if self.lanes else _loop
-        names: dict[str, Any] = {"body": self.cpu}
-        if self.lanes:
-            from daskclust.core.device.cpu import equal_run
+        from daskclust.core.device.cpu import equal_run
 
-            names["equal_run"] = equal_run
-        return self._kept(_njit(self._driver(template, names)))
+        return self._kept(_njit(self._driver(self.drivers[0], {"body": self.cpu, "equal_run": equal_run})))
 
     @functools.cached_property
     def grid(self) -> Any:
-        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop."""
-        return self._on_cuda(_lane_grid if self.lanes else _grid)
-
-    def _on_cuda(self, template: Callable[..., Any]) -> Any:
+        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop, or a team's."""
         from numba import cuda
 
         whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
-        return self._kept(cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda, "whole": whole})))
+        names = {"body": self.cuda, "cuda": cuda, "whole": whole}
+        return self._kept(cuda.jit(self._driver(self.drivers[1], names)))
 
     def _kept(self, dispatcher: Any) -> Any:
         return cached_on_disk(dispatcher) if self.cacheable and hasattr(dispatcher, "enable_caching") else dispatcher
@@ -180,9 +211,9 @@ class Kernel(Body):
 
 
 class LaneKernel(Kernel):
-    """A kernel whose body treats several points that share a row."""
+    """A kernel whose body ``body(i, m, row, *args)`` treats points `i` to `i + m - 1`, which share a row."""
 
-    lanes = True
+    drivers = (_lane_loop, _lane_grid)
 
 
 class TeamKernel(Kernel):
@@ -192,17 +223,10 @@ class TeamKernel(Kernel):
     that they can wait for each other (`team_barrier`).
     """
 
-    @functools.cached_property
-    def loop(self) -> Callable[..., Any]:
-        return self._kept(_njit(self._driver(_team_loop, {"body": self.cpu})))
-
-    @functools.cached_property
-    def grid(self) -> Any:
-        """The CUDA kernel ``grid[teams * blocks, threads](blocks, args)``."""
-        return self._on_cuda(_team_grid)
+    drivers = (_team_loop, _team_grid)
 
     def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
-        """Launch `teams` teams of so many blocks on the current CUDA device."""
+        """Launch `teams` teams of so many blocks on the current CUDA device: ``grid[...](blocks, args)``."""
         self.grid[teams * blocks, threads, stream](blocks, args)
 
 
@@ -238,7 +262,6 @@ def body(function: Callable[..., Any]) -> Body:
     Returns
     -------
     Body
-        Callable as the function within kernels.
     """
     return Body(function)
 
@@ -271,7 +294,6 @@ def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
     Returns
     -------
     LaneKernel
-        Run and launched as a `kernel`.
     """
     return LaneKernel(function)
 
@@ -301,43 +323,3 @@ def _operation(name: str, target: str) -> Any:
 def _operations_source() -> bytes:
     files = ("kernels.py", "operations.py", "cpu.py", "cpu_scalars.py", "cuda.py")
     return b"".join((Path(__file__).parent / name).read_bytes() for name in files)
-
-
-# -------------------------------------------------------------------------------------------------------------- drivers
-# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
-def _loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, *args)
-
-
-def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
-    i = first
-    while i < last:
-        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
-        body(i, m, *args)  # type: ignore[call-arg]
-        i += m
-
-
-def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, 0, 1, *args)
-
-
-def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
-    team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
-    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
-    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _grid(n, args):  # type: ignore[no-untyped-def]
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
-    while i < last:
-        body(i, *args)
-        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
-
-
-def _lane_grid(n, args):  # type: ignore[no-untyped-def]
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
-    while i < last:
-        body(i, 1, *args)  # type: ignore[call-arg]
-        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
