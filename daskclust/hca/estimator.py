@@ -18,7 +18,7 @@ from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import device_of, is_dask, library
 from daskclust.core.run.division import rows_per_task, task_count
 from daskclust.core.run.engine import gather
-from daskclust.core.run.lazy import beside_points, map_points, map_rows, whole
+from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.space.partition import Division, Partition
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
@@ -329,10 +329,8 @@ def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Di
     X = columns["X"]
     if not is_dask(X) or partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
         return columns, Division(None)
-    import dask
-
     coarsest = columns["apriori"][:, -1]
-    labels, sizes = dask.compute(*dask.array.unique(coarsest, return_counts=True))
+    labels, sizes = count_values(coarsest)
     known = labels != LAST
     rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]))
     packs = task_count(X, rows)

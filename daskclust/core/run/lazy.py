@@ -48,5 +48,14 @@ def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
     return da.map_blocks(function, labels, *args, dtype=np.int64, meta=np.empty((0, 0), np.int64))
 
 
+def count_values(column: Any) -> tuple[Any, Any]:
+    """Return the values of a dask array (n,), ascending, and how often each is there, by one pass over it, now."""
+    import dask
+    import dask.array as da
+
+    values, counts = dask.compute(*da.unique(column, return_counts=True))
+    return values, counts
+
+
 def _like_block(values: Any, like: Any) -> Any:
     return on_device_of(like, values)

@@ -47,19 +47,6 @@ class Chunk(NamedTuple):
     region: tuple[tuple[float, float], ...] = ()
     as_given: bool = False
 
-    def id_of(self, row: int) -> int:
-        """Return where the point at a row of the chunk stands in the data set.
-
-        Parameters
-        ----------
-        row : int
-
-        Returns
-        -------
-        int
-        """
-        return row if self.ids is None else int(self.ids[row])
-
     def ids_on_host(self) -> NDArray[np.int64]:
         """Return where each point stands in the data set.
 
