@@ -58,7 +58,7 @@ def lazily(plan: Plan, columns: dict[str, Any], partition: str | Partition = "au
     """Return a data set of dask arrays divided for a plan, to run it with several thresholds; None for other arrays."""
     if not is_dask(next(iter(columns.values()))):
         return None
-    return Lazy(columns, divide(plan, columns, partition), plan.positions, plan.group)
+    return Lazy(columns, divide(plan, columns, partition), plan)
 
 
 def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
@@ -84,11 +84,11 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def gather(
-    plan: WholePlan, columns: dict[str, Any], division: Division, group: str, results: dict[str, tuple[Any, Any]]
+    plan: WholePlan, columns: dict[str, Any], division: Division, results: dict[str, tuple[Any, Any]]
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, group=group)._merged(plan)
+        merged = Lazy(columns, division, plan)._merged(plan)
         return {name: whole(merged, operator.attrgetter(name), *kind) for name, kind in results.items()}
     merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
@@ -103,17 +103,15 @@ class Lazy:
         As of `run`, all with the same chunks, of known size, along the points.
     division : Division
         How the points are divided for the plan.
-    positions : str
-        Column that the partition's planes cut.
-    group : str
-        Column whose values keep points together where the partition goes by groups.
+    plan : WholePlan
+        The system, which says by which columns.
     """
 
-    def __init__(self, columns: dict[str, Any], division: Division, positions: str = "X", group: str = "layer") -> None:
+    def __init__(self, columns: dict[str, Any], division: Division, plan: WholePlan) -> None:
         first = next(iter(columns.values()))
         self._like = first._meta
         self._layout = Layout.of(first.chunks[0], division)
-        self._chunks = self._divided(columns, positions, group)
+        self._chunks = self._divided(columns, plan.positions, plan.group)
         self._measures: list[Any] | None = None
 
     def run(self, plan: Plan) -> dict[str, Any]:

@@ -16,12 +16,16 @@ class WholePlan:
     ----------
     name : str
         What dask's dashboard calls its steps.
+    positions, group : str
+        The columns by which points are divided: coordinates, and numbers such as those of layers.
     carry : method or None
         ``carry(measures, before)`` returns, on a worker, what the next chunk must know, from a chunk's measures and
         what was carried to it. None where chunks do not follow each other.
     """
 
     name: str
+    positions = "X"
+    group = "layer"
     carry: Callable[[Any, Any], Any] | None = None
 
     @property
@@ -87,8 +91,6 @@ class Plan(WholePlan):
     divisions : tuple of str
         How dask arrays may be divided: "space", "windows" (the same along one axis), "layers" or "chunks". The first
         that the data allows is the default.
-    positions, group : str
-        The columns by which they are divided: coordinates, and numbers of layers.
     period : tuple of float
         Period of each axis, 0 where it is open.
     min_size : int or None
@@ -106,8 +108,6 @@ class Plan(WholePlan):
 
     results: ClassVar[Mapping[str, Any]] = {}
     divisions: tuple[str, ...] = ("space", "chunks")
-    positions = "X"
-    group = "layer"
     period: tuple[float, ...] = ()
     min_size: int | None = None
     before_merge: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
