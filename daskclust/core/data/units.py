@@ -110,19 +110,20 @@ def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, di
         return None, dict.fromkeys(units, ONE)
     found = [_known(name, unit) for name, unit in told.items()]
     first, wanted = next(iter(told.items()))
-    missing = [name for name in units if name not in told]
+    missing = ", ".join(str(name) for name in units if name not in told)
     if missing:
         raise ValueError(
-            f"{first} has the unit {wanted!r}, and {_listed(missing)} has none, so that they cannot be measured "
+            f"{first} has the unit {wanted!r}, and {missing} has none, so that they cannot be measured "
             "together; name the unit of each in its attrs['units'], or of none"
         )
     ratios, shared = {}, found[0].quantities
     for (name, unit), each in zip(told.items(), found, strict=True):
         by, shared = ratio(unit, wanted, hubble), shared & each.quantities
         if by is None or not shared:
+            h = " without h, which attrs['hubble'] of the Dataset may tell" if each.power != found[0].power else ""
             raise ValueError(
                 f"{first} has the unit {wanted!r} and {name} {unit!r}, which cannot be converted into each other"
-                f"{_without_h(each, found[0])}; scale one to the unit of the other, and name it in its attrs['units']"
+                f"{h}; scale one to the unit of the other, and name it in its attrs['units']"
             )
         ratios[name] = by
     return wanted, ratios
@@ -195,12 +196,3 @@ def _known(name: Any, unit: str, quantities: Iterable[str] = SIZES) -> Unit:
     if found is None:
         raise ValueError(f"{name} has the unit {unit!r}, which is not known; known: {known(quantities)}")
     return found
-
-
-def _without_h(mine: Unit, other: Unit) -> str:
-    """Return what else is needed where two units differ by the Hubble constant."""
-    return " without h, which attrs['hubble'] of the Dataset may tell" if mine.power != other.power else ""
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(str, names))

@@ -219,15 +219,6 @@ def select(_typing, condition, yes, no):
 
 
 @intrinsic
-def any_lane(_typing, condition):
-    def codegen(_context, builder, _signature, arguments):
-        bits = builder.bitcast(arguments[0], ir.IntType(LANES))
-        return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-    return types.boolean(condition), codegen
-
-
-@intrinsic
 def bits_of(_typing, condition):
     def codegen(_context, builder, _signature, arguments):
         return builder.zext(builder.bitcast(arguments[0], ir.IntType(LANES)), ir.IntType(64))

@@ -45,11 +45,6 @@ def select(condition, yes, no):
     return yes if condition else no
 
 
-def any_lane(condition):
-    """Return True where `condition` holds in any lane."""
-    return bool(condition)
-
-
 def bits_of(condition):
     """Return an int64 with a bit for each lane, set where `condition` holds."""
     return int(condition)

@@ -239,7 +239,8 @@ class Partition:
         device = device_of(X)
         home, copied, copy_block = self._homes(device, X)
         if self.groups > 1:
-            number = self._number_of_group(device, group)
+            wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
+            number = device.cast(wide % self.groups, np.int32) * self.n_blocks
             home, copy_block = device.give(home) + number, copy_block + number[copied]
         rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
         if among is not None:
@@ -252,11 +253,6 @@ class Partition:
             is_own = device.give(owned[part]).copy() if self.cuts else None
             chunks.append(Chunk(taken, ids, is_own, self.region(number)))
         return chunks
-
-    def _number_of_group(self, device: Host | Cuda, group: Any) -> Any:
-        """Return what a point's group adds to the number of its chunk."""
-        wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
-        return device.cast(wide % self.groups, np.int32) * self.n_blocks
 
     def _homes(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
         """Return the block of each point, and of each copy for a halo the point and the block."""
