@@ -130,9 +130,9 @@ class Lazy:
         import dask.array as da
 
         width = merging.merge_width()
-        tasks, found = self._found(plan, width)
-        slices = merging.slices(tasks, plan, found, self._layout, width)
-        results = self._as_arrays(tasks, plan, self._finished(tasks, plan, found, slices), plan.results)
+        tasks, locals_ = self._locals(plan, width)
+        slices = merging.slices(tasks, plan, locals_, self._layout, width)
+        results = self._as_arrays(tasks, plan, self._finished(tasks, plan, locals_, slices), plan.results)
         if plan.before_merge is not None:
             results |= self._as_arrays(tasks, plan, self._known_before(tasks, plan), plan.results_before_merge)
         (count,) = tasks.delayed([tasks.add("count", steps.n_clusters, slices[0])])
@@ -178,11 +178,11 @@ class Lazy:
 
     def _merged(self, plan: WholePlan) -> Any:
         """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
-        tasks, found = self._found(plan)
-        table, _ = merging.merged(tasks, plan, found)
+        tasks, locals_ = self._locals(plan)
+        table, _ = merging.merged(tasks, plan, locals_)
         return tasks.delayed([table])[0]
 
-    def _found(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
+    def _locals(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
         """Add the local step of each chunk, with what is carried to it; keys tell the merge's `width`, too."""
         measures = self._measured(plan)
         keys = _keys(measures)
