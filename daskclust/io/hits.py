@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import check_file, known_suffix, replacing
+from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, known_suffix, replacing
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
@@ -29,11 +29,8 @@ from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
 from daskclust.io.timepix.quad import LAYOUTS
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
-_HDF5 = (".h5", ".hdf5")
-_LAZY = (*_PARQUET, *_HDF5)
-_READABLE = (*_TEXT, *_LAZY, ".root", ".npy", ".npz")
+_LAZY = (*PARQUET, *HDF5)
+_READABLE = (*TEXT, *_LAZY, ".root", ".npy", ".npz")
 _WRITABLE = (".csv", *_LAZY, ".npz")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
@@ -141,11 +138,11 @@ def read_hits(
 
 def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:
     """Read a file of a known format."""
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         return read_parquet(name, naming, chunks)
-    if suffix in _HDF5:
+    if suffix in HDF5:
         return read_hdf5(name, part, naming, chunks)
-    if suffix in _TEXT:
+    if suffix in TEXT:
         return read_text(name, naming)
     if suffix == ".root":
         return read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
@@ -167,7 +164,7 @@ def _check_layout(ds: xr.Dataset) -> None:
 
 def _split_part(path: str) -> tuple[str, str | None]:
     """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
-    for suffix in (".root", *_HDF5):
+    for suffix in (".root", *HDF5):
         head, mark, part = path.rpartition(f"{suffix}:")
         if mark and not os.path.lexists(path):
             return head + suffix, part
@@ -210,17 +207,17 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     suffix = known_suffix(path, _WRITABLE)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
-    if nested and (suffix not in _PARQUET or "event" not in ds.variables):
+    if nested and (suffix not in PARQUET or "event" not in ds.variables):
         raise ValueError(
             f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
             f"{', '.join(map(str, ds.variables))}"
         )
     with replacing(target) as stream:
-        if suffix in _PARQUET:
+        if suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
-        elif suffix in _HDF5:
+        elif suffix in HDF5:
             write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
         elif suffix == ".csv":
             # Only where there is something that columns do not tell: tables for other programs stay plain.

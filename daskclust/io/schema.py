@@ -42,6 +42,10 @@ class Naming:
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
+    def without(self, name: str) -> str:
+        """Return how a column is left out, for messages."""
+        return f"leave it out with columns={{{quoted(name)}: None}}"
+
     @property
     def known(self) -> Field:
         """The field, that of calorimeters where none is settled."""
@@ -261,7 +265,7 @@ def _with_attrs(
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
     lazy = hasattr(values, "__dask_graph__")
-    array = values if lazy else np.asarray(values)
+    array: Any = values if lazy else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
@@ -269,11 +273,17 @@ def _with_attrs(
     by = _ratio_of(variable, unit, source)
     if not lazy:
         array = conform(array, variable, source=source)
-    elif target_dtype(array.dtype, variable) != array.dtype:
-        wanted = target_dtype(array.dtype, variable)
-        raise ValueError(f"variable {quoted(name)} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
+    elif (wanted := target_dtype(array.dtype, variable)) != array.dtype:
+        array = array.map_blocks(
+            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted),
+            name=f"daskclust-io-{wanted}-{array.name}",
+        )  # fmt: skip
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _conform_block(values: Any, *, variable: Variable, source: str, block_info: Mapping[Any, Any]) -> Any:
+    return conform(values, variable, first_row=block_info[None]["array-location"][0][0], source=source)
 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:

@@ -1,11 +1,18 @@
-"""The steps that dask runs."""
+"""Arrays in chunks, and the steps that dask runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import dask.array as da
 from dask.callbacks import Callback
 from dask.utils import key_split
+
+
+def in_chunks(rows: int | tuple[int, ...]) -> Callable[[Any], Any]:
+    """Return what makes dask arrays with chunks of so many rows of arrays."""
+    return lambda values: da.from_array(values, chunks=(rows, *values.shape[1:]))
 
 
 class Steps(Callback):

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape
+from cases.lanes import COMMON, a_shape, drawn_points, on_host
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import HOST, is_cuda
+from daskclust.core.device.arrays import HOST
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.kernels.blocking import sort_into_blocks
 from daskclust.dbscan.kernels.blocks import make_grid
@@ -66,12 +65,6 @@ class Case:
         return oracles.dbscan(self.X, self.eps, self.min_samples, weight=self.weight, period=self.period)
 
 
-def on_host(array: Any) -> Any:
-    if is_cuda(array):
-        return array.get() if hasattr(array, "get") else array.copy_to_host()
-    return array
-
-
 def results(fitted: Any) -> tuple[Any, Any, int]:
     """Return labels, core points and the number of clusters on the host, computed in one go."""
     labels, is_core, count = dask.compute(fitted.labels_, fitted.is_core_, fitted.n_clusters_)
@@ -103,18 +96,6 @@ def as_sklearn(X: Any, eps: float, min_samples: int, weight: Any = None) -> orac
 
 SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64)]
 KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
-
-
-def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
-    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
-    X = rng.uniform(-size, size, (n, d))
-    if kind == "lattice":
-        return np.round(X * 2) / 2
-    if kind == "tenths":
-        return np.round(X * 10) / 10
-    if kind == "clumps":
-        return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    return X[rng.integers(0, n, n)] if kind == "pairs" else X
 
 
 @st.composite
@@ -151,13 +132,6 @@ def planes(draw, case, axes=3):
         asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
         cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
     return case.partition(*cuts, farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
-
-
-@st.composite
-def row_chunks(draw, n):
-    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
-    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))
 
 
 def blocks_of(X, eps, period=None):

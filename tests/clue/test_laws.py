@@ -8,8 +8,8 @@ import tracemalloc
 import numba
 import numpy as np
 import pytest
-from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results, row_chunks
-from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape
+from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results
+from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape, row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 

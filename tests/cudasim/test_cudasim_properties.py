@@ -31,7 +31,14 @@ def columns(n, k, optional=True):
 
 @pytest.mark.parametrize(
     ("n", "k", "by", "optional"),
-    [(60, 20, BY_ENERGY, True), (60, 3, BY_TOT, False), (40, 50, BY_NOTHING, True), (1, 1, BY_TOT, False)],
+    [
+        (60, 20, BY_ENERGY, True),
+        (60, 3, BY_TOT, False),
+        (40, 50, BY_NOTHING, True),
+        (1, 1, BY_TOT, False),
+        (0, 2, BY_ENERGY, True),
+        (20, 0, BY_TOT, True),
+    ],
 )
 def test_table_equals(n, k, by, optional):
     arrays = columns(n, k, optional)
@@ -64,7 +71,7 @@ def particles(n, k, d=3, optional=True):
 
 @pytest.mark.parametrize(
     ("n", "k", "d", "optional"),
-    [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True)],
+    [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True), (20, 0, 3, True)],
 )
 def test_halos_equal(n, k, d, optional):
     arrays = particles(n, k, d, optional)

@@ -14,9 +14,8 @@ from cases.dbscan import (
     assert_answer,
     cases,
     planes,
-    row_chunks,
 )
-from cases.lanes import by_lane, every_dtype, every_shape
+from cases.lanes import by_lane, every_dtype, every_shape, row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import brute as oracles

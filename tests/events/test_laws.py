@@ -16,9 +16,9 @@ from cases.events import (
     cases,
     dense,
     in_time,
-    row_chunks,
     tiny_pieces,
 )
+from cases.lanes import row_chunks
 from hypothesis import example, given
 from hypothesis import strategies as st
 

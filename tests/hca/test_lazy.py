@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from cases.clue import counted_computes, raise_if_dask_computes
 from cases.dask_steps import Steps
-from cases.dbscan import row_chunks
 from cases.hca import Case, assert_same_results, cases, gaussians, results
+from cases.lanes import row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 

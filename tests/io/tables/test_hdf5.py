@@ -63,7 +63,7 @@ def test_compressed_and_resizable(tmp_path: Path) -> None:
 def test_blocks_read_only_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     columns_in(tmp_path / "run.h5", n=12)
     lazy = read_hits(tmp_path / "run.h5", chunks=4)
-    assert all(key.startswith("daskclust-io-read-") for key in lazy["x"].data.dask.layers)
+    assert all(key.startswith("daskclust-io-") for key in lazy["x"].data.dask.layers)
     asked: list[Any] = []
     original = h5py.Dataset.__getitem__
 
