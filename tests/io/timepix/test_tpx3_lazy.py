@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
 
 import dask
@@ -11,6 +12,7 @@ import xarray as xr
 from cases.tpx3_words import stream
 
 from daskclust.io import open_tpx3, open_tpx3_triggers
+from daskclust.io.timepix.tpx3 import index as tpx3_index
 from daskclust.io.timepix.tpx3 import read as tpx3_read
 from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
 
@@ -44,6 +46,32 @@ def test_one_task_reads_all_columns_of_a_chunk(run, monkeypatch):
     calls.clear()
     xr.open_dataset(run, engine=Tpx3Entrypoint, hits_per_chunk=100_000).load()
     assert len(calls) == 1
+
+
+def test_pages_of_a_large_file_are_given_back(run, monkeypatch):
+    whole, resident, release = open_tpx3(run), [], tpx3_index.give_back
+
+    def measured(data):
+        assert data.any()
+        release(data)
+        resident.append(kilobytes_of(run))
+
+    monkeypatch.setattr(tpx3_index, "give_back", measured)
+    for large in (1 << 28, 0):
+        monkeypatch.setattr(tpx3_index, "_LARGE", large)
+        tpx3_index._index.cache_clear()
+        xr.testing.assert_identical(open_tpx3(run, chunks=500).compute(), whole)
+    assert len(resident) >= 4
+    assert all(resident[: len(resident) // 2])
+    assert not any(resident[len(resident) // 2 :])
+
+
+def kilobytes_of(file):
+    """Return how much of a file that is mapped takes memory of this process."""
+    lines = iter(pathlib.Path("/proc/self/smaps").read_text().splitlines())
+    return sum(
+        int(next(x for x in lines if x.startswith("Rss")).split()[1]) for line in lines if line.endswith(str(file))
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -28,9 +28,17 @@ logger = logging.getLogger(__name__)
 
 CELL_WORDS = 4096
 _CELLS_AT_ONCE = 1 << 12
+_LARGE = 1 << 28
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
+
+
+def give_back(data: npt.NDArray[np.uint8]) -> None:
+    """Let the pages of a large mapped file go: a worker would count them as memory of its own."""
+    memory = getattr(data.base, "obj", None)
+    if len(data) > _LARGE and isinstance(memory, mmap.mmap):
+        memory.madvise(mmap.MADV_DONTNEED)
 
 
 class FileState(NamedTuple):
@@ -118,6 +126,7 @@ def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: b
         done.append(cells[:full].copy())
         cells[0] = cells[full]
         state[table.ROWS] = 1
+        give_back(data)
     if counts[table.CHUNKS] == 0:
         raise ValueError(
             f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
@@ -203,7 +212,11 @@ def _windows(data: npt.NDArray[np.uint8], held: Ints, borders: Ints, low: Ints, 
     order = order_of_ticks(window)
     cells, window = np.repeat(held, touched, axis=0)[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
-    counts = count_hits(data, cells, borders[window], ends[window], phase)
+    counts = np.empty(len(cells), dtype=np.int64)
+    for first in range(0, len(cells), _CELLS_AT_ONCE):
+        part = slice(first, first + _CELLS_AT_ONCE)
+        counts[part] = count_hits(data, cells[part], borders[window[part]], ends[window[part]], phase)
+        give_back(data)
     kept = counts > 0
     cells, window, counts = cells[kept], window[kept], counts[kept]
     full, parts = np.unique(window, return_index=True)
