@@ -269,11 +269,10 @@ class EventPlan(Plan):
             return count
         sizes = device.full(count, 0, np.int32)
         device.run(rules.count_hits, len(labels), labels, sizes)
-        large, table = device.empty(count, np.int32), device.empty(count, np.int64)
+        large = device.empty(count, np.int32)
         device.run(rules.mark_large, count, sizes, self.min_hits, large)
         device.running_sum(large, large)
-        device.run(rules.renumber_large, count, sizes, self.min_hits, large, table)
-        device.run(rules.look_up, len(labels), table, labels)
+        device.run(rules.renumber, len(labels), sizes, self.min_hits, large, labels)
         return int(device.to_host(large[count - 1 : count])[0])
 
     # ----------------------------------------------------------------------------------------------- borders of chunks

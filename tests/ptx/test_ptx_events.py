@@ -10,7 +10,7 @@ from ptx.recorder import check, make_recorder
 pytestmark = pytest.mark.ptx
 
 OF_EVERY_VARIANT = {"survey_hit", "gather", "flatten", "mark_root", "number_hit", "count_hits", "put_back", "fill"}
-OF_EVERY_VARIANT |= {"mark_large", "renumber_large", "look_up"}
+OF_EVERY_VARIANT |= {"mark_large", "renumber"}
 JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "static": {"join_quiet_window"}}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskclust.core.device.kernels import kernel
-from daskclust.dbscan.kernels.core_points import add_exactly
+from daskclust.dbscan.kernels.core_points import add_exactly, add_weight
 
 
 @kernel
@@ -31,7 +31,5 @@ def weigh(query, begin, neighbours, weight, rest, enough, is_enough):
     """Say whether the neighbours of a point weigh enough; `rest` is added to their weights unless it is empty."""
     high, low = 0.0, 0.0
     for k in range(begin[query], begin[query + 1]):
-        high, low = add_exactly(high, low, weight[neighbours[k]])
-        if len(rest) > 0:
-            high, low = add_exactly(high, low, rest[neighbours[k]])
+        high, low = add_weight(high, low, neighbours[k], weight, rest)
     is_enough[query] = 1 if high >= enough else 0
