@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from itertools import product
 
 import numpy as np
 import pytest
-from cases.hca import DISTANCES, Case, assert_same_results, cases, gaussians, merges_of, results
+from cases.hca import DISTANCES, Case, cases, gaussians, merges_of, results
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.hca_brute import RULES
 from oracles.hca_reference import clusters_of
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust import MahalanobisHCA
 from daskclust.core.merge.labels import same_partition
@@ -114,31 +111,6 @@ def test_inversions_are_kept_and_said():
 
 
 # -------------------------------------------------------------------------------------------------------- scikit-learn
-@pytest.mark.slow
-@parametrize_with_checks([MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
-def test_estimator_checks(estimator, check):
-    check(estimator)
-
-
-def test_parameters_are_stored_as_given():
-    hca = MahalanobisHCA(7, rule="euclid", noise_label=0)
-    assert hca.get_params() == {
-        "threshold": 7,
-        "rule": "euclid",
-        "distance": "centroid",
-        "normalize": False,
-        "order": "height",
-        "noise_label": 0,
-        "n_clusters": 2,
-    }
-    X = gaussians(np.random.default_rng(0), 50, 2)
-    assert clone(hca).get_params() == hca.get_params()
-    assert hca.fit(X) is hca
-    assert clone(hca).get_params() == hca.get_params()
-    assert_same_results(pickle.loads(pickle.dumps(hca)), hca)
-    np.testing.assert_array_equal(clone(hca).fit_predict(X), hca.labels_)
-
-
 def test_n_clusters_needs_no_other_fit():
     cells = cytometry(400, 5, rng=4)["X"].values
     hca = MahalanobisHCA(0.05).fit(cells)
