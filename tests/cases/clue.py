@@ -11,11 +11,11 @@ import dask
 import dask.array as da
 import numpy as np
 from cases.lanes import COMMON, a_shape
+from cases.steps import on_host
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import CLUE
-from daskclust.core.device.arrays import is_cuda
 
 RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed")
 
@@ -84,9 +84,7 @@ def results(clue: CLUE) -> dict[str, np.ndarray]:
     arrays = {name: getattr(clue, f"{name}_") for name in RESULTS}
     if any(hasattr(array, "dask") for array in arrays.values()):
         return dask.compute(arrays)[0]
-    if is_cuda(arrays["labels"]):
-        return {name: a.get() if hasattr(a, "get") else a.copy_to_host() for name, a in arrays.items()}
-    return arrays
+    return {name: on_host(array) for name, array in arrays.items()}
 
 
 def assert_same_results(got: CLUE, wanted: CLUE | dict[str, np.ndarray]) -> None:

@@ -10,14 +10,16 @@ import dask
 import dask.array as da
 import numpy as np
 from cases.lanes import COMMON, a_shape
+from cases.steps import on_host
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import HOST, is_cuda
+from daskclust.core.device.arrays import HOST
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.kernels.blocking import sort_into_blocks
 from daskclust.dbscan.kernels.blocks import make_grid
+from daskclust.dbscan.plan import DbscanPlan
 
 
 @dataclass
@@ -59,17 +61,19 @@ class Case:
         by_links = self.min_members is not None or (self.min_samples <= 2 and self.weight is None)
         return self.eps if by_links else 2 * self.eps
 
+    def plan(self) -> DbscanPlan:
+        period = self.period or (0.0,) * self.X.shape[1]
+        least = 2 if self.min_samples == 2 else 1
+        return DbscanPlan(self.eps, self.min_samples, least, period, self.weight is not None)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {"X": self.X} if self.weight is None else {"X": self.X, "weight": self.weight}
+
     def answer(self) -> oracles.Groups:
         """Return the answer of brute force."""
         if self.min_members is not None:
             return oracles.dbscan(self.X, self.eps, 1, period=self.period, least=self.min_members)
         return oracles.dbscan(self.X, self.eps, self.min_samples, weight=self.weight, period=self.period)
-
-
-def on_host(array: Any) -> Any:
-    if is_cuda(array):
-        return array.get() if hasattr(array, "get") else array.copy_to_host()
-    return array
 
 
 def results(fitted: Any) -> tuple[Any, Any, int]:

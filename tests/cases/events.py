@@ -18,6 +18,7 @@ import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
+from cases.steps import on_host
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -156,10 +157,7 @@ def assert_labels(got: EventBuilder, wanted: np.ndarray) -> None:
     labels, count = got.labels_, got.n_clusters_
     if hasattr(labels, "dask"):
         labels, count = dask.compute(labels, count)
-    elif hasattr(labels, "copy_to_host"):
-        labels = labels.copy_to_host()
-    elif hasattr(labels, "get"):
-        labels = labels.get()
+    labels = on_host(labels)
     np.testing.assert_array_equal(labels, wanted)
     assert labels.dtype == np.int64
     assert int(count) == wanted.max(initial=-1) + 1

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases.clue import Case, assert_right, assert_same_results, cases, results
+from cases.steps import assert_steps
 from clue.test_reference import assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from numba import cuda
 from oracles import brute as oracles
 
-from daskclust import CLUE
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.partition import Partition
@@ -156,42 +156,10 @@ def test_rethreshold_with_a_rhoc_for_each_point():
 )
 def test_chunks_as_a_worker_treats_them(cupy, partition):
     case = Case(points(), 1.0, 2.0, {"layer": LAYER, "sample_weight": WEIGHT}, {"kernel": "gaussian"})
-    plan = case.estimator()._plan((0, 1))
     columns = {"X": case.X, "layer": case.columns["layer"].astype(np.int32), "weight": WEIGHT}
     columns = {name: cupy.asarray(values) for name, values in columns.items()}
     chunks = partition.split(columns, 0, group=columns["layer"])
-    local = [plan.local(plan.measure(chunk)) for chunk in chunks]
-    merged = plan.merge([frontier for _, frontier in local])
-    wanted = results(case.fit())
-    met = np.zeros(len(case.X), int)
-    for (mine, _), table in zip(local, merged, strict=True):
-        ids = mine.ids.on(device_of(mine[1])).get()
-        met[ids] += 1
-        for name, values in plan.finish(mine, table).items():
-            assert is_cuda(values)
-            np.testing.assert_array_equal(values.get(), wanted[name][ids], err_msg=name, strict=True)
-    assert (met == 1).all()
-
-
-# ------------------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_coordinates_that_are_no_numbers(value, word):
-    X = points()
-    X[[47, 51], 1] = value
-    with pytest.raises(ValueError, match=rf"X\[47, 1\] = {word}"):
-        CLUE(1.0, 2.0).fit(cuda.to_device(X))
-
-
-def test_columns_that_are_wrong():
-    X, weight = cuda.to_device(points()), WEIGHT.copy()
-    weight[11] = np.nan
-    with pytest.raises(ValueError, match=r"sample_weight\[11\] = nan"):
-        CLUE(1.0, 2.0).fit(X, sample_weight=weight)
-    with pytest.raises(ValueError, match="layer must have one value for each of the 60 points"):
-        CLUE(1.0, 2.0).fit(X, layer=LAYER[:59])
-    with pytest.raises(ValueError, match=r"shape \(n, d\), got \(60,\)"):
-        CLUE(1.0, 2.0).fit(cuda.to_device(points()[:, 0].copy()))
+    assert_steps(case.estimator()._plan((0, 1)), chunks, results(case.fit()))
 
 
 # ---------------------------------------------------------------------------------------------------- parts of the core

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pytest
 from laws.registry import RUNS, fit
 
 from daskclust.core.device import arrays
-from daskclust.systems import SYSTEMS
+from daskclust.systems import SYSTEMS, Sample
 
 
 def lazy(cupy: Any, values: np.ndarray) -> Any:
@@ -51,3 +53,32 @@ def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> No
     if works_there and run.parameters.get("variant", "local") == "local":
         points = [size for size in carried if size != 64 * 27]  # the table of which cells are within reach
         assert max(points) < 0.6 * times * system.size / 3, sorted(points)
+
+
+def wrong_input(name: str, n: int = 60) -> Iterator[tuple[Sample, str]]:
+    """Yield samples with values that are no numbers, or columns of wrong shapes, and the words that refuse them."""
+    system, run = RUNS[name]
+    sample = system.sample(n, run, np.float32)
+    is_table = isinstance(sample.X, dict)
+    for value in (np.nan, np.inf, -np.inf):
+        X, row = (sample.X["toa"].copy(), 17) if is_table else (sample.X.copy(), (47, 1))
+        X[row] = value
+        yield sample._replace(X={**sample.X, "toa": X} if is_table else X), rf"\[{str(row).strip('()')}\] = {value}"
+    if is_table:
+        yield sample._replace(X={**sample.X, "y": sample.X["y"][:-1]}), f"y must have one value for each of the {n}"
+        yield sample._replace(X={**sample.X, "x": sample.X["x"] + 0.5}), r"x must be whole numbers.*: x\[0\] = "
+    else:
+        yield sample._replace(X=sample.X[:, 0].copy()), rf"shape \(n, d\), got \({n},\)"
+        yield sample.map(lambda values: values[:0]), "0 sample"
+    for column, values in sample.columns.items():
+        spoiled = np.where(np.arange(n) == 11, np.nan, values)
+        yield sample._replace(columns={**sample.columns, column: spoiled}), rf"{column}\[11\] = nan"
+        short = {**sample.columns, column: values[:-1]}
+        yield sample._replace(columns=short), rf"{column} must have one \w+ for each of the {n} points"
+
+
+def assert_wrong_input_is_refused(name: str, give: Any) -> None:
+    """Demand the words of memory for arrays on a device."""
+    for sample, words in wrong_input(name):
+        with pytest.raises(ValueError, match=words):
+            fit(name, sample.map(give))

@@ -5,6 +5,8 @@ The CUDA path's results, as the recorder finds them on the CPU, are checked too.
 
 import numpy as np
 import pytest
+from cases.clue import assert_same_results, results
+from cases.steps import assert_steps
 
 from ptx.recorder import check, make_recorder
 
@@ -27,27 +29,20 @@ def run(monkeypatch, X, layer, blocks=False, **parameters):
     for module in (densities, plan, extent):
         monkeypatch.setattr(module, "device_of", lambda array: recorder)
     got = CLUE(**parameters).fit(X, layer=layer)
-    for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
-        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+    assert_same_results(got, expected)
     if blocks:
-        _run_in_blocks(recorder, got, X, layer)
+        _run_in_blocks(got, X, layer)
     return recorder.launched
 
 
-def _run_in_blocks(recorder, fitted, X, layer):
+def _run_in_blocks(fitted, X, layer):
     """Run the plan on two blocks with halos: the kernels that mark borders and name exits."""
-    from daskclust.core.device.arrays import HOST
     from daskclust.core.space.partition import Partition
 
     plan = fitted._plan(tuple(range(X.shape[1])))
     cuts = (np.array([5.0]),) + (np.empty(0),) * (X.shape[1] - 1)
     partition = Partition(cuts=cuts, period=plan.period, halo=plan.halo)
-    locals_, frontiers = zip(
-        *(plan.local(plan.measure(c)) for c in partition.split({"X": X, "layer": layer}, 0)), strict=True
-    )
-    for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
-        labels = plan.finish(local, mine)["labels"]
-        np.testing.assert_array_equal(labels, fitted.labels_[local.ids.on(HOST)])
+    assert_steps(plan, partition.split({"X": X, "layer": layer}, 0), results(fitted))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

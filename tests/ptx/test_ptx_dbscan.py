@@ -6,10 +6,9 @@ The CUDA path's results, as the recorder finds them on the CPU, are compared wit
 import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer
+from cases.steps import assert_steps
 
-from daskclust.core.device.arrays import HOST
 from daskclust.dbscan.kernels.blocks import Blocks
-from daskclust.dbscan.plan import DbscanPlan
 from ptx.recorder import check, make_recorder
 
 pytestmark = pytest.mark.ptx
@@ -59,16 +58,8 @@ def case_of(d, dtype, weighted=False, period=(), min_samples=4, n=200):
 
 def run_in_blocks(case):
     """Run the plan on two blocks with halos, as workers do, and compare what they give with brute force."""
-    period = case.period or (0.0,) * case.X.shape[1]
-    plan = DbscanPlan(case.eps, case.min_samples, 2 if case.min_samples == 2 else 1, period, case.weight is not None)
-    columns = {"X": case.X} if case.weight is None else {"X": case.X, "weight": case.weight}
-    chunks = case.partition([float(np.median(case.X[:, 0]))]).split(columns, 0)
-    locals_, frontiers = zip(*[plan.local(plan.measure(chunk)) for chunk in chunks], strict=True)
-    wanted = case.answer()
-    for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
-        got = plan.finish(local, mine)
-        np.testing.assert_array_equal(got["labels"], wanted.labels[local.ids.on(HOST)])
-        np.testing.assert_array_equal(got["is_core"], wanted.is_core[local.ids.on(HOST)])
+    chunks = case.partition([float(np.median(case.X[:, 0]))]).split(case.columns(), 0)
+    assert_steps(case.plan(), chunks, case.answer()._asdict())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,0 +1,51 @@
+"""The steps of a plan, as workers do them one after the other."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from daskclust.core.device.arrays import device_of, is_cuda
+from daskclust.core.run.plan import Plan
+from daskclust.core.space.partition import Chunk
+
+
+def on_host(array: Any) -> Any:
+    if is_cuda(array):
+        return array.get() if hasattr(array, "get") else array.copy_to_host()
+    return array
+
+
+def assert_steps(
+    plan: Plan, chunks: Sequence[Chunk], wanted: dict[str, np.ndarray], sent: Callable[[Any], Any] = lambda thing: thing
+) -> None:
+    """Demand the results `wanted`, in the order of the data set, on the device of the chunks.
+
+    `sent` is called with all that goes from one worker to another.
+    """
+    plan, before, locals_, frontiers = sent(plan), None, [], []
+    for measures in [sent(plan.measure(sent(chunk))) for chunk in chunks]:
+        local, frontier = sent(plan.local(measures, before))
+        before = None if plan.carry is None else sent(plan.carry(measures, before))
+        locals_.append(local)
+        frontiers.append(frontier)
+    met = np.zeros(len(wanted["labels"]), int)
+    for chunk, local, merged in zip(chunks, locals_, sent(plan.merge(frontiers)), strict=True):
+        found = plan.finish(local, merged)
+        ids = on_host(local.ids.on(device_of(found["labels"])))
+        met[ids] += 1
+        for name, values in found.items():
+            assert is_cuda(values) == is_cuda(next(iter(chunk.columns.values())))
+            np.testing.assert_array_equal(on_host(values), wanted[name][ids], err_msg=name, strict=True)
+    assert (met == 1).all()
+
+
+def given_chunks(columns: dict[str, Any], rows: Sequence[int], count_up: Callable[[int, int], Any]) -> list[Chunk]:
+    """Return chunks of so many rows, as a user gives them."""
+    ends = itertools.pairwise(np.cumsum([0, *rows]).tolist())
+    return [
+        Chunk({name: values[a:b] for name, values in columns.items()}, count_up(a, b), as_given=True) for a, b in ends
+    ]
