@@ -5,7 +5,7 @@ import pytest
 from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.space.partition import Partition
-from ptx.recorder import check, make_recorder
+from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
@@ -18,13 +18,7 @@ JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "st
 def recorder(monkeypatch):
     from daskclust.events import plan
 
-    recorder = make_recorder()
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
-    return recorder
-
-
-def names(launched):
-    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+    return stand_in(monkeypatch, plan)
 
 
 @pytest.mark.parametrize("columns", ["uint16", "uint16 and chip", "int32", "int64"])
