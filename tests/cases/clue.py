@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -162,11 +161,3 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     if draw(st.sampled_from([False, False, False, True])):
         rhoc = (rng.integers(0, 8, n) / 2).astype(dtype)
     return Case(X.astype(dtype), 1.0, rhoc, columns, others)
-
-
-@st.composite
-def row_chunks(draw, n):
-    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
-    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=4)))
-    ends = [0, *cuts, n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))

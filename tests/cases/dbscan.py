@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 from cases.lanes import COMMON, a_shape
-from cases.steps import on_host
+from cases.steps import on_host, some_planes
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
@@ -144,24 +143,9 @@ def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
 
 
 @st.composite
-def planes(draw, case, axes=3):
-    """Draw a partition by any planes across the first axes: through points, at and beside the faces of the box."""
-    cuts = []
-    for axis in range(draw(st.integers(0, min(case.X.shape[1], axes)))):
-        cycle = case.period[axis] if case.period else 0.0
-        low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
-        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
-        at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
-        asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
-        cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
-    return case.partition(*cuts, farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
-
-
-@st.composite
-def row_chunks(draw, n):
-    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
-    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))
+def planes(draw, case):
+    """Draw a partition by any planes across the first axes."""
+    return case.partition(*draw(some_planes(case.X, case.period)), farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
 
 
 def blocks_of(X, eps, period=None):

@@ -237,13 +237,6 @@ def cases(draw, most=150, variants=VARIANTS, is_sorted=None):
     return Case(hits, dt_max, others, quad)
 
 
-@st.composite
-def row_chunks(draw, n, most=8):
-    """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
-    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=most - 1)))
-    return tuple(b - a for a, b in itertools.pairwise([0, *cuts, n]))
-
-
 HITS = dense(90, 1)
 WANTED = brute_force(HITS, 100.0)
 

@@ -1,4 +1,4 @@
-"""The steps of a plan, as workers do them one after the other."""
+"""Ways to divide points, and the steps of a plan as workers do them one after the other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Plan
@@ -49,3 +50,24 @@ def given_chunks(columns: dict[str, Any], rows: Sequence[int], count_up: Callabl
     return [
         Chunk({name: values[a:b] for name, values in columns.items()}, count_up(a, b), as_given=True) for a, b in ends
     ]
+
+
+@st.composite
+def row_chunks(draw, n, most=8):
+    """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
+    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=most - 1))), n]
+    return tuple(b - a for a, b in itertools.pairwise(ends))
+
+
+@st.composite
+def some_planes(draw, X, period):
+    """Draw planes across some of the first axes: through points, at and beside the faces of a periodic box."""
+    found = []
+    for axis in range(draw(st.integers(0, min(X.shape[1], 3)))):
+        cycle = period[axis] if period else 0.0
+        low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
+        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
+        at_points = st.sampled_from(X[:, axis].astype(float).tolist())
+        asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
+        found.append(np.unique([x for x in asked if not cycle or low < x < high]).astype(float))
+    return tuple(found)

@@ -13,10 +13,8 @@ from cases.steps import assert_steps
 from clue.test_reference import assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from numba import cuda
-from oracles import brute as oracles
 
-from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import is_cuda
 from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.cudasim
@@ -160,31 +158,3 @@ def test_chunks_as_a_worker_treats_them(cupy, partition):
     columns = {name: cupy.asarray(values) for name, values in columns.items()}
     chunks = partition.split(columns, 0, group=columns["layer"])
     assert_steps(case.estimator()._plan((0, 1)), chunks, results(case.fit()))
-
-
-# ---------------------------------------------------------------------------------------------------- parts of the core
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 64, 65, 600])
-@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
-def test_running_sum(n, dtype):
-    """Blocks of 8 threads in the simulator: 600 elements are summed on four levels."""
-    values = np.random.default_rng(n).integers(0, 2 if dtype is np.bool_ else 100, n).astype(dtype)
-    array = cuda.to_device(values)
-    device = device_of(array)
-    sums = device.empty(n, np.int32)
-    device.running_sum(array, sums)
-    np.testing.assert_array_equal(sums.copy_to_host(), np.cumsum(values))
-    if dtype is np.int32:
-        device.running_sum(array, array)
-        np.testing.assert_array_equal(array.copy_to_host(), np.cumsum(values))
-
-
-def test_union_find():
-    rng = np.random.default_rng(6)
-    n, edges = 80, rng.integers(0, 80, (60, 2)).astype(np.int32)
-    a, b = cuda.to_device(np.ascontiguousarray(edges[:, 0])), cuda.to_device(np.ascontiguousarray(edges[:, 1]))
-    device = device_of(a)
-    parent = device.empty(n, np.int32)
-    device.run(start, n, parent)
-    device.run(unite_edges, len(edges), a, b, parent)
-    device.run(flatten, n, parent)
-    np.testing.assert_array_equal(parent.copy_to_host(), oracles.groups_of(edges, n))

@@ -13,12 +13,11 @@ from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, 
 from cases.lines import LINES, assert_same_files, make_files
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
-from oracles import brute as oracles
+from laws.on_devices import assert_running_sum, assert_union_find
 
 from daskclust import CLUE
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import device_of
-from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import group_range, survey
 
 pytestmark = [
@@ -268,31 +267,12 @@ def test_blocks_of_cupy(cupy, partition, others):
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 262_144, 262_145, 1_000_000])
 def test_running_sum(cupy, n):
     """Blocks of 512 threads: one to three levels."""
-    values = np.random.default_rng(n).integers(-5, 9, n).astype(np.int32)
-    given_values = cupy.asarray(values)
-    device = device_of(given_values)
-    source, sums = device.argument(given_values), device.empty(n, np.int32)
-    device.running_sum(source, sums)
-    np.testing.assert_array_equal(device.to_host(sums), np.cumsum(values))
-    device.running_sum(source, source)
-    np.testing.assert_array_equal(device.to_host(source), np.cumsum(values))
+    assert_running_sum(cupy.asarray, n)
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 60), (100_000, 100_000), (1000, 2_000_000)])
 def test_union_find(cupy, n, m):
-    edges = np.random.default_rng(m).integers(0, n, (m, 2)).astype(np.int32)
-    ends = [cupy.asarray(edges[:, k]).copy() for k in (0, 1)]
-    device = device_of(ends[0])
-    parent, on_cpu = device.empty(n, np.int32), np.empty(n, np.int32)
-    device.run(start, n, parent)
-    device.run(unite_edges, m, *map(device.argument, ends), parent)
-    device.run(flatten, n, parent)
-    start.run(n, on_cpu)
-    unite_edges.run(m, edges[:, 0].copy(), edges[:, 1].copy(), on_cpu)
-    flatten.run(n, on_cpu)
-    np.testing.assert_array_equal(device.to_host(parent), on_cpu)
-    if n == 100:
-        np.testing.assert_array_equal(on_cpu, oracles.groups_of(edges, n))
+    assert_union_find(cupy.asarray, n, m)
 
 
 def test_survey(cupy):

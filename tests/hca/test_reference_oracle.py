@@ -12,7 +12,6 @@ from oracles.hca_reference import (
     assert_equals_reference,
     clusters_of,
     load,
-    merges_within,
 )
 
 pytestmark = pytest.mark.slow
@@ -78,15 +77,3 @@ def test_ties_break_by_the_smallest_pair(rule):
         merges, got = brute_linkage(points, 4, rule=rule)
         assert merges.tolist() == [[0, 1], [2, 3], [4, 5]]
         assert got.tolist() == heights
-
-
-@pytest.mark.parametrize("name", ["useR_out_n100_d3_fmd_euclid_0.1_n0_g", "useR_out_n300_d3_cmd_euclid_0.1_n0_g"])
-def test_order_of_groups_changes_only_the_order(hca_files, name):
-    case = load(hca_files, name)
-    merges, heights = brute_linkage(case.X, case.threshold, **case.options | {"order": "groups"})
-    wanted = dict(zip(clusters_of(case.merges), case.heights, strict=True))
-    got = dict(zip(clusters_of(merges), heights, strict=True))
-    assert got.keys() == wanted.keys()
-    np.testing.assert_allclose([got[k] for k in wanted], [*wanted.values()], rtol=1e-7)
-    groups = [case.options["apriori"][min(members)] for members in got]
-    assert np.all(np.diff(groups[: merges_within(case.options["apriori"])]) >= 0)

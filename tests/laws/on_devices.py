@@ -9,8 +9,11 @@ import dask.array as da
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from daskclust.core.device import arrays
+from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.systems import SYSTEMS, Sample
 
 
@@ -82,3 +85,29 @@ def assert_wrong_input_is_refused(name: str, give: Any) -> None:
     for sample, words in wrong_input(name):
         with pytest.raises(ValueError, match=words):
             fit(name, sample.map(give))
+
+
+# ---------------------------------------------------------------------------------------------------- parts of the core
+def assert_running_sum(give: Any, n: int, dtype: Any = np.int32) -> None:
+    """Demand NumPy's sums, in a new array and, of int32, in place."""
+    values = np.random.default_rng(n).integers(-5 * (dtype is np.int32), 2, n).astype(dtype)
+    given = give(values)
+    device = arrays.device_of(given)
+    source, sums = device.argument(given), device.empty(n, np.int32)
+    for into in (sums, source) if dtype is np.int32 else (sums,):
+        device.running_sum(source, into)
+        np.testing.assert_array_equal(device.to_host(into), np.cumsum(values))
+
+
+def assert_union_find(give: Any, n: int, m: int) -> None:
+    """Demand SciPy's components, named by their smallest members, of `m` random edges."""
+    edges = np.random.default_rng(m).integers(0, n, (m, 2)).astype(np.int32)
+    ends = [give(np.ascontiguousarray(edges[:, k])) for k in (0, 1)]
+    device = arrays.device_of(ends[0])
+    parent = device.empty(n, np.int32)
+    device.run(start, n, parent)
+    device.run(unite_edges, m, *map(device.argument, ends), parent)
+    device.run(flatten, n, parent)
+    graph = coo_array((np.ones(m, bool), edges.T), shape=(n, n))
+    _, first, group = np.unique(connected_components(graph)[1], return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(device.to_host(parent), first[group])
