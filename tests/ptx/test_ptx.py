@@ -67,7 +67,8 @@ def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     wrap = {0: 10.0} if dimensions == 2 else None
     launched = run(monkeypatch, X, layer, dc=0.25, rhoc=2.0, delta_c=5.0, kernel="gaussian", wrap=wrap)
     found = check(launched, tmp_path, monkeypatch)
-    assert found >= {"search_tree", "_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"}
+    assert any(name.startswith("search_tree") for name in found)
+    assert found >= {"_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"}
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential", "user"])
