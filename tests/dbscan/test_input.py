@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 from cases.dbscan import Case, assert_answer
 
@@ -144,9 +143,3 @@ def test_halos_of_friends_and_of_weights():
 def test_odd_but_right(points):
     for case in (Case(points, 1.0, 3), Case(points, 1.0, min_members=1), Case(points, 1.0, 2, np.ones(len(points)))):
         assert_answer(case.fit(), case.answer())
-
-
-def test_components_of_every_class():
-    wanted = X[DBSCAN(1.0).fit(X).core_sample_indices_]
-    for points in (X, pd.DataFrame(X, columns=["x", "y"]), da.from_array(X, chunks=(30, 2)), X.tolist()):
-        np.testing.assert_array_equal(np.asarray(DBSCAN(1.0).fit(points).components_), wanted)

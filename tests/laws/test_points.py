@@ -51,15 +51,29 @@ def unknown(points: np.ndarray) -> Any:
         (X[:, 0], ValueError, "1D array"),
         (in_chunks(X[:, 0], 30), ValueError, r"shape \(n, d\), got \(80,\); one coordinate: X\[:, None\]"),
         (X[None], ValueError, "dim 3"),
-        (X.astype(complex), ValueError, "Complex"),
+        (X + 1j, ValueError, "Complex data not supported"),
+        (in_chunks(X + 1j, 30), ValueError, "Complex data not supported"),
+        (in_chunks(X[:0], 30), ValueError, "0 sample"),
         (unknown(X), ValueError, r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"),
         *((make(X), TypeError, "(?s)[Ss]parse.*dense") for make in (sparse.csr_array, sparse.coo_matrix)),
     ],
-    ids=["none", "no axes", "1-d", "1-d on dask", "3-d", "complex", "unknown chunks", "csr", "coo"],
+    ids=[
+        "none",
+        "no axes",
+        "1-d",
+        "1-d on dask",
+        "3-d",
+        "complex",
+        "complex on dask",
+        "none on dask",
+        "unknown chunks",
+        "csr",
+        "coo",
+    ],
 )
 def test_points_that_are_refused(system: System, points: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        system.estimator(**system.runs[0].parameters).fit(points)
+        np.asarray(system.estimator(**system.runs[0].parameters).fit(points).labels_)
 
 
 @pytest.mark.parametrize("name", NAMES)
