@@ -9,6 +9,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
+from cases.dbscan import drawn_points
 from cases.lanes import COMMON, a_shape
 from cases.steps import on_host
 from hypothesis import strategies as st
@@ -129,13 +130,7 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([1.0, 4.0, 20.0]))
     kind = draw(st.sampled_from(["lattice", "uniform", "clumps", "pairs"]))
-    X = rng.uniform(-size, size, (n, d))
-    if kind == "lattice":  # distances of exactly dc, and many equal ones
-        X = np.round(X * 2) / 2
-    elif kind == "clumps":
-        X = X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    elif kind == "pairs":
-        X = X[rng.integers(0, n, n)]
+    X = drawn_points(rng, kind, n, d, size)
     columns: dict[str, Any] = {}
     if draw(st.booleans()):
         columns["layer"] = rng.integers(-1, 3, n) * draw(st.sampled_from([1, 1000]))

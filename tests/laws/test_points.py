@@ -57,19 +57,6 @@ def unknown(points: np.ndarray) -> Any:
         (unknown(X), ValueError, r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"),
         *((make(X), TypeError, "(?s)[Ss]parse.*dense") for make in (sparse.csr_array, sparse.coo_matrix)),
     ],
-    ids=[
-        "none",
-        "no axes",
-        "1-d",
-        "1-d on dask",
-        "3-d",
-        "complex",
-        "complex on dask",
-        "none on dask",
-        "unknown chunks",
-        "csr",
-        "coo",
-    ],
 )
 def test_points_that_are_refused(system: System, points: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
