@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from daskclust.core.device.kernels import kernel
 from daskclust.dbscan.kernels.core_points import add_exactly, add_weight
+from daskclust.dbscan.kernels.links import distance2
 
 
 @kernel
-def check_near(pair, one, other, points, period, eps2, is_near):
+def check_near(pair, one, other, positions, period, eps2, is_near):
     """Say whether two points are within eps, around periods too."""
-    total = 0.0
-    for k in range(len(period)):
-        step = abs(points[one[pair], k] - points[other[pair], k])
-        if period[k] > 0.0:
-            step = min(step, period[k] - step)
-        total += step * step
-    is_near[pair] = total <= eps2
+    is_near[pair] = distance2(one[pair], other[pair], positions, period) <= eps2
 
 
 @kernel
