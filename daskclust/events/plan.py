@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_count
+from daskclust.core.data.checks import check_count, raise_not_finite_value
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import flatten, start
@@ -193,7 +193,7 @@ class EventPlan(Plan):
         if facts[rules.BAD]:
             toa = device.to_host(hits.toa)
             row = int(np.flatnonzero(~np.isfinite(toa))[0])
-            raise ValueError(f"toa must be finite, got toa[{chunk.id_of(row)}] = {toa[row]}; remove such hits first")
+            raise_not_finite_value("toa", toa[row], chunk.ids_on_host()[row])
         check_extent(device, hits, facts)
         return facts
 

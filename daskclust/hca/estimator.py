@@ -175,7 +175,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
         columns, division = _packed(columns, partition)
-        results = gather(plan, columns, division, "pack", {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
+        results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
 

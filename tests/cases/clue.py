@@ -9,9 +9,7 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.dbscan import drawn_points
-from cases.lanes import COMMON, a_shape
-from cases.steps import on_host
+from cases.lanes import COMMON, a_shape, drawn_points, on_host
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
@@ -82,9 +80,7 @@ class Case:
 def results(clue: CLUE) -> dict[str, np.ndarray]:
     """Return the five result arrays on the host, computed in one go."""
     arrays = {name: getattr(clue, f"{name}_") for name in RESULTS}
-    if any(hasattr(array, "dask") for array in arrays.values()):
-        return dask.compute(arrays)[0]
-    return {name: on_host(array) for name, array in arrays.items()}
+    return {name: on_host(array) for name, array in dask.compute(arrays)[0].items()}
 
 
 def assert_same_results(got: CLUE, wanted: CLUE | dict[str, np.ndarray]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape
-from cases.steps import on_host, some_planes
+from cases.lanes import COMMON, a_shape, drawn_points, on_host
+from cases.steps import some_planes
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
@@ -106,18 +106,6 @@ def as_sklearn(X: Any, eps: float, min_samples: int, weight: Any = None) -> orac
 
 SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.float64)]
 KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
-
-
-def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
-    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
-    X = rng.uniform(-size, size, (n, d))
-    if kind == "lattice":
-        return np.round(X * 2) / 2
-    if kind == "tenths":
-        return np.round(X * 10) / 10
-    if kind == "clumps":
-        return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    return X[rng.integers(0, n, n)] if kind == "pairs" else X
 
 
 @st.composite

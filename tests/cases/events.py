@@ -18,7 +18,7 @@ import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
-from cases.steps import on_host
+from cases.lanes import on_host
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -154,9 +154,7 @@ class Case:
 
 def assert_labels(got: EventBuilder, wanted: np.ndarray) -> None:
     """Demand these labels, int64, and their number of clusters."""
-    labels, count = got.labels_, got.n_clusters_
-    if hasattr(labels, "dask"):
-        labels, count = dask.compute(labels, count)
+    labels, count = dask.compute(got.labels_, got.n_clusters_)
     labels = on_host(labels)
     np.testing.assert_array_equal(labels, wanted)
     assert labels.dtype == np.int64

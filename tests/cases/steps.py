@@ -6,18 +6,16 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import dask.array as da
 import numpy as np
+from cases.lanes import on_host
+from dask.callbacks import Callback
+from dask.utils import key_split
 from hypothesis import strategies as st
 
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.partition import Chunk
-
-
-def on_host(array: Any) -> Any:
-    if is_cuda(array):
-        return array.get() if hasattr(array, "get") else array.copy_to_host()
-    return array
 
 
 def assert_steps(
@@ -53,13 +51,6 @@ def given_chunks(columns: dict[str, Any], rows: Sequence[int], count_up: Callabl
 
 
 @st.composite
-def row_chunks(draw, n, most=8):
-    """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
-    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=most - 1))), n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))
-
-
-@st.composite
 def some_planes(draw, X, period):
     """Draw planes across some of the first axes: through points, at and beside the faces of a periodic box."""
     found = []
@@ -71,3 +62,24 @@ def some_planes(draw, X, period):
         asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
         found.append(np.unique([x for x in asked if not cycle or low < x < high]).astype(float))
     return tuple(found)
+
+
+def in_chunks(rows: int | tuple[int, ...]) -> Callable[[Any], Any]:
+    """Return what makes dask arrays with chunks of so many rows of arrays."""
+    return lambda values: da.from_array(values, chunks=(rows, *values.shape[1:]))
+
+
+class Steps(Callback):
+    """Collects the tasks that dask runs: their names, and how often a step is among them, fused ones too."""
+
+    def __init__(self) -> None:
+        super().__init__(pretask=self._count)
+        self.names: list[str] = []
+        self._text = ""
+
+    def _count(self, key: Any, dsk: Any, state: Any) -> None:
+        self.names.append(key_split(key))
+        self._text += f" {key[0] if isinstance(key, tuple) else key}"
+
+    def __getitem__(self, step: str) -> int:
+        return self._text.count(f"daskclust-{step}")

@@ -9,19 +9,10 @@ import numba
 import numpy as np
 import xarray as xr
 
-from daskclust.core.device.arrays import HOST
-
 L = 64.0  # side of the box
 G = 43007.1
 WIDTH = 2.0  # of halos
 SPEED = 300.0
-
-
-class Elsewhere(type(HOST)):  # type: ignore[misc]
-    """A device that is not the host, so that the ways of CUDA are taken; its kernels run on the CPU."""
-
-    def running_sum(self, values: Any, sums: Any) -> None:
-        np.cumsum(values, out=sums, dtype=np.int32)
 
 
 def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
+from fractions import Fraction
 
 import numpy as np
 from cases import tpx3_reference
@@ -13,6 +15,13 @@ from daskclust.io.timepix.tpx3.read import open_hits
 SECOND = 640_000_000  # ticks
 PLAIN = {"layout": "chips", "gap": 0, "disorder": 600_000.0, "phase_correction": False, "on_reset": "continue"}
 COLUMNS = ("x", "y", "toa", "tot", "chip")
+
+
+def rows_of(ds, *names):
+    """Return the rows of a data set, whose first column is of times, as tuples of exact numbers."""
+    return [
+        (Fraction(first), *rest) for first, *rest in zip(*(ds[name].values.tolist() for name in names), strict=True)
+    ]
 
 
 def pixel(tick, x=0, y=0, tot=4):
@@ -57,6 +66,18 @@ def stream(rng, chunks=30, longest=40, step=2000, jitter=3000, start=0):
                 words.append(pixel(t, *(int(v) for v in rng.integers(0, 256, 2)), int(rng.integers(0, 1024))))
         out.append(chunk(words, int(rng.integers(0, 4))))
     return b"".join(out)
+
+
+def fed(reader, data, *steps):
+    """Return the hits of a readout whose bytes come in pieces of these sizes, over and over, and then end."""
+    place, parts = 0, []
+    for step in itertools.cycle(steps):
+        if place >= len(data):
+            break
+        parts.append(reader.feed(data[place : place + step]))
+        place += step
+    parts.append(reader.close())
+    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
 
 
 def bytes_counted(counts):

@@ -9,8 +9,8 @@ import numba
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results
-from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape
-from cases.steps import row_chunks, some_planes
+from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape, row_chunks
+from cases.steps import some_planes
 from hypothesis import given
 from hypothesis import strategies as st
 

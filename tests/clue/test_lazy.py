@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.clue import assert_same_results, raise_if_dask_computes, results
-from cases.dask_steps import Steps
+from cases.steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 

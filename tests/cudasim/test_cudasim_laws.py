@@ -8,7 +8,7 @@ import sys
 import dask
 import numpy as np
 import pytest
-from cases.steps import on_host
+from cases.lanes import on_host
 from laws.on_devices import assert_points_stay, assert_wrong_input_is_refused, fit_lazily
 from laws.registry import ENTRIES, RUNS, fit, name_of
 from numba import cuda

@@ -34,7 +34,14 @@ def assert_as_on_the_host(measure, arrays, *options):
 
 @pytest.mark.parametrize(
     ("n", "k", "by", "optional"),
-    [(60, 20, BY_ENERGY, True), (60, 3, BY_TOT, False), (40, 50, BY_NOTHING, True), (1, 1, BY_TOT, False)],
+    [
+        (60, 20, BY_ENERGY, True),
+        (60, 3, BY_TOT, False),
+        (40, 50, BY_NOTHING, True),
+        (1, 1, BY_TOT, False),
+        (0, 2, BY_ENERGY, True),
+        (20, 0, BY_TOT, True),
+    ],
 )
 def test_table_equals(n, k, by, optional):
     assert_as_on_the_host(_pixel_arrays.tabulate, hit_columns(n, k, optional), by, k + 1)
@@ -42,7 +49,7 @@ def test_table_equals(n, k, by, optional):
 
 @pytest.mark.parametrize(
     ("n", "k", "d", "optional"),
-    [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True)],
+    [(60, 8, 3, True), (60, 20, 2, False), (40, 50, 1, True), (1, 1, 3, False), (0, 2, 3, True), (20, 0, 3, True)],
 )
 def test_halos_equal(n, k, d, optional):
     setting = _halo_arrays.Setting(((10.0, 0.1), (8.0, 0.125), (0.0, 0.0)), d, 43.0 if optional else 0.0)

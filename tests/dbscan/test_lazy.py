@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from cases.dask_steps import Steps
 from cases.dbscan import Case
+from cases.steps import Steps
 
 from daskclust.dbscan.plan import DbscanPlan
 

@@ -8,8 +8,8 @@ from unittest import mock
 import numpy as np
 import pytest
 from cases.events import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, in_time, tiny_pieces
-from cases.steps import row_chunks
-from cases.tables import Elsewhere
+from cases.lanes import row_chunks
+from  import Elsewhere
 from hypothesis import example, given
 from hypothesis import strategies as st
 

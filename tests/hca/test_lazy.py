@@ -7,9 +7,9 @@ import dask.array as da
 import numpy as np
 import pytest
 from cases.clue import raise_if_dask_computes
-from cases.dask_steps import Steps
 from cases.hca import Case, assert_same_results, cases, gaussians, results
-from cases.steps import row_chunks
+from cases.lanes import row_chunks
+from cases.steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from typing import Any
 
@@ -10,11 +11,14 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.cluster
 import xarray as xr
 from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel
 from daskclust.systems import SYSTEMS, Sample, System
 
 N = 150
@@ -170,3 +174,50 @@ def test_results_before_fit(system: System) -> None:
     for result in results_of(fitted) - set(vars(fitted)):
         with pytest.raises(NotFittedError):
             getattr(type(fitted)(**system.runs[0].parameters), result)
+
+
+# ------------------------------------------------------------------------------------------ scikit-learn's conventions
+CLOUD = np.random.default_rng(0).normal(size=(60, 2))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        CLUE(1, 2, delta_c=3, kernel=GaussianKernel(0.5), wrap={1: 6.28}),
+        DBSCAN(1, min_samples=3, boxsize=[None, 6.28]),
+        FriendsOfFriends(1, min_members=3, boxsize=[None, 6.28]),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_parameters_are_stored_as_given(estimator: Any) -> None:
+    before = dict(estimator.get_params())
+    assert clone(estimator).get_params() == before  # it refuses parameters that are copied
+    assert estimator.fit(CLOUD) is estimator
+    assert all(estimator.get_params()[name] is value for name, value in before.items())
+    name = next(iter(before))
+    assert estimator.set_params(**{name: 7}).get_params()[name] == 7
+
+
+def test_a_pickle_can_be_cut_anew() -> None:
+    clue = CLUE(0.5, 2.0, kernel="gaussian").fit(CLOUD)
+    again = pickle.loads(pickle.dumps(clue))
+    np.testing.assert_array_equal(again.rethreshold(rhoc=3.0).labels_, clue.rethreshold(rhoc=3.0).labels_)
+
+
+def test_all_parameters_of_their_dbscan() -> None:
+    """A grid of its parameters, and code that sets them by name, works with ours."""
+    theirs = sklearn.cluster.DBSCAN().get_params()
+    assert DBSCAN().get_params() == {**theirs, "boxsize": None}
+    assert DBSCAN(**theirs).get_params() == DBSCAN().get_params()
+
+
+@pytest.mark.parametrize("estimator", [CLUE(0.5, 2.0), DBSCAN(0.5)], ids=lambda estimator: type(estimator).__name__)
+def test_weights_of_zero_make_noise(estimator: Any) -> None:
+    fitted = estimator.fit(CLOUD, sample_weight=np.zeros(len(CLOUD)))
+    assert (fitted.labels_ == -1).all()
+    assert fitted.n_clusters_ == 0
+    assert not np.any(getattr(fitted, "density_", 0))
+
+
+def test_rhoc_zero_makes_no_outliers() -> None:
+    assert (CLUE(0.5, 0.0).fit(CLOUD).labels_ >= 0).all()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.device.kernels import body
-from daskclust.core.device.operations import any_lane, bits_of, like, load, select, times
+from daskclust.core.device.operations import bits_of, like, load, select, times
 
 SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes
@@ -79,6 +79,6 @@ def within(place, own, at, limit, d):
     for f in range(1, d):
         step = load(place, at + f * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
         total = total + times(step, step)
-        if (f & 3) == 3 and not any_lane(total <= limit):
+        if (f & 3) == 3 and bits_of(total <= limit) == 0:
             return 0
     return bits_of(total <= limit)

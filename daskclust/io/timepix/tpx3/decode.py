@@ -15,7 +15,7 @@ from daskclust.core.device.timesort import DIGIT, TICK, sort_records
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3 import scan as table
-from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
+from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, Ints, chunk_size
 from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
@@ -125,14 +125,14 @@ def spread(records, n, low, setup, start, columns):
 
 
 @kernel
-def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, columns):
+def read_window(i, data, cells, bounds, parts, starts, setup, scratch, columns):
     """Decode, sort and write window i."""
     records, other, digits = scratch
     low = bounds[i, 0]
     width = bounds[i, 1] - low
     n = np.int64(0)
     for part in range(parts[i], parts[i + 1]):
-        n = take_hits(data, cells[members[part]], low, width, setup, records, n)
+        n = take_hits(data, cells[part], low, width, setup, records, n)
     bits = np.int64(0)
     while (width - 1) >> bits > 0:
         bits += 1
@@ -141,9 +141,7 @@ def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, 
     spread(records if moved == 0 else other, n, low, setup, starts[i] - starts[0], columns)
 
 
-def read_columns(
-    data: npt.NDArray[np.uint8], cells: npt.NDArray[np.int64], windows: Any, setup: Setup
-) -> Mapping[str, npt.NDArray[Any]]:
+def read_columns(data: npt.NDArray[np.uint8], windows: Any, setup: Setup) -> Mapping[str, npt.NDArray[Any]]:
     """Return the hits of windows as columns, sorted by time, and by place in the file where times are equal."""
     sizes = np.diff(windows.starts)
     columns = {name: np.empty(int(sizes.sum()), dtype=dtype) for name, dtype in DTYPES.items()}
@@ -154,7 +152,7 @@ def read_columns(
     for _ in range(threads):
         records, other = np.empty((2, int(sizes.max()) + 1), dtype=np.uint64)
         free.put((records, other, np.empty(1 << DIGIT, dtype=np.int32)))
-    tables = (data, cells, windows.bounds, windows.parts, windows.members, windows.starts, setup)
+    tables = (data, windows.cells, windows.bounds, windows.parts, windows.starts, setup)
     pieces = min(len(sizes), _PIECES * threads)
     borders = [len(sizes) * k // pieces for k in range(pieces + 1)]
 
@@ -202,26 +200,19 @@ def count_hit(n, word, chip, context):
 
 
 @kernel
-def count_part(i, data, cells, members, low, high, phase, found):
+def count_part(i, data, cells, low, high, phase, found):
     """Count the hits of a cell within bounds of time; its `visit` is `count_hit`."""
-    cell = cells[members[i]]
+    cell = cells[i]
     if cell[FIRST] >= low[i] and cell[LAST] < high[i]:
         found[i] = cell[table.HITS]
     else:
         found[i] = fold_words(data, cell, np.int64(0), (cell[REFERENCE], low[i], high[i], phase))
 
 
-def count_hits(
-    data: npt.NDArray[np.uint8],
-    cells: npt.NDArray[np.int64],
-    members: npt.NDArray[np.int64],
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    phase: int,
-) -> npt.NDArray[np.int64]:
-    """Return how many hits each of the cells `members` has from time `low` on, before `high`."""
-    found = np.empty(len(members), dtype=np.int64)
-    count_part.bind(visit=count_hit).run(len(members), data, cells, members, low, high, phase, found, grain=16)
+def count_hits(data: npt.NDArray[np.uint8], cells: Ints, low: Ints, high: Ints, phase: int) -> Ints:
+    """Return how many hits each cell has from its time `low` on, before its `high`."""
+    found = np.empty(len(cells), dtype=np.int64)
+    count_part.bind(visit=count_hit).run(len(cells), data, cells, low, high, phase, found, grain=16)
     return found
 
 

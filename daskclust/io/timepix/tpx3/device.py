@@ -13,7 +13,7 @@ from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3.decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
-from daskclust.io.timepix.tpx3.read import IndexedFile
+from daskclust.io.timepix.tpx3.read import HitFile
 from daskclust.io.timepix.tpx3.scan import HITS, REFERENCE
 from daskclust.io.timepix.tpx3.words import pixel_at, ticks_after
 
@@ -65,7 +65,7 @@ def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     chip[i] = np.uint8(number)
 
 
-def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
+def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     """Return the columns of all hits of an indexed file, on the device, sorted by (toa, place in the file)."""
     cells = hits.index.cells
     cells = cells[cells[:, HITS] > 0]
@@ -73,9 +73,7 @@ def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
     columns = {name: device.empty(n, dtype) for name, dtype in DTYPES.items()}
     if n == 0:
         return {name: device.give(values) for name, values in columns.items()}
-    with hits.index.file.mapped() as (data, _):
-        on_device = device.from_host(data)
-        del data
+    on_device = device.from_host(hits.index.file.data())
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
     decode = decode_cell.bind(visit=take_hit, word_at=word_of_bytes)

@@ -103,7 +103,7 @@ def test_a_lost_file_is_told(tmp_path_factory: Any, about: dict[str, Any], data:
     data.draw(st.sampled_from(files)).unlink()
     with warnings.catch_warnings(action="ignore"):
         with pytest.raises(ValueError, match=rf"a.zarr .*array '{name}' has no chunk .* fill_missing=True"):
-            open_particles(path)
+            open_particles(path).compute()
         found = open_particles(path, fill_missing=True, chunks=9).compute()
         np.testing.assert_array_equal(found[name], zarr.open_group(path, mode="r")[name][:])
 

@@ -18,11 +18,9 @@ ENGINES = (Tpx3Entrypoint, "tpx3")
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(write):
     """Return a file of some thousand hits."""
-    path = tmp_path / "run.tpx3"
-    path.write_bytes(stream(np.random.default_rng(5), chunks=200, longest=60))
-    return str(path)
+    return write(stream(np.random.default_rng(5), chunks=200, longest=60))
 
 
 def test_lazy_reading_decodes_nothing_before_it_is_computed(run, monkeypatch):
@@ -69,17 +67,16 @@ def test_xarray_engine(run, engine):
         xr.open_dataset(run, engine=engine, group="hits")
 
 
-def test_xarray_guesses_the_engine(run, tmp_path):
+def test_xarray_guesses_the_engine(run, write):
     xr.testing.assert_identical(xr.open_dataset(run).load(), open_tpx3(run))
     guess = Tpx3Entrypoint().guess_can_open
     assert [guess("a.tpx3"), guess("A.TPX3"), guess("a.nc"), guess(3)] == [True, True, False, False]
-    (tmp_path / "text.tpx3").write_bytes(b"x,y,toa\n1,2,3\n")
-    for name, error, message in [
-        ("text.tpx3", ValueError, "has no chunk of Timepix3 words"),
+    for path, error, message in [
+        (write("x,y,toa\n1,2,3\n"), ValueError, "has no chunk of Timepix3 words"),
         ("none.tpx3", FileNotFoundError, "no such file"),
     ]:
         with pytest.raises(error, match=message):
-            xr.open_dataset(tmp_path / name, engine="tpx3")
+            xr.open_dataset(path, engine="tpx3")
 
 
 @pytest.mark.parametrize("hits", [0, -5, 2.5, True, "many", None])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust import io
+from daskclust import datasets, io
 from daskclust.app.opening import open_file
 from daskclust.cli import app
 from daskclust.cli._run import run
@@ -45,31 +47,76 @@ def made(kind: str, path: Path) -> None:
         os.chdir(path.parent)  # its name may be short only
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(path.name)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "empty":
+        path.touch()
     elif kind == "loop":
         path.symlink_to("b")
         path.with_name("b").symlink_to(path.name)
-    else:
+    elif kind != "none":
         path.symlink_to({"device": "/dev/zero", "dangling": "nowhere"}[kind])
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "error", "message"),
     [
-        ("pipe", "is a pipe, which cannot be read from any place; write what comes from it to a file first"),
-        ("socket", "is a socket, which cannot"),
-        ("device", "is a device, which cannot"),
-        ("loop", "is in a loop of symbolic links; give the path of the file itself"),
-        ("dangling", "is a symbolic link to nowhere, which is not there; correct the link"),
+        ("none", FileNotFoundError, "no such file: .*{name}"),
+        ("directory", IsADirectoryError, "{name} is a directory; give one"),
+        ("empty", ValueError, r"{name} is empty \(0 bytes\)"),
+        ("pipe", OSError, "{name} is a pipe, which cannot be read from any place; write what comes from it to a file"),
+        ("socket", OSError, "{name} is a socket, which cannot"),
+        ("device", OSError, "{name} is a device, which cannot"),
+        ("loop", OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
+        ("dangling", FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
     ],
 )
 @pytest.mark.parametrize(("name", "read"), READERS)
 def test_what_is_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, message: str, name: str, read: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Any, message: str, name: str, read: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     made(kind, tmp_path / name)
-    with pytest.raises(OSError, match=rf"{name} {message}"):
+    error, message = (
+        (ValueError, "{name} is no zarr store") if (name, kind) == ("a.zarr", "directory") else (error, message)
+    )
+    with pytest.raises(error, match=message.format(name=name)):
         read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "read", "write"),
+    [
+        ("h5py", "a.h5", io.read_hits, io.write_hits),
+        ("h5py", "a.hdf5", io.open_particles, io.write_particles),
+        ("zarr", "a.zarr", io.open_particles, io.write_particles),
+        ("flowio", "a.fcs", io.open_fcs, io.write_cells),
+        ("uproot", "a.root", io.read_hits, None),
+    ],
+)
+def test_a_library_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str, read: Any, write: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    ds = datasets.cytometry(5) if write is io.write_cells else datasets.cosmology_box(5)
+    for call in (lambda: read(tmp_path / name), lambda: write(ds, tmp_path / name))[: 2 if write else 1]:
+        if name == "a.zarr":
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / ".zgroup").touch()
+        else:
+            (tmp_path / name).write_text("FCS3.1")
+        with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+            call()
+        assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("chunks", [0, -1, 2.5, True, "many"])
+@pytest.mark.parametrize(
+    ("name", "read"), [pair for pair in READERS if "chunks" in inspect.signature(pair[1]).parameters]
+)
+def test_chunks_that_are_no_number(tmp_path: Path, name: str, read: Any, chunks: Any) -> None:
+    with pytest.raises(ValueError, match=f"chunks must be a positive number of .*, got {chunks!r}"):
+        read(tmp_path / name, chunks=chunks)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases import tpx3_reference
-from cases.tpx3_words import SECOND, check, check_triggers, chunk, global_time, pixel, tdc
+from cases.tpx3_words import SECOND, check, check_triggers, chunk, fed, global_time, pixel, tdc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,10 +90,8 @@ def test_a_run_without_jumps_says_nothing(tmp_path, shared_data, caplog):
         ([1000 * SECOND, 1 * SECOND, 900 * SECOND, 2 * SECOND], 3),
     ],
 )
-def test_what_is_a_jump(tmp_path, ticks, count):
-    words = [word for tick in ticks for word in (*global_time(tick), pixel(tick))]
-    path = tmp_path / "run.tpx3"
-    path.write_bytes(chunk(words))
+def test_what_is_a_jump(write, ticks, count):
+    path = write(chunk([word for tick in ticks for word in (*global_time(tick), pixel(tick))]))
     restarted = open_tpx3(path, on_reset="restart")
     np.testing.assert_array_equal(restarted["toa"], np.sort(ticks) * 1.5625)
     assert restarted.attrs["n_clock_jumps"] == open_tpx3(path).attrs["n_clock_jumps"] == count
@@ -108,23 +106,21 @@ def test_what_is_a_jump(tmp_path, ticks, count):
     cell_words=st.sampled_from([1, 16, 500]),
     phase=st.booleans(),
 )
-def test_files_and_streams_agree(tmp_path_factory, seed, starts, pairs_kept, chunks, cell_words, phase):
+def test_files_and_streams_agree(write, seed, starts, pairs_kept, chunks, cell_words, phase):
     rng = np.random.default_rng(seed)
     words = words_of([start * SECOND for start in starts], rng)
     data = chunks_of(words, rng, pairs_kept=pairs_kept)
-    path = tmp_path_factory.mktemp("drawn") / "run.tpx3"
-    path.write_bytes(data)
+    path = write(data)
     for mode in MODES:
-        check(str(path), data, chunks, cell_words, window_hits=20, phase_correction=phase, on_reset=mode)
-        check_triggers(str(path), data, mode)
+        check(path, data, chunks, cell_words, window_hits=20, phase_correction=phase, on_reset=mode)
+        check_triggers(path, data, mode)
         whole, engine = open_tpx3(path, on_reset=mode), xr.open_dataset(path, engine="tpx3", on_reset=mode)
         xr.testing.assert_identical(engine.load(), whole)
         xr.testing.assert_equal(open_tpx3(path, on_reset=mode, chunks=7).compute(), whole)
-        reader, size = WordReader(on_reset=mode), int(rng.integers(1, 500))
-        parts = [reader.feed(data[k : k + size]) for k in range(0, len(data), size)] + [reader.close()]
+        reader = WordReader(on_reset=mode)
+        got = fed(reader, data, int(rng.integers(1, 500)))["toa"]
         want = tpx3_reference.decode(data, restart=mode == "restart")
         ticks = np.array([hit[0] for hit in want.hits]) * 1.5625
-        got = np.concatenate([part["toa"] for part in parts])
         np.testing.assert_array_equal(got - got[0], ticks - ticks[0])
         assert reader.counts["n_clock_jumps"] == whole.attrs["n_clock_jumps"]
         assert reader.clock_jumps == {key: whole.attrs[key] for key in whole.attrs if key.startswith("clock_jump")}

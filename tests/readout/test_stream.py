@@ -1,37 +1,31 @@
 """Event building online: rounds do not matter, nothing is lost, and a source that is too fast has to wait."""
 
-import socket
-import threading
 import time
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.events import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskclust import EventBuilder, EventStream
 from daskclust.datasets import readout_order, timepix
-from daskclust.io import WordReader, follow, open_tpx3, open_tpx3_triggers, receive, time_of_flight, write_tpx3
-from daskclust.io.timepix import readout
-from daskclust.io.timepix.readout import parse_address
+from daskclust.io import WordReader, open_tpx3, open_tpx3_triggers, time_of_flight, write_tpx3
 from daskclust.properties import cluster_table
 
 DISORDER = 3000.0
 
 
+def hits_along(**columns):
+    return xr.Dataset({name: ("hit", values) for name, values in columns.items()}, attrs={"field": "timepix"})
+
+
 def dense(seed, n=600, pixels=12, ticks=9000):
     """Return dense hits in the order of time, and the order in which a readout delivers them."""
     rng = np.random.default_rng(seed)
-    hits = {
-        "x": rng.integers(0, pixels, n).astype(np.uint16),
-        "y": rng.integers(0, pixels, n).astype(np.uint16),
-        "toa": np.sort(rng.integers(0, ticks, n)) * 1.5625,
-        "tot": (rng.integers(1, 40, n) * 25).astype(np.float32),
-        "chip": rng.integers(0, 2, n).astype(np.uint8),
-    }
-    ds = xr.Dataset({name: ("hit", values) for name, values in hits.items()}, attrs={"field": "timepix"})
+    x, y = rng.integers(0, pixels, (2, n)).astype(np.uint16)
+    tot, chip = (rng.integers(1, 40, n) * 25).astype(np.float32), rng.integers(0, 2, n).astype(np.uint8)
+    ds = hits_along(x=x, y=y, toa=np.sort(rng.integers(0, ticks, n)) * 1.5625, tot=tot, chip=chip)
     delivered = ds.isel(hit=np.argsort(ds["toa"].values + rng.uniform(0, DISORDER, n), kind="stable"))
     in_time = delivered.isel(hit=np.argsort(delivered["toa"].values, kind="stable"))
     return delivered, in_time
@@ -106,8 +100,7 @@ def test_raw_bytes_cut_anywhere(tmp_path, step):
     path = tmp_path / "run.tpx3"
     write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=2)), path)
     expected = offline(open_tpx3(path), EventBuilder(200.0))
-    pieces = pieces_of(path, step)
-    stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=500)
+    stream = EventStream(pieces_of(path, step), EventBuilder(200.0), disorder=20e3, buffer=500)
     assert_same_tables(list(stream), expected)
     assert stream.reader.counts["n_pixel"] == stream.counters.hits_out == 3000
 
@@ -121,31 +114,24 @@ def test_times_of_flight(tmp_path, step):
     hits = open_tpx3(path)
     hits["tof"] = time_of_flight(hits["toa"], open_tpx3_triggers(path))
     expected = offline(hits, EventBuilder(200.0))
-    pieces = pieces_of(path, step)
-    stream = EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=200, reader=WordReader(trigger=1))
-    tables = list(stream)
+    pieces, reader = pieces_of(path, step), WordReader(trigger=1)
+    tables = list(EventStream(pieces, EventBuilder(200.0), disorder=20e3, buffer=200, reader=reader))
     assert_same_tables(tables, expected)
     assert np.isnan(tables[0]["tof"].values[0])  # before the first trigger
-    with pytest.raises(ValueError, match="input 1 or 2"):
-        WordReader(trigger=3)
 
 
 def test_quad_clusters_cross_the_seam(tmp_path):
-    hits = {"x": [255, 255], "y": [9, 0], "toa": [0.0, 25.0], "tot": [25.0, 25.0], "chip": [3, 2]}
     path = tmp_path / "quad.tpx3"
-    write_tpx3(xr.Dataset({name: ("hit", values) for name, values in hits.items()}), path)
+    write_tpx3(hits_along(x=[255, 255], y=[9, 0], toa=[0.0, 25.0], tot=[25.0, 25.0], chip=[3, 2]), path)
     at_once = open_tpx3(path, layout="quad")
-    reader = WordReader(layout="quad")
-    stream = EventStream([path.read_bytes()], EventBuilder(200.0), reader=reader, chip=False)
+    stream = EventStream([path.read_bytes()], EventBuilder(200.0), reader=WordReader(layout="quad"), chip=False)
     (table,) = list(stream)
     np.testing.assert_array_equal(table["x_max"].max(), at_once["x"].max())
     assert_same_tables([table], offline(at_once, EventBuilder(200.0)))
 
 
 def hits_of_times(toa, x):
-    n = len(toa)
-    columns = {"x": x, "y": np.zeros(n, int), "toa": toa, "tot": np.full(n, 25.0, np.float32)}
-    return xr.Dataset({name: ("hit", values) for name, values in columns.items()})
+    return hits_along(x=x, y=0 * x, toa=toa, tot=np.full(len(toa), 25.0, np.float32))
 
 
 def test_late_hits_are_kept_and_counted():
@@ -222,91 +208,10 @@ def test_a_stream_without_hits_has_an_empty_table(source):
 
 def test_prepare_runs_before_clustering():
     delivered, _ = dense(1)
-    stream = EventStream(
-        [delivered],
-        EventBuilder(100.0),
-        disorder=DISORDER,
-        prepare=lambda ds: ds.assign(energy=(ds["tot"] * 2).assign_attrs(units="keV")),
-    )
+
+    def prepare(ds):
+        return ds.assign(energy=(ds["tot"] * 2).assign_attrs(units="keV"))
+
+    stream = EventStream([delivered], EventBuilder(100.0), disorder=DISORDER, prepare=prepare)
     table = xr.concat(list(stream), "cluster")
     np.testing.assert_array_equal(table["energy"], 2 * table["tot"])
-
-
-# -------------------------------------------------------------------------------------------------------------- sources
-@pytest.mark.parametrize("listens", [True, False])
-def test_through_a_socket(tmp_path, listens):
-    made = timepix(4000, rng=3)
-    path = tmp_path / "run.tpx3"
-    write_tpx3(made, path)
-    server = socket.create_server(("127.0.0.1", 0))
-    port = server.getsockname()[1]
-
-    def serve():
-        with server, server.accept()[0] as connection:
-            connection.sendall(path.read_bytes())
-
-    def connect():
-        while True:
-            try:
-                with socket.create_connection(("127.0.0.1", port)) as connection:
-                    connection.sendall(path.read_bytes())
-                return
-            except ConnectionRefusedError:
-                time.sleep(0.05)
-
-    if listens:
-        server.close()
-    sender = threading.Thread(target=connect if listens else serve, daemon=True)
-    sender.start()
-    address = f"tcp://{'listen@' if listens else ''}127.0.0.1:{port}"
-    stream = EventStream(receive(address, timeout=600), EventBuilder(200.0), disorder=0.0, buffer=1000)
-    assert_same_tables(list(stream), offline(open_tpx3(path), EventBuilder(200.0)))
-    sender.join()
-
-
-def test_following_a_file_that_grows(tmp_path, monkeypatch):
-    made = timepix(3000, rng=4)
-    whole, growing = tmp_path / "whole.tpx3", tmp_path / "growing.tpx3"
-    write_tpx3(made, whole)
-    data, written = whole.read_bytes(), threading.Event()
-    monkeypatch.setattr(readout, "time", Clock(written))
-
-    def grow():
-        time.sleep(0.1)
-        with open(growing, "wb") as stream:
-            for k in range(0, len(data), 5000):
-                stream.write(data[k : k + 5000])
-                stream.flush()
-                time.sleep(0.02)
-        written.set()
-
-    writer = threading.Thread(target=grow)
-    writer.start()
-    stream = EventStream(follow(growing, idle=1.0, poll=0.01), EventBuilder(200.0), disorder=0.0, buffer=300)
-    assert_same_tables(list(stream), offline(open_tpx3(whole), EventBuilder(200.0)))
-    writer.join()
-
-
-def test_following_ends(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        list(follow(tmp_path / "nothing", idle=0.1))
-    path = tmp_path / "run"
-    path.write_bytes(b"12345678")
-    looks = iter([False, True])
-    assert b"".join(follow(path, stop=lambda: next(looks))) == b"12345678"
-    assert not list(follow(path, stop=lambda: True))
-    blocks = follow(path, poll=0.01)
-    assert next(blocks) == b"12345678"
-    path.write_bytes(b"1")
-    with pytest.raises(ValueError, match="became shorter"):
-        next(blocks)
-
-
-@pytest.mark.parametrize(
-    "address", ["127.0.0.1:1", "tcp://host", "tcp://:5", "udp://host:5", "tcp://host:99999", "tcp://h:x"]
-)
-def test_addresses(address):
-    with pytest.raises(ValueError, match="is no address"):
-        parse_address(address)
-    assert parse_address("tcp://localhost:8451") == (False, "localhost", 8451)
-    assert parse_address("tcp://listen@[::1]:8451") == (True, "::1", 8451)

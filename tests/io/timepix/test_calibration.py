@@ -27,8 +27,7 @@ def hits(n: int = 1000, seed: int = 1) -> xr.Dataset:
     rng = np.random.default_rng(seed)
     return xr.Dataset(
         {
-            "x": ("hit", rng.integers(0, 256, n).astype(np.uint16), {"units": "pixel"}),
-            "y": ("hit", rng.integers(0, 256, n).astype(np.uint16), {"units": "pixel"}),
+            **{axis: ("hit", rng.integers(0, 256, n).astype(np.uint16), {"units": "pixel"}) for axis in "xy"},
             "toa": ("hit", np.sort(rng.integers(0, 2000, n)) * 1.5625, {"units": "ns"}),
             "chip": ("hit", rng.integers(0, 4, n).astype(np.uint8)),
             "true": ("hit", rng.uniform(4, 200, n)),
@@ -115,11 +114,13 @@ def test_bad_pixels_are_nan_and_counted() -> None:
     assert result.attrs["n_negative_energy"] == int((result["energy"] < 0).sum())
 
 
+@pytest.mark.parametrize("names", [["x", "y", "toa", "chip", "true", "tot"], ["tot"]])
 @pytest.mark.parametrize("chunks", [1000, 300, (1, 0, 999)])
-def test_calibration_is_lazy(chunks: Any) -> None:
+def test_calibration_is_lazy(chunks: Any, names: list[str]) -> None:
+    """Also where other variables are in memory."""
     ds, calibrations = four_chips()
     with raise_if_dask_computes():
-        lazy = calibrate(ds.chunk(hit=chunks), calibrations)
+        lazy = calibrate(ds.assign({name: ds[name].chunk(hit=chunks) for name in names}), calibrations)
         walked = correct_timewalk(lazy, {"a": 20.0, "e0": 1.0})
     assert lazy["energy"].data.name.startswith("daskclust-io-calibrate-")
     assert lazy["energy"].chunks == ds.chunk(hit=chunks)["x"].chunks
@@ -128,15 +129,6 @@ def test_calibration_is_lazy(chunks: Any) -> None:
     np.testing.assert_array_equal(lazy["energy"].compute(), expected["energy"])
     again = np.sort(walked["toa"].compute())
     np.testing.assert_array_equal(again, correct_timewalk(expected, {"a": 20.0, "e0": 1.0})["toa"])
-
-
-def test_lazy_beside_arrays_in_memory() -> None:
-    ds = with_tot(hits(), {chip: matrices() for chip in range(4)})
-    mixed = ds.assign(tot=ds["tot"].chunk(hit=300))
-    calibration = Calibration(**matrices())
-    np.testing.assert_array_equal(
-        calibrate(mixed, calibration)["energy"].compute(), calibrate(ds, calibration)["energy"]
-    )
 
 
 def test_no_hits() -> None:
@@ -220,11 +212,10 @@ def test_wrong_matrix_files(tmp_path: Path) -> None:
 def test_table_is_interpolated_and_held_at_its_ends() -> None:
     energy = [1.0, 5.0, 10.0, 15.0, 20.0, 90.0, np.nan]
     ds = xr.Dataset({"toa": ("hit", 1000.0 * np.arange(7)), "energy": ("hit", energy)})
-    result = correct_timewalk(ds, [[5, 30], [15, 10], [20, 4]])
-    np.testing.assert_array_equal(result["toa"] - ds["toa"], [-30, -30, -20, -10, -4, -4, 0])
-    assert result.attrs["n_uncorrected"] == 1
-    by_tot = correct_timewalk(ds.rename(energy="tot"), [[5, 30], [15, 10], [20, 4]], by="tot")
-    np.testing.assert_array_equal(by_tot["toa"], result["toa"])
+    for by in ("energy", "tot"):
+        result = correct_timewalk(ds.rename(energy=by), [[5, 30], [15, 10], [20, 4]], by=by)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(result["toa"] - ds["toa"], [-30, -30, -20, -10, -4, -4, 0])
+        assert result.attrs["n_uncorrected"] == 1
 
 
 def test_parameters() -> None:
@@ -244,13 +235,8 @@ def test_parameters() -> None:
 def test_order_after_the_correction(toa: list[int], energies: list[float]) -> None:
     n = len(toa)
     delay = {1.0: 20.0, 2.0: 10.0, 3.0: 0.0}
-    ds = xr.Dataset(
-        {
-            "toa": ("hit", np.array(toa, float)),
-            "energy": ("hit", np.array(energies[:n], float)),
-            "label": ("hit", np.arange(n)),
-        }
-    )
+    columns = {"toa": np.array(toa, float), "energy": np.array(energies[:n], float), "label": np.arange(n)}
+    ds = xr.Dataset({name: ("hit", values) for name, values in columns.items()})
     result = correct_timewalk(ds, [[e, d] for e, d in delay.items()])
     expected = sorted((toa[k] - delay.get(energies[k], 0.0), k) for k in range(n))
     assert list(zip(result["toa"].values.tolist(), result["label"].values.tolist(), strict=True)) == expected

@@ -1,11 +1,9 @@
-"""Opening and writing particles of simulations."""
+"""Snapshots of simulations: all that the codes write is read, and what is wrong with files is told."""
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,79 +12,10 @@ import h5py
 import numpy as np
 import pytest
 import xarray as xr
-import zarr
 from cases.clue import raise_if_dask_computes
+from cases.particles import positions, refused, sample, write_gadget2, write_snapshot
 
-from daskclust.io import linking_length, open_particles, read_hits, to_dataset, write_hits, write_particles
-
-SUFFIXES = (".hdf5", ".parquet", ".zarr", ".npy", ".arborx")
-NAMED = SUFFIXES[:3]
-
-
-def refused(message: str, *args: Any, **options: Any) -> None:
-    """Check that a file is refused with a message."""
-    with pytest.raises(ValueError, match=message):
-        open_particles(*args, **options)
-
-
-def sample(n: int = 10, **attrs: Any) -> xr.Dataset:
-    """Return particles with every kind of variable, in float32 as simulations have them."""
-    rng = np.random.default_rng(0)
-    columns: dict[str, Any] = {axis: rng.random(n, np.float32) * 50 for axis in "xyz"}
-    columns |= {f"v{axis}": rng.normal(0, 200, n).astype(np.float32) for axis in "xyz"}
-    columns |= {"mass": rng.random(n), "id": rng.permutation(n).astype(np.uint64), "halo": np.arange(n) - 1}
-    units = {**dict.fromkeys("xyz", "Mpc/h"), **dict.fromkeys(("vx", "vy", "vz"), "km/s"), "mass": "1e10 Msun/h"}
-    return to_dataset(columns, field="particles", units=units, attrs={"boxsize": 50.0, **attrs})
-
-
-def positions(ds: xr.Dataset) -> np.ndarray[Any, Any]:
-    """Return positions as (n, 3)."""
-    return np.stack([ds[axis].values for axis in "xyz"], axis=1)
-
-
-# Snapshots as the codes write them
-
-
-def write_snapshot(path: Path, particles: dict[str, dict[str, Any]], **groups: dict[str, Any]) -> None:
-    """Write groups of attributes, and groups of arrays."""
-    with h5py.File(path, "w") as file:
-        for name, attrs in groups.items():
-            file.create_group(name).attrs.update(attrs)
-        for name, arrays in particles.items():
-            for member, values in arrays.items():
-                file[f"{name}/{member}"] = values
-
-
-def write_gadget2(folder: Path, n_files: int = 3, a: float = 0.25, **header: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Write a snapshot of Gadget-2 with gas and dark matter; return what dark matter there is."""
-    rng = np.random.default_rng(1)
-    sizes = [4 + 3 * k if k != 1 else 0 for k in range(n_files)]
-    n, start = sum(sizes), 0
-    dm = {
-        "Coordinates": rng.random((n, 3), np.float32) * 1000,
-        "Velocities": rng.normal(0, 300, (n, 3)).astype(np.float32),
-        "ParticleIDs": np.arange(n, dtype=np.uint32) + 1,
-    }
-    about = {
-        "NumPart_Total": np.array([2 * n_files, n, 0, 0, 0, 0], np.uint32),
-        "NumPart_Total_HighWord": np.zeros(6, np.uint32), "MassTable": np.array([0, 1.5, 0, 0, 0, 0]),
-        "Time": a, "Redshift": 1 / a - 1, "BoxSize": 1000.0, "NumFilesPerSnapshot": np.int32(n_files),
-        "Omega0": 0.3, "OmegaLambda": 0.7, "HubbleParam": 0.7, "Flag_Sfr": np.int32(0),
-    }  # fmt: skip
-    for k, size in enumerate(sizes):
-        gas = {
-            "Coordinates": np.full((2, 3), float(k)),
-            "Masses": np.array([0.5, 0.25 + k]),
-            "InternalEnergy": np.ones(2),
-            "Metallicity": np.ones((2, 9)),
-            "Acceleration": np.full((2, 3), [1.0, 2.0, 3.0]),
-        }
-        here = {name: values[start : start + size] for name, values in dm.items()} if size else {}
-        own = {"NumPart_ThisFile": np.array([2, size, 0, 0, 0, 0], np.int32)}
-        path = folder / f"snap_005.{k}.hdf5"
-        write_snapshot(path, {"PartType0": gas, "PartType1": here}, Header={**own, **about, **header})
-        start += size
-    return dm
+from daskclust.io import open_particles, read_hits, write_hits, write_particles
 
 
 @pytest.mark.parametrize("chunks", [None, "auto", 1, 4, 5, 100])
@@ -130,10 +59,7 @@ def test_types_and_arrays_of_a_snapshot(tmp_path: Path) -> None:
         ({"particle_type": 4}, r"no particles of type 4; NumPart_Total is \[6, 14, 0, 0, 0, 0\]"),
         ({"particle_type": "neutrino"}, "one of gas, dm, stars, bh, got 'neutrino'"),
         ({"particle_type": -1}, "got -1"),
-        (
-            {"columns": {"Potential": "p"}},
-            r"no array 'Potential' of this type; it has 'Coordinates', 'ParticleIDs', 'Vel",
-        ),
+        ({"columns": {"Potential": "p"}}, r"no array 'Potential' of this type; it has 'Coordinates', 'ParticleIDs'"),
         ({"columns": {"Coordinates": None}}, "leaves out Coordinates"),
         ({"columns": {"*": "x"}}, r"columns\['\*'\] must be None"),
         ({"columns": ["x", "y", "z"]}, r"give columns= as a mapping .*, got \['x', 'y', 'z'\]"),
@@ -282,7 +208,7 @@ def test_a_box_can_be_given(tmp_path: Path) -> None:
     assert open_particles(path, boxsize=[4, 4, 4.0]).attrs["boxsize"] == 4.0
 
 
-def test_snapshots_without_what_they_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_without_what_they_need(tmp_path: Path) -> None:
     write_gadget2(tmp_path, 1)
     path = tmp_path / "snap_005.0.hdf5"
     with h5py.File(path, "a") as file:
@@ -297,9 +223,6 @@ def test_snapshots_without_what_they_need(tmp_path: Path, monkeypatch: pytest.Mo
     refused(r"no group Header, it has 'PartType0.*read_hits\(path, field='particles'\)", path)
     write_hits(sample(3), path)
     assert read_hits(path)["x"].dims == ("particle",)
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
-        open_particles(path)
 
 
 def test_arrays_that_are_not_there(tmp_path: Path) -> None:
@@ -341,194 +264,6 @@ def test_only_rows_that_are_used_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     np.testing.assert_array_equal(np.stack([x, y], axis=1), dm["Coordinates"][:5, :2])
 
 
-def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
-    np.save(tmp_path / "points.npy", np.zeros((10, 3)))
-    ds = open_particles(tmp_path / "points.npy")
-    np.save(tmp_path / "points.npy", np.zeros((5, 3)))
-    with pytest.raises(ValueError, match=r"gave an array of shape \(5, 3\) .* has changed since it was opened"):
-        ds["x"].compute()
-    assert open_particles(tmp_path / "points.npy")["x"].data.name != ds["x"].data.name
-
-
-# Other formats
-
-
-def test_numpy_arrays(tmp_path: Path) -> None:
-    path = tmp_path / "points.npy"
-    for d, names in [(1, "x"), (2, "x y"), (3, "x y z"), (6, "x y z vx vy vz"), (7, "x y z vx vy vz mass")]:
-        X = np.asfortranarray(np.random.default_rng(d).random((11, d)))
-        np.save(path, X)
-        with raise_if_dask_computes():
-            ds = open_particles(path, chunks=4)
-        assert list(ds) == names.split()
-        assert ds.chunks == {"particle": (4, 4, 3)}
-        for values, name in zip(X.T, ds, strict=True):
-            np.testing.assert_array_equal(ds[name], values)
-        xr.testing.assert_identical(ds.compute(), open_particles(path, chunks=None))
-    names = ["a", "b", "x", "c", "d", "e", "y"]
-    assert list(open_particles(path, columns=names)) == names
-    np.save(path, np.arange(12, dtype=">u2").reshape(4, 3))
-    for chunks in (None, 3):
-        ds = open_particles(path, chunks=chunks)
-        assert ds["y"].dtype == np.float64
-        np.testing.assert_array_equal(ds["y"], [1, 4, 7, 10])
-    np.save(path, np.arange(4.0))
-    np.testing.assert_array_equal(open_particles(path)["x"], np.arange(4.0))
-    table = np.zeros(3, dtype=[("pos_x", "f4"), ("y", "f4"), ("tag", "i2"), ("many", "f4", 2)])
-    table["y"] = [1, 2, 3]
-    np.save(path, table)
-    ds = open_particles(path, columns={"many": None}, chunks=2)
-    np.testing.assert_array_equal(ds["y"], [1, 2, 3])
-    assert list(ds) == ["x", "y", "tag"]
-    refused(r"column 'many' of .* has shape \(3, 2\), expected \(n,\)", path)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.zeros((2, 3, 3)), r"has shape \(2, 3, 3\) and dtype float64, expected numbers of shape"),
-        (np.zeros((2, 5)), "has 5 columns without names"),
-        (np.zeros((2, 0)), r"has shape \(2, 0\)"),
-        (np.float64(3), r"has shape \(\)"),
-        (np.array([["a"]]), "dtype <U1"),
-    ],
-)
-def test_arrays_that_are_no_particles(tmp_path: Path, values: Any, message: str) -> None:
-    np.save(tmp_path / "points.npy", values)
-    refused(message, tmp_path / "points.npy")
-
-
-def test_real_positions(shared_data: Path, tmp_path: Path) -> None:
-    X = np.fromfile(shared_data / "halos" / "cosmo32768.dat", np.uint16).reshape(-1, 3) / np.float32(65536)
-    for suffix in SUFFIXES:
-        ds = xr.Dataset({axis: ("particle", X[:, k]) for k, axis in enumerate("xyz")}, attrs={"boxsize": 1.0})
-        write_particles(ds, tmp_path / f"cosmo{suffix}")
-        again = open_particles(tmp_path / f"cosmo{suffix}", boxsize=1.0, chunks=10_000)
-        np.testing.assert_array_equal(positions(again), X)
-        assert linking_length(again) == pytest.approx(0.2 / 32)
-
-
-def test_arborx(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).random((9, 3)).astype("<f4")
-    content = np.array(X.shape, "<i4").tobytes() + X.tobytes()
-    for suffix in (".arborx", ".bin"):
-        path = tmp_path / f"hacc{suffix}"
-        path.write_bytes(content)
-        for chunks in (None, 1, 4, "auto"):
-            np.testing.assert_array_equal(positions(open_particles(path, chunks=chunks)), X)
-    write_particles(open_particles(path), tmp_path / "again.arborx")
-    assert (tmp_path / "again.arborx").read_bytes() == content
-    for damaged in (content[:-1], content + b"\0", content[:5], b"\xff" * len(content)):
-        path.write_bytes(damaged)
-        refused(rf"has {len(damaged)} bytes; as an ArborX file .*: it is cut, or", path)
-    path.write_bytes(np.array([2, 4], "<i4").tobytes() + np.arange(8, dtype="<f4").tobytes())
-    refused(r"has 4 coordinates for each point; name them with columns=\[\.\.\.\]", path)
-    np.testing.assert_array_equal(open_particles(path, columns=["x", "y", "z", "w"])["w"], [3, 7])
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-def test_zarr_stores(tmp_path: Path, zarr_format: int) -> None:
-    X = np.random.default_rng(0).random((10, 3), np.float32)
-    zarr.create_array(tmp_path / "array.zarr", data=X, chunks=(4, 2), zarr_format=zarr_format)
-    group = zarr.open_group(tmp_path / "snapshot", mode="w", zarr_format=zarr_format)
-    group.attrs.update({"boxsize": 1.0, "redshift": 0.5, "nested": {"a": 1}})
-    for name, values in {"Coordinates": X, "Velocities": -X, "Masses": X[:, 0], "ParticleIDs": np.arange(10)}.items():
-        array = group.create_array(name, data=values, chunks=(4, *values.shape[1:]))
-        if name == "Masses":
-            array.attrs["units"] = "Msun"
-    for chunks in (None, 3, "auto"):
-        with raise_if_dask_computes():
-            ds = open_particles(tmp_path / "array.zarr", chunks=chunks)
-            named = open_particles(tmp_path / "snapshot", chunks=chunks)
-        np.testing.assert_array_equal(positions(ds), X)
-        np.testing.assert_array_equal(positions(named), X)
-        np.testing.assert_array_equal(named["vz"], -X[:, 2])
-        assert set(named) == {"x", "y", "z", "vx", "vy", "vz", "mass", "id"}
-        assert named["mass"].attrs["units"] == "Msun"
-        assert (named.attrs["boxsize"], named.attrs["redshift"], "nested" in named.attrs) == (1.0, 0.5, False)
-
-
-def test_zarr_stores_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "snapshot.zarr"
-    write_particles(sample(5), path)
-    shutil.rmtree(path / "y" / "c")
-    refused(r"array 'y' has no chunk of rows 0 to 4 \(counted from 0\)", path)
-    (path / "y" / "zarr.json").write_text("{}")
-    refused("cannot be read as a zarr file", path)
-    (path / "zarr.json").unlink()
-    refused(r"is no zarr store: it has none of zarr.json", path)
-    group = zarr.open_group(path, mode="w")
-    group.create_array("x", shape=(3,), dtype="f4")[:] = 1
-    group.create_array("y", shape=(4,), dtype="f4")[:] = 1
-    refused("unequal lengths", path)
-    monkeypatch.setitem(sys.modules, "zarr", None)
-    for call in (lambda: open_particles(path), lambda: write_particles(sample(2), path)):
-        with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
-            call()
-    assert sorted(os.listdir(tmp_path)) == ["snapshot.zarr"]
-
-
-def test_paths_that_are_no_particles(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.hdf5"):
-        open_particles(tmp_path / "none.hdf5")
-    with pytest.raises(ValueError, match=r"unknown extension '.xyz' of .* known: .hdf5"):
-        write_particles(sample(), tmp_path / "points.xyz")
-    (tmp_path / "points.xyz").write_text("0")
-    refused(r"unknown extension '.xyz' of .* known: .hdf5", tmp_path / "points.xyz")
-    (tmp_path / "points.npy").touch()
-    refused(r"is empty \(0 bytes\)", tmp_path / "points.npy")
-    (tmp_path / "snap.hdf5").mkdir()
-    with pytest.raises(IsADirectoryError, match="is a directory; give one file of it"):
-        open_particles(tmp_path / "snap.hdf5")
-    with pytest.raises(ValueError, match="is a folder; give another name"):
-        write_particles(sample(), tmp_path / "snap.hdf5")
-    (tmp_path / "file.zarr").touch()
-    with pytest.raises(ValueError, match="is a file; give another name"):
-        write_particles(sample(), tmp_path / "file.zarr")
-
-
-# Writing
-
-
-@pytest.mark.parametrize("suffix", NAMED)
-@pytest.mark.parametrize("lazy", [False, True])
-def test_all_that_is_written_is_read(tmp_path: Path, suffix: str, lazy: bool) -> None:
-    ds = sample(23, redshift=0.0, scale_factor=1.0, hubble=0.7, run="test", sides=[1, 2])
-    path = tmp_path / f"snap{suffix}"
-    write_particles(ds.chunk(particle=(7, 1, 15)) if lazy else ds, path)
-    for chunks in (None, 10):
-        again = open_particles(path, chunks=chunks)
-        for name in ds:
-            xr.testing.assert_equal(again[name], ds[name])
-            assert again[name].dtype == ds[name].dtype
-            assert again[name].attrs == ds[name].attrs
-        assert set(again) == set(ds)
-        own = {"source": str(path)} | ({"particle_type": 1} if suffix == ".hdf5" else {})
-        assert again.attrs == {**ds.attrs, **own}
-    write_particles(again, path)  # over itself
-    assert open_particles(path).sizes == {"particle": 23}
-    assert os.listdir(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_no_particles_and_few_axes(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"snap{suffix}"
-    ds = sample()[["x", "y", "z"]]
-    if suffix != ".hdf5":
-        write_particles(ds.isel(particle=slice(0)), path)
-        for chunks in (None, "auto"):
-            assert open_particles(path, chunks=chunks).compute().sizes == {"particle": 0}
-        write_particles(ds[["x", "y"]], path)
-        again = open_particles(path, boxsize=[50, 25])
-        np.testing.assert_array_equal(again["y"], ds["y"])
-        assert again.attrs["boxsize"] == [50.0, 25.0]
-        return
-    write_particles(ds.isel(particle=slice(0)), path)
-    refused("no particles of type 1", path)
-    with pytest.raises(ValueError, match=r"needs Coordinates of 3 columns; the Dataset has no 'z'"):
-        write_particles(ds[["x", "y"]], path)
-
-
 def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
     ds = sample(6, redshift=3.0, scale_factor=0.25, omega_m=0.3, hubble=0.7, particle_type=4)
     path = tmp_path / "snap.hdf5"
@@ -542,7 +277,7 @@ def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
         np.testing.assert_array_equal(file["PartType4/Velocities"][:, 0], ds["vx"] * 2)
     again = open_particles(path, particle_type="stars")
     np.testing.assert_array_equal(again["vx"], ds["vx"])
-    for attrs, message in [({"particle_type": 9}, "0 to 5, got 9"), ({"scale_factor": 0.0}, "positive and finite")]:
+    for attrs, message in [({"particle_type": 9}, "at most 5, got 9"), ({"scale_factor": 0.0}, "finite and positive")]:
         with pytest.raises(ValueError, match=message):
             write_particles(ds.assign_attrs(attrs), path)
     with pytest.raises(ValueError, match=r"needs Velocities of 3 columns; the Dataset has no 'vy'"):
@@ -553,48 +288,6 @@ def test_gadget_layout_that_is_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(open_particles(path)["vx"], timed["vx"])
 
 
-def test_variables_that_arrays_cannot_hold(tmp_path: Path) -> None:
-    for suffix, kind in [(".npy", ".npy"), (".arborx", "ArborX")]:
-        with pytest.raises(ValueError, match=rf"{kind} files have no names, .* x, y, z.*; the Dataset has x, y, z, vx"):
-            write_particles(sample(), tmp_path / f"points{suffix}")
-    seven = sample()[["vx", "vy", "vz", "x", "y", "z", "mass"]]
-    write_particles(seven, tmp_path / "points.npy")
-    again = open_particles(tmp_path / "points.npy")
-    assert again["x"].dtype == np.float64
-    for name in seven:
-        np.testing.assert_array_equal(again[name], seven[name])
-
-
-def test_zarr_stores_are_open_to_xarray(tmp_path: Path) -> None:
-    ds = sample(5)
-    write_particles(ds, tmp_path / "snap.zarr")
-    with xr.open_zarr(tmp_path / "snap.zarr", consolidated=False) as opened:
-        xr.testing.assert_equal(opened, ds)
-
-
-# Linking lengths
-
-
-def test_linking_length() -> None:
-    ds = sample(1000)
-    assert linking_length(ds) == pytest.approx(0.2 * 5)
-    assert linking_length(ds.chunk(), 0.168) == pytest.approx(0.84)
-    sides = ds.assign_attrs(boxsize=[1.0, 2.0, 4.0])
-    assert linking_length(sides, 1) == pytest.approx((8 / 1000) ** (1 / 3))
-    assert linking_length(ds[["x", "y"]], 1) == pytest.approx((2500 / 1000) ** 0.5)
-    for bad, message in [
-        (ds.drop_attrs(), r"no attrs\['boxsize'\]; give it with"),
-        (ds.isel(particle=slice(0)), "has no particles"),
-        (ds[["vx"]], "has no particles with x"),
-        (ds.assign_attrs(boxsize=0.0), "boxsize must be positive and finite, one number or 3, got 0.0"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            linking_length(bad)
-    for b in (0, -1, math.nan, math.inf):
-        with pytest.raises(ValueError, match="b must be finite and positive"):
-            linking_length(ds, b)
-
-
 def test_whole_velocities_are_scaled(tmp_path):
     """The peculiar velocity is sqrt(a) times what Gadget stores, which is no whole number."""
     v = np.array([10, 20, 31])
@@ -603,12 +296,3 @@ def test_whole_velocities_are_scaled(tmp_path):
     write_particles(ds.assign_attrs(boxsize=10.0, scale_factor=0.5), path)
     for chunks in (None, 2):
         np.testing.assert_allclose(open_particles(path, chunks=chunks)["vx"].values, v, rtol=1e-15)
-
-
-def test_stores_changed_in_place_are_read_anew(tmp_path):
-    path = tmp_path / "box.zarr"
-    write_particles(xr.Dataset({name: ("particle", np.arange(4.0)) for name in "xyz"}), path)
-    before = open_particles(path)["x"].data.name
-    assert open_particles(path)["x"].data.name == before
-    zarr.open_group(path, mode="r+")["x"][:] = 7.0
-    assert open_particles(path)["x"].data.name != before

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases.tpx3_words import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import open_t3pa
 
+NAMES = ("toa", "x", "y", "chip", "tot")
 HEADER = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"]
 FOUR = "Matrix Index\tToA\tToT\tFToA\n"
 
 
-def write(folder: Path, rows: list[Any], header: list[str] = HEADER, end: str = "\n") -> Path:
-    """Write a file, with its rows as they are given."""
-    path = folder / "run.t3pa"
-    path.write_bytes("".join("\t".join(map(str, row)) + end for row in [header, *rows]).encode())
-    return path
+def text(rows: list[Any], header: list[str] = HEADER, end: str = "\n") -> str:
+    """Return the text of a file, with its rows as they are given."""
+    return "".join("\t".join(map(str, row)) + end for row in [header, *rows])
 
 
 def expected(rows: list[list[int]]) -> list[tuple[Fraction, int, int, int, int]]:
@@ -34,24 +34,16 @@ def expected(rows: list[list[int]]) -> list[tuple[Fraction, int, int, int, int]]
     return sorted(hits, key=lambda hit: hit[0])
 
 
-def as_tuples(ds: Any) -> list[tuple[Any, ...]]:
-    """Return hits as `expected` does."""
-    return [
-        (Fraction(toa), *rest)
-        for toa, *rest in zip(*(ds[name].values.tolist() for name in ("toa", "x", "y", "chip", "tot")), strict=True)
-    ]
-
-
 ROW = [(1, 9), (0, 4 * 65536 - 1), (0, 50), (0, 1023), (0, 31)]
 ROWS = st.lists(st.tuples(*(st.integers(*ends) for ends in ROW), st.sampled_from([0, 0, 0, 1, 2, 3])).map(list))
 
 
 @given(rows=ROWS, columns=st.permutations(range(6)), end=st.sampled_from(["\n", "\r\n"]))
-def test_equals_plain_python(tmp_path_factory: Any, rows: list[list[int]], columns: list[int], end: str) -> None:
+def test_equals_plain_python(write: Any, rows: list[list[int]], columns: list[int], end: str) -> None:
     shuffled = [[row[k] for k in columns] for row in rows]
-    path = write(tmp_path_factory.mktemp("t3pa"), shuffled, [HEADER[k] for k in columns], end)
+    path = write(text(shuffled, [HEADER[k] for k in columns], end))
     ds = open_t3pa(path)
-    assert as_tuples(ds) == expected(rows)
+    assert rows_of(ds, *NAMES) == expected(rows)
     assert [str(ds[v].dtype) for v in ("x", "y", "toa", "tot", "chip")] == [
         "uint16", "uint16", "float64", "float32", "uint8",
     ]  # fmt: skip
@@ -61,29 +53,25 @@ def test_equals_plain_python(tmp_path_factory: Any, rows: list[list[int]], colum
     assert ds.sizes["hit"] + ds.attrs["n_special"] + lost == len(rows) == ds.attrs["n_rows"]
 
 
-def test_real_time_of_one_hit(tmp_path: Path) -> None:
+def test_real_time_of_one_hit(write: Any) -> None:
     """A row of Advacam's own description: 25*ToA - 25/16*FToA."""
-    ds = open_t3pa(write(tmp_path, [[0, 36183, 2056, 53, 11, 0]]))
-    assert as_tuples(ds) == [(Fraction(2056 * 25) - Fraction(25 * 11, 16), 87, 141, 0, 1325)]
+    ds = open_t3pa(write(text([[0, 36183, 2056, 53, 11, 0]])))
+    assert rows_of(ds, *NAMES) == [(Fraction(2056 * 25) - Fraction(25 * 11, 16), 87, 141, 0, 1325)]
 
 
-def test_order_is_by_time_then_file(tmp_path: Path) -> None:
+def test_order_is_by_time_then_file(write: Any) -> None:
     rows = [[0, 5, 10, 1, 0, 0], [1, 6, 9, 1, 0, 0], [2, 7, 10, 1, 0, 0], [3, 8, 11, 1, 16, 0], [4, 9, 8, 1, 0, 0]]
-    ds = open_t3pa(write(tmp_path, rows))
+    path = write(text(rows))
+    ds = open_t3pa(path)
     np.testing.assert_array_equal(ds["x"], [9, 6, 5, 7, 8])
     assert ds.attrs["n_unsorted"] == 2
-    assert open_t3pa(tmp_path / "run.t3pa", chunks=2).chunks["hit"] == (2, 2, 1)
+    assert open_t3pa(path, chunks=2).chunks["hit"] == (2, 2, 1)
 
 
-def test_lost_data(tmp_path: Path) -> None:
-    rows = [
-        [0, 5, 10, 1, 0, 0],
-        [1, 0x74, 40, 0, 0, 1],
-        [2, 0x75, 8, 0, 0, 1],
-        [3, 0x74, 90, 1, 0, 0],
-        [4, 9, 1, 1, 1, 7],
-    ]
-    ds = open_t3pa(write(tmp_path, rows))
+def test_lost_data(write: Any) -> None:
+    lost = [[1, 0x74, 40, 0, 0, 1], [2, 0x75, 8, 0, 0, 1]]
+    rows = [[0, 5, 10, 1, 0, 0], *lost, [3, 0x74, 90, 1, 0, 0], [4, 9, 1, 1, 1, 7]]
+    ds = open_t3pa(write(text(rows)))
     np.testing.assert_array_equal(ds["x"], [5, 0x74])
     assert ds.attrs["n_lost_data_intervals"] == 1
     assert ds.attrs["lost_data_toa"] == [1000.0]
@@ -91,45 +79,44 @@ def test_lost_data(tmp_path: Path) -> None:
     assert ds.attrs["n_special"] == 1
 
 
-def test_several_chips_have_their_number_for_overflow(tmp_path: Path) -> None:
+def test_several_chips_have_their_number_for_overflow(write: Any) -> None:
     rows = [[k, chip * 65536 + 0x74, k, 1, 0, chip] for k, chip in enumerate([0, 1, 2, 3, 1])]
-    ds = open_t3pa(write(tmp_path, rows))
+    ds = open_t3pa(write(text(rows)))
     np.testing.assert_array_equal(ds["chip"], [0, 1, 2, 3, 1])
     assert ds.attrs["n_lost_data_intervals"] == 0
 
 
-def test_appended_measurements(tmp_path: Path) -> None:
-    path = write(tmp_path, [[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]])
+def test_appended_measurements(write: Any) -> None:
+    path = write(text([[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]]))
     with pytest.raises(ValueError, match=r"has 2 measurements \(Index is 0 again in line 4\).* measurement=0 to"):
         open_t3pa(path)
     np.testing.assert_array_equal(open_t3pa(path, measurement=1)["x"], [3, 4])
     assert open_t3pa(path, measurement=0).attrs["n_measurements"] == 2
     for wrong in (2, -1, True, 0.0):
-        with pytest.raises(ValueError, match=r"measurement must be a number from 0 to 1 for .*, got"):
+        with pytest.raises((TypeError, ValueError), match=f"measurement of {path} must be .*, got"):
             open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
 
 
-def test_measurements_of_one_row(tmp_path: Path) -> None:
-    path = write(tmp_path, [[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])])
+def test_measurements_of_one_row(write: Any) -> None:
+    path = write(text([[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])]))
     with pytest.raises(ValueError, match=r"has 4 measurements \(Index is 0 again in line 3\).* measurement=0 to"):
         open_t3pa(path)
     assert [open_t3pa(path, measurement=k)["x"].values.tolist() for k in range(4)] == [[0], [1, 2], [3], [4]]
     for header in (HEADER, HEADER[1:]):  # with Index, and without
-        ds = open_t3pa(write(tmp_path, [[0, 7, 5, 1, 0, 0][-len(header) :]], header), measurement=0)
+        ds = open_t3pa(write(text([[0, 7, 5, 1, 0, 0][-len(header) :]], header)), measurement=0)
         assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([7], 1)
 
 
-def test_an_index_of_zeros_alone_counts_nothing(tmp_path: Path) -> None:
-    ds = open_t3pa(write(tmp_path, [[0, x, 5, 1, 0, 0] for x in range(3)]))
+def test_an_index_of_zeros_alone_counts_nothing(write: Any) -> None:
+    ds = open_t3pa(write(text([[0, x, 5, 1, 0, 0] for x in range(3)])))
     assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([0, 1, 2], 1)
 
 
-def test_columns_that_are_not_needed(tmp_path: Path) -> None:
-    path = write(tmp_path, [["text", 3, 7, 1, 2]], ["Comment", "matrix index", "TOA", "ToT", "fToA"])
-    assert as_tuples(open_t3pa(path)) == [(Fraction(175) - Fraction(25, 8), 3, 0, 0, 25)]
-    (tmp_path / "run.t3pa").write_bytes(b"\xef\xbb\xbf" + path.read_bytes() + b"\n\n")
-    assert open_t3pa(path).sizes == {"hit": 1}
-    assert open_t3pa(write(tmp_path, [])).sizes == {"hit": 0}
+def test_columns_that_are_not_needed(write: Any) -> None:
+    content = text([["text", 3, 7, 1, 2]], ["Comment", "matrix index", "TOA", "ToT", "fToA"])
+    assert rows_of(open_t3pa(write(content)), *NAMES) == [(Fraction(175) - Fraction(25, 8), 3, 0, 0, 25)]
+    assert open_t3pa(write(f"\ufeff{content}\n\n")).sizes == {"hit": 1}
+    assert open_t3pa(write(text([]))).sizes == {"hit": 0}
 
 
 def test_the_malformed_file(shared_data: Path) -> None:
@@ -138,7 +125,7 @@ def test_the_malformed_file(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("content", "message"),
     [
         ("Index\tMatrix\tIndex\tToA\tToT\tFToA\n", r"has no column 'Matrix Index' in its first line, which is"),
         ("Matrix Index,ToA,ToT,FToA\n1,2,3,4\n", "a .t3pa file has tabs between"),
@@ -159,9 +146,8 @@ def test_the_malformed_file(shared_data: Path) -> None:
         ("no header at all", r"has no column 'Matrix Index', 'ToA', 'ToT', 'FToA'"),
     ],
 )
-def test_wrong_files(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "run.t3pa"
-    path.write_text(text)
+def test_wrong_files(write: Any, content: str, message: str) -> None:
+    path = write(content)
     with pytest.raises(ValueError, match=message) as error:
         open_t3pa(path)
-    assert str(path) in str(error.value)
+    assert path in str(error.value)
