@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from cases.events import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, in_time, tiny_pieces
 from cases.lanes import row_chunks
-from  import Elsewhere
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import Kernel
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.labels import same_partition
@@ -204,6 +204,13 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
     flatten.run(n, parent)
     np.testing.assert_array_equal(parent, wanted)
+
+
+class Elsewhere(type(HOST)):
+    """A device that is not the host; its kernels run on the CPU."""
+
+    def running_sum(self, values, sums):
+        np.cumsum(values, out=sums, dtype=np.int32)
 
 
 def test_a_device_takes_the_ways_of_cuda(monkeypatch):
