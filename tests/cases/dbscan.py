@@ -9,6 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 from cases.lanes import COMMON, a_shape, drawn_points, on_host
+from cases.steps import some_planes
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
@@ -17,6 +18,7 @@ from daskclust.core.device.arrays import HOST
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.kernels.blocking import sort_into_blocks
 from daskclust.dbscan.kernels.blocks import make_grid
+from daskclust.dbscan.plan import DbscanPlan
 
 
 @dataclass
@@ -57,6 +59,14 @@ class Case:
     def halo(self) -> float:
         by_links = self.min_members is not None or (self.min_samples <= 2 and self.weight is None)
         return self.eps if by_links else 2 * self.eps
+
+    def plan(self) -> DbscanPlan:
+        period = self.period or (0.0,) * self.X.shape[1]
+        least = 2 if self.min_samples == 2 else 1
+        return DbscanPlan(self.eps, self.min_samples, least, period, self.weight is not None)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {"X": self.X} if self.weight is None else {"X": self.X, "weight": self.weight}
 
     def answer(self) -> oracles.Groups:
         """Return the answer of brute force."""
@@ -121,17 +131,9 @@ def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
 
 
 @st.composite
-def planes(draw, case, axes=3):
-    """Draw a partition by any planes across the first axes: through points, at and beside the faces of the box."""
-    cuts = []
-    for axis in range(draw(st.integers(0, min(case.X.shape[1], axes)))):
-        cycle = case.period[axis] if case.period else 0.0
-        low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
-        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
-        at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
-        asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
-        cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
-    return case.partition(*cuts, farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
+def planes(draw, case):
+    """Draw a partition by any planes across the first axes."""
+    return case.partition(*draw(some_planes(case.X, case.period)), farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
 
 
 def blocks_of(X, eps, period=None):

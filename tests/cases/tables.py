@@ -28,6 +28,31 @@ def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:
     return tables
 
 
+def hit_columns(n: int, k: int, optional: bool = True) -> dict[str, np.ndarray]:
+    """Return hits in the order of time, of `k` clusters and noise."""
+    rng = np.random.default_rng(n + k)
+    arrays = {
+        "labels": rng.integers(-1, k, n),
+        "x": rng.integers(0, 256, n).astype(np.uint16),
+        "y": rng.integers(0, 256, n).astype(np.uint16),
+        "toa": np.sort(rng.integers(0, n, n)) * 1.5625,
+        "tot": (25 * rng.integers(0, 5, n)).astype(np.float32),
+    }
+    if optional:
+        arrays["energy"] = rng.exponential(3.0, n).astype(np.float32)
+        arrays["chip"] = rng.integers(0, 4, n).astype(np.uint8)
+        arrays["tof"] = rng.uniform(0, 1e6, n)
+    return arrays
+
+
+def particle_columns(n: int, k: int, d: int = 3, optional: bool = True, dtype: Any = np.float64) -> dict[str, Any]:
+    """Return particles of `k` halos and others, with velocities, the first in float32, and masses."""
+    rng = np.random.default_rng(n + k)
+    names = ["x", "y", "z"][:d] + [*["vx", "vy", "vz"][:d], "mass"] * optional
+    arrays = {name: rng.exponential(8.0, n).astype(np.float32 if name == "vx" else dtype) for name in names}
+    return {"labels": rng.integers(-1, k, n)} | arrays
+
+
 def random_hits(n: int, k: int, seed: int = 0, *, offset: float = 0.0) -> xr.Dataset:
     """Return hits with labels from -1 to k - 1, one layer per label, and some seeds."""
     rng = np.random.default_rng(seed)

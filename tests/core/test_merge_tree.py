@@ -7,7 +7,7 @@ from collections import Counter
 import dask
 import numpy as np
 import pytest
-from cases.dask_steps import in_chunks
+from cases.steps import in_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone

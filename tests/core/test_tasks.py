@@ -9,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cases.dask_steps import Steps, in_chunks
+from cases.steps import Steps, in_chunks
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 from laws.registry import ENTRIES, RUNS, fit, name_of

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from cases.dask_steps import in_chunks
+from cases.steps import in_chunks
 from distributed import Worker, WorkerPlugin
 from laws.registry import ENTRIES
 

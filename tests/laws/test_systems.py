@@ -8,7 +8,7 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
-from cases.dask_steps import in_chunks
+from cases.steps import in_chunks
 from laws.input_cases import TARGETS
 from laws.registry import ENTRIES, RUNS, assert_same, computed, fit
 from sklearn.base import clone

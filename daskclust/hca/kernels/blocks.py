@@ -36,8 +36,8 @@ class Blocks(NamedTuple):
     place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis
     boxes: Boxes  # of blocks
     nodes: Boxes
-    near: Any  # (slots, k): distances of the k nearest older clusters when last looked for; lower bounds of those now
-    partner: Any  # (slots, k): ids of those clusters
+    near: Any  # (slots,): distance of the nearest older cluster when last looked for; a lower bound of that now
+    partner: Any  # (slots,): id of that cluster
     bound: Any  # (slots,): the least id that may now be at the distance `near`, as last looked up
     block_near: Any  # (blocks,): smallest of the block's slots
     node_near: Any  # (nodes,)

@@ -1,4 +1,4 @@
-"""Dask arrays of device arrays, all systems: the CPU's answer, without a way over the host, and from processes."""
+"""All systems on a device: the CPU's answer in memory and on dask, without a way over the host, and from processes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sys
 import dask
 import numpy as np
 import pytest
-from laws.on_devices import assert_points_stay, fit_lazily
-from laws.registry import ENTRIES, RUNS, name_of
+from cases.lanes import on_host
+from laws.on_devices import assert_points_stay, assert_wrong_input_is_refused, fit_lazily
+from laws.registry import ENTRIES, RUNS, fit, name_of
+from numba import cuda
 
 from daskclust import workers
+from daskclust.systems import SYSTEMS
 
 pytestmark = [
     pytest.mark.cudasim,
@@ -19,6 +22,22 @@ pytestmark = [
 ]
 
 FIRST = {system.name: name_of(system, system.runs[0]) for system in ENTRIES}
+
+
+@pytest.mark.parametrize("name", [name for name, (system, _) in RUNS.items() if system.name not in SYSTEMS])
+def test_examples_in_memory(name):
+    """The systems have tests of their own."""
+    system, run = RUNS[name]
+    sample = system.sample(150, run, np.float64)
+    found, wanted = fit(name, sample.map(cuda.to_device)), fit(name, sample)
+    np.testing.assert_array_equal(on_host(found.labels_), wanted.labels_)
+    assert found.n_clusters_ == wanted.n_clusters_ > 1
+
+
+@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
+@pytest.mark.parametrize("name", RUNS)
+def test_wrong_input_is_refused(name):
+    assert_wrong_input_is_refused(name, cuda.to_device)
 
 
 @pytest.mark.parametrize("name", RUNS)
