@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import xarray as xr
-from cases.fcs_reference import fcs_bytes
-from cases.tpx3_words import chunk, global_time, tdc
+from cases.files.fcs_reference import fcs_bytes
+from cases.files.tpx3_words import chunk, global_time, tdc
 
 from daskclust import datasets
 from daskclust.io import write_cells, write_gmhc, write_tpx3

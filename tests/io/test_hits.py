@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.hits import sample
+from cases.files.hits import sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.fcs_reference import cells, fcs_bytes, write
+from cases.files.fcs_reference import cells, fcs_bytes, write
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.fcs_reference import cells, fcs_bytes, write
+from cases.files.fcs_reference import cells, fcs_bytes, write
 
 from daskclust.io import arcsinh_transform, compensate, open_fcs
 

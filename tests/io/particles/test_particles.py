@@ -13,7 +13,7 @@ import pytest
 import xarray as xr
 import zarr
 from cases.clue import raise_if_dask_computes
-from cases.particles import positions, refused, sample
+from cases.files.particles import positions, refused, sample
 
 from daskclust.io import linking_length, open_particles, write_particles
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.particles import positions, refused, sample, write_gadget2, write_snapshot
+from cases.files.particles import positions, refused, sample, write_gadget2, write_snapshot
 
 from daskclust.io import open_particles, read_hits, write_hits, write_particles
 

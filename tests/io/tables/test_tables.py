@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.hits import refused, sample
+from cases.files.hits import refused, sample
 
 from daskclust.io import read_hits, write_hits
 

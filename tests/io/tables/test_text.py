@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from cases.fcs_reference import write
-from cases.hits import refused
+from cases.files.fcs_reference import write
+from cases.files.hits import refused
 
 from daskclust.io import read_hits
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases.tpx3_words import rows_of
+from cases.files.tpx3_words import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 

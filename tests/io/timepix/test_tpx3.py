@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from cases import tpx3_reference
-from cases.tpx3_words import (
+from cases.files import tpx3_reference
+from cases.files.tpx3_words import (
     COLUMNS,
     OTHER_WORDS,
     PLAIN,

@@ -9,7 +9,7 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from cases.tpx3_words import stream
+from cases.files.tpx3_words import stream
 
 from daskclust.io import open_tpx3, open_tpx3_triggers
 from daskclust.io.timepix.tpx3 import index as tpx3_index

@@ -7,8 +7,8 @@ import logging
 import numpy as np
 import pytest
 import xarray as xr
-from cases import tpx3_reference
-from cases.tpx3_words import SECOND, check, check_triggers, chunk, fed, global_time, pixel, tdc
+from cases.files import tpx3_reference
+from cases.files.tpx3_words import SECOND, check, check_triggers, chunk, fed, global_time, pixel, tdc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from cases import tpx3_reference
-from cases.tpx3_words import SECOND, chunk, fed, global_time, pixel, stream, tdc
+from cases.files import tpx3_reference
+from cases.files.tpx3_words import SECOND, chunk, fed, global_time, pixel, stream, tdc
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ import struct
 from fractions import Fraction
 
 import numpy as np
-from cases import tpx3_reference
+from cases.files import tpx3_reference
 
 from daskclust.io import open_tpx3_triggers
 from daskclust.io.timepix.tpx3.read import open_hits
