@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
@@ -12,20 +13,10 @@ from pathlib import Path
 
 from daskclust.systems import SYSTEMS
 
-_PACKAGES = [
-    "daskclust",
-    "numpy",
-    "numba",
-    "scipy",
-    "scikit-learn",
-    "dask",
-    "distributed",
-    "xarray",
-    "pandas",
-    "pyarrow",
-]
-_PACKAGES += ["holoviews", "datashader", "panel", "uproot", "pooch"]
-_PACKAGES += ["cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "dask-cuda"]
+_PACKAGES = (
+    "daskclust", "numpy", "numba", "scipy", "scikit-learn", "dask", "distributed", "xarray", "pandas", "pyarrow",
+    "holoviews", "datashader", "panel", "uproot", "pooch", "cupy-cuda13x", "cupy-cuda12x", "numba-cuda", "dask-cuda",
+)  # fmt: skip
 _GPU_PACKAGES = (("numba-cuda", "numba_cuda"), ("cupy", "cupy"), ("dask-cuda", "dask_cuda"))
 _DRIVER = (
     "no GPU was found (nvidia-smi names none): it needs NVIDIA's driver, 525 or newer (580 for CUDA 13), and "
@@ -56,11 +47,10 @@ def _versions() -> dict[str, str]:
 
 def _processor() -> dict[str, str]:
     model = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-        model = lines[0].split(":", 1)[1].strip() if lines else model
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next((line.partition(": ")[2] for line in lines if line.startswith("model name")), model)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     from llvmlite.binding import get_host_cpu_name
     from numba import get_num_threads
 
@@ -69,7 +59,7 @@ def _processor() -> dict[str, str]:
         "compiled for": get_host_cpu_name(),
         "cores": str(len(os.sched_getaffinity(0))),
         "threads of kernels": str(get_num_threads()),
-        "memory": f"{pages:.1f} GiB",
+        "memory": f"{memory:.1f} GiB",
     }
 
 
@@ -115,9 +105,7 @@ def no_gpu(where: str, missing: Sequence[str]) -> NoGPUError:
 
 def _gpu() -> dict[str, str]:
     """Return the devices or what is missing, and each package's state."""
-    facts = {f"device {k}": name for k, name in enumerate(gpus())}
-    if not facts:
-        facts["driver"] = missing_for_cuda()[0]
+    facts = {f"device {k}": name for k, name in enumerate(gpus())} or {"driver": _DRIVER}
     for package, module in _GPU_PACKAGES:
         facts[package] = f"missing: {_INSTALL}" if importlib.util.find_spec(module) is None else "installed"
     return facts

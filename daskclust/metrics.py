@@ -23,14 +23,7 @@ from daskclust.core.device.arrays import device_of, is_dask
 from daskclust.core.hierarchy import point_heights
 from daskclust.core.merge.labels import NOISE
 
-__all__ = [
-    "adjusted_rand_index",
-    "completeness",
-    "f_score",
-    "point_height_correlation",
-    "point_heights",
-    "purity",
-]
+__all__ = ["adjusted_rand_index", "completeness", "f_score", "point_height_correlation", "point_heights", "purity"]
 
 Noise = Literal["ignore", "cluster"]
 
@@ -57,24 +50,20 @@ def purity(
     Returns
     -------
     float
-        From 0 to 1; NaN where no weight is in a predicted cluster.
+        From 0 to 1; NaN where no weight is in a predicted cluster. One cluster per point is pure: look at
+        `completeness` too. O(n log n) time.
 
     Raises
     ------
     ValueError
         For unequal lengths, labels that are no integers or below -1, and weights that are negative or not finite.
 
-    Notes
-    -----
-    O(n log n) time, O(n) memory. One cluster per point is pure: look at `completeness` too.
-
     Examples
     --------
     >>> purity([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
     0.6
     """
-    table, has_noise = _contingency(truth, labels, sample_weight, noise)
-    return _main_share(table.T.tocsr(), has_noise[::-1])
+    return _shares(truth, labels, sample_weight, noise)[0]
 
 
 def completeness(
@@ -86,33 +75,25 @@ def completeness(
 ) -> float:
     """Return the fraction of true clusters' weight that is in the main predicted cluster of its true cluster.
 
+    This is `purity` with truth and labels exchanged, not the conditional entropy that scikit-learn calls completeness.
+    One cluster of all points is complete.
+
     Parameters
     ----------
     truth, labels, sample_weight, noise
-        As for `purity`, which with the first two exchanged is this.
+        As for `purity`, which tells of errors, too.
 
     Returns
     -------
     float
         From 0 to 1; NaN where no weight is in a true cluster.
 
-    Raises
-    ------
-    ValueError
-        As of `purity`.
-
-    Notes
-    -----
-    This is the share of weight, not the conditional entropy that scikit-learn calls completeness. One cluster of all
-    points is complete: look at `purity` too.
-
     Examples
     --------
     >>> completeness([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
     0.75
     """
-    table, has_noise = _contingency(truth, labels, sample_weight, noise)
-    return _main_share(table, has_noise)
+    return _shares(truth, labels, sample_weight, noise)[1]
 
 
 def f_score(
@@ -127,28 +108,22 @@ def f_score(
     Parameters
     ----------
     truth, labels, sample_weight, noise
-        As for `purity`.
+        As for `purity`, which tells of errors, too.
 
     Returns
     -------
     float
         From 0 to 1. Where only one side has clusters, their match is 0; NaN where neither has.
 
-    Raises
-    ------
-    ValueError
-        As of `purity`.
-
     Examples
     --------
     >>> round(f_score([0, 0, 1, 1, -1], [0, 0, 0, 1, 1]), 4)
     0.6667
     """
-    table, has_noise = _contingency(truth, labels, sample_weight, noise)
-    both = np.array([_main_share(table.T.tocsr(), has_noise[::-1]), _main_share(table, has_noise)])
-    if np.isnan(both).all():
+    shares = np.array(_shares(truth, labels, sample_weight, noise))
+    if np.isnan(shares).all():
         return float("nan")
-    both = np.nan_to_num(both)
+    both = np.nan_to_num(shares)
     return float(2 * both.prod() / both.sum()) if both.sum() > 0 else 0.0
 
 
@@ -184,9 +159,7 @@ def adjusted_rand_index(truth: npt.ArrayLike, labels: npt.ArrayLike, *, noise: N
     """
     from sklearn.metrics import adjusted_rand_score
 
-    _check_noise(noise)
-    sides = [_check_labels(values, name) for values, name in ((truth, "truth"), (labels, "labels"))]
-    _check_lengths(truth=sides[0], labels=sides[1])
+    sides = _sides(truth, labels, noise)
     if noise == "ignore":  # below the labels there is a number for each noise point
         sides = [np.where(side == NOISE, NOISE - np.arange(len(side)), side) for side in sides]
     return float(adjusted_rand_score(*sides))
@@ -211,13 +184,9 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
     ValueError
         For what is no linkage, and for different numbers of points.
 
-    See Also
-    --------
-    daskclust.plot.point_height_scatter : The same as a picture.
-
     Notes
     -----
-    O(n) time and memory, unlike the correlation of cophenetic distances, of which there are n (n - 1) / 2.
+    O(n) time and memory; `daskclust.plot.point_height_scatter` draws the same.
 
     References
     ----------
@@ -237,44 +206,38 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
     return float(np.corrcoef(*(side / side.max() for side in sides))[0, 1])
 
 
-def _contingency(
+def _shares(
     truth: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, noise: Noise
-) -> tuple[sp.csr_array, tuple[bool, bool]]:
-    """Return the weight of every pair of true cluster (row) and predicted cluster (column).
-
-    The second result tells whether the first row and the first column are noise that is no cluster.
-    """
-    _check_noise(noise)
-    rows, columns = _check_labels(truth, "truth"), _check_labels(labels, "labels")
+) -> tuple[float, float]:
+    rows, columns = _sides(truth, labels, noise)
     weight = np.ones(len(rows)) if sample_weight is None else _check_weight(sample_weight)
     _check_lengths(truth=rows, labels=columns, sample_weight=weight)
     row_ids, row = np.unique(rows, return_inverse=True)
     column_ids, column = np.unique(columns, return_inverse=True)
     table = sp.coo_array((weight, (row, column)), shape=(len(row_ids), len(column_ids))).tocsr()
-    first = [noise == "ignore" and ids.size > 0 and ids[0] == NOISE for ids in (row_ids, column_ids)]
-    return table, (bool(first[0]), bool(first[1]))
+    no_cluster = [int(noise == "ignore" and NOISE in ids[:1]) for ids in (row_ids, column_ids)]
+    return _main_share(table.T.tocsr(), *no_cluster[::-1]), _main_share(table, *no_cluster)
 
 
-def _main_share(table: sp.csr_array, has_noise: tuple[bool, bool]) -> float:
-    """Return the sum over rows of their largest entry, as a fraction of all; noise is treated as in the module."""
-    judged = table[int(has_noise[0]) :]
+def _main_share(table: sp.csr_array, row: int, column: int) -> float:
+    """Return the sum over rows, from `row` on, of their largest entry from `column` on, as a fraction of all."""
+    judged = table[row:]
     total = float(judged.sum())
     if not total > 0:
         return float("nan")
-    matched = judged[:, int(has_noise[1]) :]
-    if matched.shape[1] == 0:
-        return 0.0
-    return min(1.0, float(matched.max(axis=1).sum()) / total)
+    matched = judged[:, column:]
+    return min(1.0, float(matched.max(axis=1).sum()) / total) if matched.shape[1] else 0.0
 
 
-def _check_noise(noise: str) -> None:
-    """Raise for an unknown treatment of noise."""
+def _sides(truth: npt.ArrayLike, labels: npt.ArrayLike, noise: str) -> list[npt.NDArray[np.int64]]:
     if noise not in ("ignore", "cluster"):
         raise ValueError(f"noise must be 'ignore' or 'cluster', got {noise!r}")
+    sides = {name: _check_labels(values, name) for name, values in (("truth", truth), ("labels", labels))}
+    _check_lengths(**sides)
+    return list(sides.values())
 
 
 def _check_labels(values: npt.ArrayLike, name: str) -> npt.NDArray[np.int64]:
-    """Return labels as int64, if they are labels."""
     array = _in_memory(name, values, label_numbers)
     if array.size and array.min() < NOISE:
         index = int(np.argmin(array))
@@ -293,7 +256,6 @@ def _in_memory(name: str, values: Any, kind: Kind) -> npt.NDArray[Any]:
 
 
 def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return weights as float64, if they are weights."""
     array = _in_memory("sample_weight", values, times)
     good = np.isfinite(array) & (array >= 0)
     if not good.all():
@@ -303,7 +265,6 @@ def _check_weight(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def _check_lengths(**arrays: npt.NDArray[Any]) -> None:
-    """Raise for arrays of unequal lengths."""
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"arrays must have equal lengths, got {lengths}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,7 @@ class Run(NamedTuple):
 
     parameters: Mapping[str, Any]
     dimensions: int = 2
-    columns: tuple[str, ...] = ()
-    """Arguments of ``fit`` besides the points."""
+    columns: tuple[str, ...] = ()  # arguments of ``fit`` besides the points
 
 
 class Sample(NamedTuple):
@@ -63,20 +63,15 @@ def pixel_hits(n: int, run: Run, dtype: npt.DTypeLike) -> Sample:
 class System:
     """What a system is called, where it is, and how it is tried."""
 
-    name: str
-    """As of ``ds.clust``, the command line and the explorer."""
+    name: str  # as of ``ds.clust``, the command line and the explorer
     title: str
-    estimator_at: str
-    """Module and class: nothing is imported before it is needed."""
+    estimator_at: str  # module and class: nothing is imported before it is needed
     runs: tuple[Run, ...]
     explorer_at: str | None = None
-    partitions: tuple[str, ...] = ()
-    """Values of ``partition=`` that suit any chunks, besides the default."""
+    partitions: tuple[str, ...] = ()  # values of ``partition=`` that suit any chunks, besides the default
     sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
-    any_columns: bool = True
-    """Whether points may have any number of coordinates, as scikit-learn's own checks have."""
-    size: int = 240
-    """Points of a sample that the CUDA simulator clusters in seconds."""
+    any_columns: bool = True  # whether points may have any number of coordinates, as in scikit-learn's own checks
+    size: int = 240  # points of a sample that the CUDA simulator clusters in seconds
 
     @property
     def estimator(self) -> Any:
@@ -167,11 +162,9 @@ def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterato
     import dask.array as da
     import numpy as np
 
-    for run in system.runs:
-        for dtype in (np.float32, np.float64):
-            sample = system.sample(n, run, dtype).map(give)
-            chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
-            for partition in (None, "", *system.partitions):
-                X, columns = sample if partition is None else chunked
-                divided = {"partition": partition} if partition else {}
-                yield system.estimator(**run.parameters).fit(X, **columns, **divided)
+    for run, dtype in itertools.product(system.runs, (np.float32, np.float64)):
+        sample = system.sample(n, run, dtype).map(give)
+        yield system.estimator(**run.parameters).fit(sample.X, **sample.columns)
+        chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
+        for divided in ({}, *({"partition": partition} for partition in system.partitions)):
+            yield system.estimator(**run.parameters).fit(chunked.X, **chunked.columns, **divided)

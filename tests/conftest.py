@@ -121,7 +121,8 @@ def elsewhere(tmp_path):
     file, folder = tmp_path / "scheduler.json", tmp_path / "elsewhere"
     folder.mkdir()
     program = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
-    options = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    options = {"cwd": folder, "env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([*program, "--interface", "lo", "--scheduler-file", file], **options) as scheduler:
         while not file.exists() or not file.read_text().endswith("}"):
             time.sleep(0.05)

@@ -29,10 +29,10 @@ Boxsize = float | Sequence[float | None] | EllipsisType | None
 class ClustAccessor:
     """Clustering of the points of a Dataset, as ``ds.clust``.
 
-    Every method returns a new Dataset: the same variables, coordinates, attributes and chunks, and results as variables
+    Every method is one call to an estimator, with its parameters and its errors; but a Dataset without points is no
+    error. It returns a new Dataset: the same variables, coordinates, attributes and chunks, and results as variables
     along the point dimension, lazy where the coordinates are; they replace variables of these names. Parameters are in
-    words in ``attrs`` under the name of the method, and as numbers in attributes of the results. Unknown names are a
-    ValueError, and errors are those of the estimators; but a Dataset without points is no error.
+    words in ``attrs`` under the name of the method, and as numbers in attributes of the results.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class ClustAccessor:
 
     Notes
     -----
-    Two parameters are the same in all methods. `coordinates` names the variables that are coordinates, of which all are
-    converted to the unit of the first one. Default: ``x``, ``y``, and ``z`` where there is no ``layer``. `partition` is
-    how a Dataset of dask arrays is divided for the work, see ``fit`` of the estimators; the result is the same. DBSCAN
-    and friends-of-friends take a sample of several chunks at once, unless it is a Partition.
+    Lengths are in the unit of the coordinates. Two parameters are the same in all methods: `coordinates` names the
+    variables that are coordinates, of which all are converted to the unit of the first one (default: ``x``, ``y``, and
+    ``z`` where there is no ``layer``); `partition` is how a Dataset of dask arrays is divided for the work, see ``fit``
+    of the estimators. DBSCAN and friends-of-friends take a sample of several chunks at once, unless it is a Partition.
 
     Examples
     --------
@@ -84,10 +84,9 @@ class ClustAccessor:
         Parameters
         ----------
         dc, rhoc, delta_c, delta_o, kernel, neighbor_weight
-            As of `daskclust.CLUE`; lengths in the unit of the coordinates, `rhoc` in that of the weight, or the name of
-            a variable.
+            As of `daskclust.CLUE`; `rhoc` in the unit of the weight, or the name of a variable.
         wrap : mapping, optional
-            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``, in the unit of the coordinates.
+            Period of periodic coordinates by name, e.g. ``{"phi": 2 * np.pi}``.
         layer, event : str or None, optional
             Variables of whole numbers: points of different layers, or events, are never neighbours. Default: ``layer``
             and ``event`` where the Dataset has them and they are no coordinates; None: not used.
@@ -95,7 +94,7 @@ class ClustAccessor:
             Variable with the weight of each point. Default: ``energy`` or else ``weight`` where the Dataset has them;
             None: 1 for each.
         coordinates, partition
-            See the class.
+            See the class, which has an example, too.
 
         Returns
         -------
@@ -103,13 +102,6 @@ class ClustAccessor:
             With ``label`` (int64, noise -1), ``density`` (unit of the weight), ``delta`` (unit of the coordinates; inf
             where there is no higher point within reach), ``nearest_higher`` (int64 index, none -1) and ``is_seed``
             (bool).
-
-        Examples
-        --------
-        >>> from daskclust.datasets import calorimeter
-        >>> ds = calorimeter(2, 100, rng=0)
-        >>> int(ds.clust.clue(20.0, 8.0)["label"].max()) + 1
-        17
         """
         from daskclust.clue.estimator import CLUE, threshold_of
 
@@ -151,20 +143,13 @@ class ClustAccessor:
         ----------
         dt_max, variant, connectivity, min_hits
             As of `daskclust.EventBuilder`; `dt_max` in ns, to which ``toa`` is converted.
-        partition : {"auto", "chunks", "windows"} or Partition, default "auto"
+        partition
             See the class.
 
         Returns
         -------
         xarray.Dataset
             With ``label`` (int64, noise -1).
-
-        Examples
-        --------
-        >>> from daskclust.datasets import timepix
-        >>> ds = timepix(1000, rng=0)
-        >>> bool((ds.clust.events(200.0)["label"] >= 0).all())
-        True
         """
         from daskclust.events.estimator import EventBuilder
 
@@ -190,11 +175,10 @@ class ClustAccessor:
         Parameters
         ----------
         eps, min_samples
-            As of `daskclust.DBSCAN`; `eps` in the unit of the coordinates.
+            As of `daskclust.DBSCAN`.
         boxsize : float or sequence of float or None, optional
-            Period of all coordinates, or of each, in their unit; None: open. Default: ``attrs["boxsize"]`` of the
-            Dataset for ``x``, ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of
-            ``x``; others are open.
+            Period of all coordinates, or of each; None: open. Default: ``attrs["boxsize"]`` of the Dataset for ``x``,
+            ``y`` and ``z`` where it is there, in the unit of ``attrs["boxsize_units"]`` or of ``x``; others are open.
         weight : str, optional
             Variable with weights, whose sum is compared with `min_samples`. Default: 1 for each point.
         coordinates, partition
@@ -240,10 +224,10 @@ class ClustAccessor:
         Parameters
         ----------
         linking_length : float, optional
-            Largest distance between friends, in the unit of the coordinates. Either this or `b` must be given.
+            Largest distance between friends. Either this or `b` must be given.
         b : float, optional
-            The same as a fraction of the mean separation of the points in their box, see `daskclust.io.linking_length`;
-            0.2 and 0.168 are usual.
+            The same as a fraction of the mean separation of the points in their box, which must be known, see
+            `daskclust.io.linking_length`; 0.2 and 0.168 are usual.
         min_members : int, default 2
             Groups with fewer members are noise. Catalogues of halos usually begin with 20.
         boxsize, coordinates, partition
@@ -253,11 +237,6 @@ class ClustAccessor:
         -------
         xarray.Dataset
             With ``label`` (int64, noise -1).
-
-        Raises
-        ------
-        ValueError
-            Unless exactly one of `linking_length` and `b` is given, and for `b` without a box.
 
         Examples
         --------
@@ -304,16 +283,10 @@ class ClustAccessor:
             Apriori clusters: the name of a variable of whole numbers along the cells (with several levels, the finest
             first, one of two dimensions), labels, or what `daskclust.MahalanobisHCA.fit` makes some of. Default: the
             variable ``apriori`` where the Dataset has it; None: none.
-        n_clusters : int, optional
-            Clusters in ``label``, of at least `min_size` cells. Default: 2, unless `height` is given.
-        height : float, optional
-            Clusters in ``label`` are the largest within which no merge is higher.
-        min_size : int or float, default 1
-            Smaller clusters are noise in ``label``. A float between 0 and 1 is a fraction of all cells.
-        coordinates : sequence of str, optional
-            See the class; default: ``X`` (cell, channel) where the Dataset has it.
-        partition : {"auto", "chunks"}, default "auto"
-            See the class.
+        n_clusters, height, min_size
+            What ``label`` is cut by, as of `daskclust.MahalanobisHCA.labels`; by default 2 clusters.
+        coordinates, partition
+            See the class; by default coordinates are ``X`` (cell, channel) where the Dataset has it.
 
         Returns
         -------
@@ -322,19 +295,12 @@ class ClustAccessor:
             hierarchy as ``linkage`` (merge, linkage_column), which is SciPy's, with ``id1``, ``id2``, ``height`` and
             ``size`` along the second dimension, and ``is_apriori`` (bool), which merges are within apriori clusters.
 
-        Raises
-        ------
-        ValueError
-            For both `n_clusters` and `height`.
-
         Examples
         --------
         >>> from daskclust.datasets import cytometry
         >>> found = cytometry(500, 4, rng=0).clust.hca(0.1, n_clusters=3, min_size=0.05)
         >>> int(found["label"].max()) + 1, float(found["linkage"].sel(linkage_column="size")[-1])
         (3, 500.0)
-        >>> found.attrs["hca"].split(", ")[:3]
-        ['threshold=0.1', 'rule=thesis', 'distance=centroid']
         """
         from daskclust.hca.estimator import MahalanobisHCA
 
@@ -361,11 +327,6 @@ class ClustAccessor:
         -------
         xarray.Dataset
             As of `clue`.
-
-        Raises
-        ------
-        ValueError
-            For an estimator that is not fitted, or on another number of points.
 
         Examples
         --------

@@ -42,18 +42,16 @@ def with_results(
     delta_o = delta_c if estimator.delta_o is None else float(estimator.delta_o)
     periods = by_number(estimator.wrap, axes) or {}
 
-    attrs: dict[str, dict[str, Any]] = {name: {"long_name": meaning} for name, meaning in _NAMES.items()}
-    units = {"density": density, "delta": length}
-    for name, of_name in attrs.items():
-        of_name |= {} if units.get(name, "1") is None else {"units": units.get(name, "1")}
-    attrs["density"] |= {"dc": float(estimator.dc)} | ({} if length is None else {"dc_units": length})
+    attrs: dict[str, dict[str, Any]] = {name: {"long_name": meaning, "units": "1"} for name, meaning in _NAMES.items()}
+    attrs["density"] |= {"units": density, "dc": float(estimator.dc), "dc_units": length}
     threshold = "one for each point"
     if isinstance(rhoc, str):
         threshold, attrs["density"]["rhoc_variable"] = repr(rhoc), rhoc
     elif np.ndim(rhoc) == 0:
         threshold, attrs["density"]["rhoc"] = f"{float(rhoc):g}{words(density)}", float(rhoc)
-    attrs["delta"] |= {"delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(map(str, axes))}
+    attrs["delta"] |= {"units": length, "delta_c": delta_c, "delta_o": delta_o, "axes": " ".join(map(str, axes))}
     attrs["delta"]["periods"] = [float(periods.get(k, 0.0)) for k in range(len(axes))]
+    attrs = {name: {key: value for key, value in of.items() if value is not None} for name, of in attrs.items()}
 
     unit = words(length)
     wrap = {str(axes[axis]): float(period) for axis, period in periods.items()}

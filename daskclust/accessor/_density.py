@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -14,9 +14,6 @@ from daskclust.core.data.inputs import Points
 from daskclust.core.data.units import box_in, words
 
 from ._points import LABEL, described, dim_of
-
-if TYPE_CHECKING:
-    pass
 
 _AXES = ("x", "y", "z")
 _IS_CORE = {"long_name": "whether the point is a core point", "units": "1"}
@@ -81,11 +78,8 @@ def with_results(
 ) -> tuple[xr.Dataset, str]:
     """Return the Dataset with results as variables, and the parameters in words: a length, a least number, a box."""
     unit = points.units.get(points.axes[0])
-    numbers = {
-        length[0]: float(length[1]),
-        **({} if unit is None else {f"{length[0]}_units": unit}),
-        least[0]: min(int(least[1]), 2**63 - 1),  # what an attribute of a file holds
-    }
+    numbers: dict[str, Any] = {length[0]: float(length[1])} | ({} if unit is None else {f"{length[0]}_units": unit})
+    numbers[least[0]] = min(int(least[1]), 2**63 - 1)  # what an attribute of a file holds
     attrs: dict[str, dict[str, Any]] = {"label": {**LABEL, **numbers}, "is_core": _IS_CORE}
     dim = dim_of(ds, points)
     sides = [None if side is None else f"{side:g}" for side in ([box] if np.ndim(box) == 0 else box)]

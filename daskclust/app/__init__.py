@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -68,17 +69,15 @@ def serve(
     Parameters
     ----------
     ds, system, **parameters
-        As of `explore`.
+        As of `explore`, which tells of errors, too.
     source : sequence of str
         Python lines that make `ds`, for the lines that the explorer gives.
     address : str, default "localhost"
         Where to listen. Whoever reaches another address may explore, too.
     port : int, default 0
-        0 takes a free one.
-    show : bool, default True
-        Open a browser.
-    start : bool, default True
-        Serve until interrupted. False returns at once.
+        0 takes a free one; `OSError` where it is taken.
+    show, start : bool, default True
+        Open a browser; serve until interrupted, or return at once.
     title : str, default "daskclust"
         Of the page.
 
@@ -86,11 +85,6 @@ def serve(
     -------
     bokeh.server.server.Server
         With ``port``, and ``stop``.
-
-    Raises
-    ------
-    ValueError, OSError
-        As of `explore`, and where the port is taken.
     """
     layout = _layout()
     import panel as pn
@@ -101,18 +95,12 @@ def serve(
     def page() -> Any:
         return layout.Explorer(layout.State(first.ds, first.system.name, source=first.source, **first.values))
 
-    hosts = {"localhost", "127.0.0.1"} if address in ("localhost", "127.0.0.1") else _hosts(address)
+    hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for
+    if address not in hosts:
+        hosts = {address, socket.gethostname(), socket.getfqdn(), "localhost"} - {"0.0.0.0", "::"}
     origins = [f"{host}:{port}" for host in sorted(hosts)] if port else None
     how = {"websocket_origin": origins, "show": show, "start": start, "title": title}
     return pn.serve({"/": page}, address=address, port=port, verbose=False, threaded=False, **how)
-
-
-def _hosts(address: str) -> set[str]:
-    """Return the names under which a page at an address may be asked for."""
-    import socket
-
-    names = {address, socket.gethostname(), socket.getfqdn()}
-    return names - {"0.0.0.0", "::"} | {"localhost"}
 
 
 def _layout() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from daskclust.app.selection import Clusters, Selection
-from daskclust.app.state import Origin, State
+from daskclust.app.state import Outcome, State
 
 
 def code(state: State) -> str:
@@ -18,25 +18,25 @@ def code(state: State) -> str:
     return "\n".join([*_imports("\n".join([*body, *state.source])), "", *state.source, *body]) + "\n"
 
 
-def _selection(state: State, selection: Selection, origin: Origin) -> list[str]:
+def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]:
     """Return the lines that make ``inside``, from what was clustered when points were chosen."""
-    then, ground = origin
-    now = state.request()
-    lines: list[str] = []
-    source = "result"
-    if ground is not None and any(name in ground.columns for name in selection.needs):
-        drawn = then.system.ground_lines(then.values, ground, "drawn")
-        if drawn != now.system.lines(now.values, "drawn"):  # else the result has it all
-            lines, source = drawn, "drawn"
+    then, now = origin.request, state.request()
+    system, lines = then.system, then.system.lines(then.values, "before")
+    ground = origin.ground if origin.ground is not None and set(selection.needs) & set(origin.ground.columns) else None
+    if ground is not None:
+        lines = system.ground_lines(then.values, ground, "before")
+    if lines == now.system.lines(now.values, "before"):  # the result has it all
+        lines, source = [], "result"
+    elif all(map(system.is_given, selection.needs)):
+        lines, source = [], "ds"
+    else:
+        source = "before"
+    if ground is not None:
         expressions = ground.expressions(source)
     else:
-        if then.system is not now.system or then.values != now.values:  # clusters are others now
-            source = "ds"
-            if not all(map(then.system.is_given, selection.needs)):
-                lines, source = then.system.lines(then.values, "before"), "before"
-        expressions = {name: then.system.expression(name, source) for name in selection.needs}
+        expressions = {name: system.expression(name, source) for name in selection.needs}
     if isinstance(selection, Clusters) and selection.by is not None:
-        lines += then.system.table_lines(source, "rows")
+        lines += system.table_lines(source, "rows")
     dim = state.present.result["label"].dims[0]
     return [*lines, *selection.lines(expressions), f"chosen = result.isel({dim}=inside)"]
 

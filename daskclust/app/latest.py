@@ -24,9 +24,8 @@ _log = logging.getLogger(__name__)
 class Latest:
     """Runs the newest of many wishes: `begin` takes down what is wanted now, and returns the steps that do it.
 
-    Each step runs in the other thread and yields what shows its result; `later` calls that, and all else, in the thread
-    of the widgets (None: all is done at once, in this thread). `fail` is called with an exception of a step, `rest`
-    when nothing more is wanted.
+    Each step runs in the other thread and yields what shows its result; `later` calls that, `fail` with an exception of
+    a step, and `rest` when nothing more is wanted, in the thread of the widgets (None: all at once in this thread).
     """
 
     def __init__(
@@ -61,10 +60,9 @@ class Latest:
                 shown.wait(_PATIENCE)  # what comes next would take time from what is seen first
                 if self._wanted != mine:
                     break  # what is left would be of yesterday
-        except (ValueError, TypeError, MemoryError, OverflowError) as error:
-            later(functools.partial(self._fail, error))
-        except Exception as error:  # a fault of ours: told in the log, and the explorer goes on
-            _log.exception("a step of the explorer failed")
+        except Exception as error:
+            if not isinstance(error, ValueError | TypeError | MemoryError | OverflowError):
+                _log.exception("a step of the explorer failed")  # a fault of ours; the explorer goes on
             later(functools.partial(self._fail, error))
         later(functools.partial(self._done, mine))
 

@@ -26,10 +26,10 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
-from daskclust.plot._look import load_backends
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
+_HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
@@ -39,7 +39,6 @@ class Explorer(Viewer):
 
     def __init__(self, state: State) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        load_backends()
         self.state = state
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first
@@ -64,17 +63,13 @@ class Explorer(Viewer):
 
     # ---------------------------------------------------------------------------------------------------------- layout
     def _build(self) -> None:
-        """Make controls and views for the present system."""
         state = self.state
         self._built = state.system
-        self._controls = {
-            each.name: Control(each, state.values[each.name], self._on_parameter) for each in state.system.parameters
-        }
-        for control in self._controls.values():
-            control.offer(state.values)
+        known, axes = state.values, state.system.axes
+        self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
-        self._draw(state.system.axes)
-        self._side.objects = [*self._choices(state.system.axes), *controls, self._note, *self._buttons()]
+        self._draw(axes)
+        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
@@ -84,8 +79,10 @@ class Explorer(Viewer):
         ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
-        table = Table(_LARGE[0] + 60, 330, self._on_clusters)
-        bars = [Histogram(state, column, _BARS, self._on_range) for column in self._bar_columns()]
+        table = Table(_LARGE[0] + 60, 330, self._on_choice)
+        known = state.present.table
+        columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
+        bars = [Histogram(state, column, _BARS, self._on_choice) for column in columns]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown, self._seconds = {}, 0.0
@@ -99,56 +96,44 @@ class Explorer(Viewer):
         tabs = [(each.words, each.panel) for each in ground]
         tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
         self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
-        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)]) if len(tabs) > 1 else None
-        side = [panel for _, panel in tabs] if self._tabs is None else [self._tabs]
+        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)])
+        side = [self._tabs] if len(tabs) > 1 else [panel for _, panel in tabs]
         self._main.objects = [pn.Column(picture.panel, self._rows), pn.Column(*side, *(each.panel for each in bars))]
         self._say(kind="now rest")
-
-    def _bar_columns(self) -> list[str]:
-        table = self.state.present.table
-        return ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in table][:1]]
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        self._chooser = labelled(pn.widgets.Select, "system", options=titles, value=state.system.name, width=_SIDE - 20)
-        self._chooser.param.watch(lambda event: self._on_system(event.new), "value")
+        self._chooser = _choice("system", self._on_system, options=titles, value=state.system.name)
         names = [name for name in state.present.columns if name not in _NO_AXES]
-        x, y = (
-            labelled(pn.widgets.Select, word, options=names, value=axis, width=_SIDE // 2 - 20)
-            for word, axis in zip(("across", "up"), axes, strict=True)
-        )
-        for widget in (x, y):
-            widget.param.watch(lambda _: self._draw((x.value, y.value)), "value")
+
+        def draw(_: str) -> None:
+            self._draw((x.value, y.value))
+
+        x = _choice("across", draw, options=names, value=axes[0], width=_HALF)
+        y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             options = {"all": None} | {str(k): k for k in state.slices.numbers}
-            one = labelled(
-                pn.widgets.DiscreteSlider, state.slices.name, options=options, value=self._slice, width=_SIDE - 30
-            )
-            one.param.watch(lambda event: self._on_slice(event.new), "value")
-            widgets.append(one)
+            how: dict[str, Any] = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
+            widgets.append(_choice(state.slices.name, self._on_slice, options=options, **how))
         return widgets
 
     def _buttons(self) -> list[Any]:
         """Return what clears the selection, gives files and Python lines."""
-        half = _SIDE // 2 - 20
-        clear = labelled(pn.widgets.Button, "Clear selection", width=_SIDE - 20)
-        clear.on_click(lambda _: self._on_choice(None))
-        files = []
-        for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet")):
-            callback = functools.partial(self._file, kind)
-            files.append(
-                pn.widgets.FileDownload(callback=callback, filename=f"clusters.{kind}", label=label, width=half)
+        files = [
+            pn.widgets.FileDownload(
+                callback=functools.partial(self._file, kind), filename=f"clusters.{kind}", label=label, width=_HALF
             )
-        python = labelled(pn.widgets.Button, "Python lines", width=_SIDE - 20)
-        python.on_click(lambda _: self._on_python())
+            for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
+        ]
+        clear = _button("Clear selection", lambda: self._on_choice(None))
+        python = _button("Python lines", self._on_python)
+        paper = _button("Light or dark", lambda: self._dress(LIGHT if self._look is DARK else DARK))
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
         )
-        paper = labelled(pn.widgets.Button, "Light or dark", width=_SIDE - 20)
-        paper.on_click(lambda _: self._dress(LIGHT if self._look is DARK else DARK))
         return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
 
     # ----------------------------------------------------------------------------------------------------------- looks
@@ -157,27 +142,27 @@ class Explorer(Viewer):
         if look is self._look:
             return
         self._look = look
-        self._panel.styles = look.page_styles | ({"min-height": "100vh"} if _is_served() else {})
+        page = {"background": look.page, "color": look.ink, "color-scheme": look.name}
+        self._panel.styles = page | ({"min-height": "100vh"} if _is_served() else {})
         self._side.styles = self._rows.styles = look.widget_styles
-        if self._tabs is not None:
-            self._tabs.stylesheets = [_header_style(look)]
+        self._tabs.stylesheets = [_header_style(look)]
         for view in self._views:
             view.dress(look)
         self._ask()
 
     def _follow_browser(self) -> None:
         """Be light or dark as the browser is: it tells when it has loaded the page, and when its user wants another."""
-        info = pn.state.browser_info
+        info: Any = pn.state.browser_info
 
         def follow(*_: Any) -> None:
-            self._dress(DARK if info is not None and info.dark_mode else LIGHT)
+            self._dress(DARK if info.dark_mode else LIGHT)
 
-        def begin() -> None:
+        def begin() -> None:  # a page that is not loaded takes no styles
             follow()
-            if info is not None:
-                info.param.watch(follow, "dark_mode")
+            info.param.watch(follow, "dark_mode")
 
-        pn.state.onload(begin)
+        if info is not None:
+            pn.state.onload(begin)
 
     # ---------------------------------------------------------------------------------------------- what the user does
     def _on_parameter(self, name: str, value: Any) -> None:
@@ -196,10 +181,8 @@ class Explorer(Viewer):
             self._fail(error)
             return
         known = self.state.values
-        for name, control in self._controls.items():
-            control.offer(known)
-            if name in values:
-                control.show(known[name])
+        for control in self._controls.values():
+            control.follow(known, values)
         for view in self._views:
             view.follow(known)
         self._ask()
@@ -215,7 +198,6 @@ class Explorer(Viewer):
         self._ask()
 
     def _follow_slice(self) -> None:
-        """Let axes of time show the slice."""
         for view in self._pictures:
             if isinstance(view, Picture):
                 view.look(self.state.present, self._slice)
@@ -231,27 +213,13 @@ class Explorer(Viewer):
         self.state.select(selection)
         self._ask()
 
-    def _on_clusters(self, numbers: Any) -> None:
-        self.state.select_clusters(numbers)
-        self._ask()
-
-    def _on_range(self, column: str, low: float, high: float) -> None:
-        self.state.select_range(column, low, high)
-        self._ask()
-
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)
 
     def _file(self, kind: str) -> io.BytesIO:
         """Return the table, of clusters with chosen points or of all, as a file."""
-        frame = self.state.chosen_table().to_dataframe()
-        stream = io.BytesIO()
-        if kind == "csv":
-            frame.to_csv(stream)
-        else:
-            frame.to_parquet(stream)
-        stream.seek(0)
-        return stream
+        frame = self.state.present.rows(self.state.mask).to_dataframe()
+        return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
 
     # ---------------------------------------------------------------------------------------------- what becomes of it
     def _ask(self) -> None:
@@ -259,14 +227,12 @@ class Explorer(Viewer):
         self._latest.ask()
 
     def _begin(self) -> Iterator[Show]:
-        """Take down what is wanted; return the steps."""
         self._say("working …")
         self._has_failed = False
         settings = {view: view.setting() for view in self._views}
         return self._steps(self._system, self.state.request(), self._scene(), settings)
 
     def _scene(self) -> Scene:
-        """Return what views are to show of the present clusters."""
         return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
 
     def _steps(self, system: str, request: Request, scene: Scene, settings: dict[View, Any]) -> Iterator[Show]:
@@ -276,8 +242,8 @@ class Explorer(Viewer):
             yield functools.partial(self._take, system)
             return
         if scene.outcome.request != request:
-            scene = scene._replace(outcome=self.state.compute(request))
-            yield functools.partial(self.state.accept, scene.outcome)
+            scene = scene._replace(outcome=request.outcome())
+            yield functools.partial(setattr, self.state, "outcome", scene.outcome)
         if request.system is not self._built:
             scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
             yield self._build
@@ -311,7 +277,6 @@ class Explorer(Viewer):
         self._system = self._chooser.value = self.state.system.name
 
     def _rest(self) -> None:
-        """Tell how things are when nothing more is wanted."""
         if not self._has_failed:
             self._note.visible = False
         self._say(kind="now rest")
@@ -333,11 +298,20 @@ class Explorer(Viewer):
         )
 
 
+def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
+    """Return a widget that tells what is chosen."""
+    widget = labelled(kind, words, width=width, **options)
+    widget.param.watch(lambda event: chosen(event.new), "value")
+    return widget
+
+
+def _button(words: str, do: Show) -> Any:
+    return labelled(pn.widgets.Button, words, width=_SIDE - 20, on_click=lambda _: do())
+
+
 def _header_style(look: Look) -> str:
-    """Return the style sheet for the words of tabs."""
     return ".bk-header { " + "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items()) + " }"
 
 
 def _is_served() -> bool:
-    """Return whether this is a page of a server, not a part of a notebook."""
     return pn.state.curdoc is not None and pn.state.curdoc.session_context is not None

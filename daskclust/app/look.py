@@ -14,18 +14,12 @@ class Look(NamedTuple):
     """What the page is drawn with."""
 
     name: str
-    page: str
-    """Around pictures."""
-    paper: str
-    """Below points."""
-    ink: str
-    """Words and numbers."""
-    line: str
-    """Axes."""
-    title: str
-    """The name of the system."""
-    pale: str
-    """Points that are not chosen."""
+    page: str  # around pictures
+    paper: str  # below points
+    ink: str  # words and numbers
+    line: str  # axes
+    title: str  # the name of the system
+    pale: str  # points that are not chosen
 
     @property
     def noise(self) -> str:
@@ -36,11 +30,6 @@ class Look(NamedTuple):
     def bars(self) -> tuple[str, str]:
         """Bars of all clusters, and of those with chosen points."""
         return mixed(ACCENT, self.paper, 1.0 - _ALL), ACCENT
-
-    @property
-    def page_styles(self) -> dict[str, str]:
-        """Styles of what everything is on."""
-        return {"background": self.page, "color": self.ink, "color-scheme": self.name}
 
     @property
     def widget_styles(self) -> dict[str, str]:

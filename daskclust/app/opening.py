@@ -8,14 +8,13 @@ from typing import Any
 
 import xarray as xr
 
-from daskclust.core.data.files import check_file
+from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
 _PARTICLES = (".arborx", ".zarr")
-_HDF5 = (".h5", ".hdf5")
-_TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
+_TABLES = (*TEXT, *PARQUET)
 
 
 def open_file(path: Path, system: str | None = None, columns: Columns | None = None) -> tuple[xr.Dataset, str]:
@@ -28,24 +27,15 @@ def open_file(path: Path, system: str | None = None, columns: Columns | None = N
     try:
         return _read(path, name, options)
     except ValueError:
-        other = _otherwise(path, system, name) if columns is None else None
-        if other is not None:
-            with contextlib.suppress(ValueError):
-                return _read(path, *other)
+        with contextlib.suppress(ValueError):
+            if name == "open_fcs":  # values may be transformed already
+                return _read(path, name, {"transform": None})
+            if name == "read_hits" and system is columns is None and path.suffix.lower() in _TABLES:
+                return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise
 
 
-def _otherwise(path: Path, system: str | None, name: str) -> tuple[str, dict[str, Any]] | None:
-    """Return how to read a file that could not be read as one of its suffix is; None: there is no other way."""
-    if name == "open_fcs":  # values may be transformed already
-        return name, {"transform": None}
-    if name == "read_hits" and system is None and path.suffix.lower() in _TABLES:
-        return "read_cells", {}  # a table without positions may be one of cells
-    return None
-
-
 def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[str, dict[str, Any]]:
-    """Return the function of `daskclust.io` for a file, and its options."""
     suffix = path.suffix.lower()
     if suffix in (".tpx3", ".t3pa"):
         return f"open_{suffix[1:]}", {}
@@ -53,7 +43,7 @@ def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[st
         return "open_fcs", {}
     if system == "hca" and suffix in (*_TABLES, ".bin"):
         return "read_cells", {}
-    if suffix in _PARTICLES or (suffix in _HDF5 and is_snapshot(path)):
+    if suffix in _PARTICLES or (suffix in HDF5 and is_snapshot(path)):
         return "open_particles", {"chunks": None}
     field = {} if system is None else {"field": _OF_FIELD.get(system)}
     return "read_hits", {**field, **({} if columns is None else {"columns": columns})}

@@ -7,7 +7,7 @@ Python lines that make the mask as ``inside``, of expressions for these columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,7 @@ Mask = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
 Expressions = Mapping[str, str]
 
-LINKAGE = "linkage"
-"""Name of the column by which branches are chosen."""
+LINKAGE = "linkage"  # name of the column by which branches are chosen
 
 
 class Range(NamedTuple):
@@ -31,61 +30,56 @@ class Range(NamedTuple):
     high: float
 
     def mask(self, columns: Columns) -> Mask:
-        """Return which points are in the range."""
         return np.asarray((columns[self.name] >= self.low) & (columns[self.name] <= self.high))
 
     def words(self, columns: Expressions) -> str:
-        """Return the Python expression of the mask."""
+        """Return the mask as a Python expression."""
         column = columns[self.name]
         return f"({column} >= {self.low!r}) & ({column} <= {self.high!r})"
 
 
 @dataclass(frozen=True)
-class Box:
-    """Points within a rectangle, edges included, and within a range of another column, if any."""
+class _Drawn:
+    """What is drawn around points in a picture, and a range of another column in which they are, if any."""
 
     axes: tuple[str, str]
-    x: tuple[float, float]
-    y: tuple[float, float]
-    within: Range | None = None
-
-    @property
-    def _ranges(self) -> list[Range]:
-        sides = [Range(self.axes[0], *self.x), Range(self.axes[1], *self.y)]
-        return sides if self.within is None else [*sides, self.within]
+    within: Range | None = field(default=None, kw_only=True)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Columns that must be there."""
-        return tuple(each.name for each in self._ranges)
+        return self.axes if self.within is None else (*self.axes, self.within.name)
+
+
+@dataclass(frozen=True)
+class Box(_Drawn):
+    """Points within a rectangle, edges included."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
 
     @property
     def span(self) -> tuple[float, float]:
         """The left and the right."""
         return self.x
 
+    @property
+    def _ranges(self) -> list[Range]:
+        sides = [Range(name, *ends) for name, ends in zip(self.axes, (self.x, self.y), strict=True)]
+        return sides if self.within is None else [*sides, self.within]
+
     def mask(self, columns: Columns) -> Mask:
-        """Return which points are inside."""
         return np.asarray(np.logical_and.reduce([each.mask(columns) for each in self._ranges]))
 
     def lines(self, columns: Expressions) -> list[str]:
-        """Return the Python lines that make ``inside``."""
         x, y, *within = (each.words(columns) for each in self._ranges)
         return [f"inside = {x} & {y}", *(f"inside &= {words}" for words in within)]
 
 
 @dataclass(frozen=True)
-class Lasso:
-    """Points within a closed line through corners, and within a range of another column, if any."""
+class Lasso(_Drawn):
+    """Points within a closed line through corners."""
 
-    axes: tuple[str, str]
     corners: tuple[tuple[float, float], ...]
-    within: Range | None = None
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Columns that must be there."""
-        return self.axes if self.within is None else (*self.axes, self.within.name)
 
     @property
     def span(self) -> tuple[float, float] | None:
@@ -94,7 +88,6 @@ class Lasso:
         return (min(xs), max(xs)) if xs else None
 
     def mask(self, columns: Columns) -> Mask:
-        """Return which points are inside."""
         from matplotlib.path import Path
 
         x, y = (columns[name] for name in self.axes)
@@ -103,12 +96,11 @@ class Lasso:
             return inside
         lines = np.asarray(self.corners)
         (left, low), (right, high) = lines.min(axis=0).tolist(), lines.max(axis=0).tolist()
-        near = np.flatnonzero(Box(self.axes, (left, right), (low, high), self.within).mask(columns))
+        near = np.flatnonzero(Box(self.axes, (left, right), (low, high), within=self.within).mask(columns))
         inside[near] = Path(lines).contains_points(np.stack([x[near], y[near]], axis=1))
         return inside
 
     def lines(self, columns: Expressions) -> list[str]:
-        """Return the Python lines that make ``inside``."""
         x, y = (columns[name] for name in self.axes)
         return [
             "from matplotlib.path import Path",
@@ -120,21 +112,16 @@ class Lasso:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Points of some clusters; `by` are the column of their table and its values, by which they were chosen."""
+    """Points of some clusters; `by` is the range of a column of their table, ``rows``, by which they were chosen."""
 
     numbers: tuple[int, ...]
     by: Range | None = None
     needs = ("label",)
 
     def mask(self, columns: Columns) -> Mask:
-        """Return which points are in one of the clusters."""
-        label = columns["label"]
-        chosen = np.zeros(max(int(label.max(initial=-1)), *self.numbers, -1) + 2, np.bool_)  # the last is noise, -1
-        chosen[list(self.numbers)] = True
-        return np.asarray(chosen[label])
+        return np.isin(columns["label"], self.numbers)
 
     def lines(self, columns: Expressions) -> list[str]:
-        """Return the Python lines that make ``inside``; those of `by` have the table as ``rows``."""
         if self.by is None:
             return [f"inside = np.isin({columns['label']}, {list(self.numbers)!r})"]
         within = self.by.words({self.by.name: "column"})
@@ -152,7 +139,6 @@ class Branches:
     needs = (LINKAGE,)
 
     def mask(self, columns: Columns) -> Mask:
-        """Return which points are below one of the nodes."""
         Z = columns[LINKAGE]
         inside = np.zeros(len(Z) + 1, np.bool_)
         for node in self.nodes:
@@ -160,7 +146,6 @@ class Branches:
         return inside
 
     def lines(self, columns: Expressions) -> list[str]:
-        """Return the Python lines that make ``inside``."""
         return [
             "from daskclust.core import hierarchy",
             f"Z = {columns[LINKAGE]}",

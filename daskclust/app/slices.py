@@ -22,8 +22,7 @@ class Slices(NamedTuple):
     of_point: npt.NDArray[Any]
     numbers: list[int]
     first: int | None
-    column: str
-    """The variable that tells slices apart."""
+    column: str  # the variable that tells slices apart
     values: npt.NDArray[Any]
 
     def range(self, number: int) -> Range:

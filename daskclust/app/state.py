@@ -1,7 +1,7 @@
 """What the explorer knows: data, system, parameters, results, chosen points. No widget is known here.
 
-`State.request` is what is wanted now; `compute` makes an `Outcome` of a request, and may run in another thread;
-`accept` makes it the present one. `update` does all of it at once.
+`State.request` is what is wanted now; its `outcome` may be computed in another thread, and `State.outcome` is the
+present one. `State.update` does all of it at once.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
 from daskclust.app.parameters import complete
-from daskclust.app.selection import Clusters, Range, Selection
+from daskclust.app.selection import Mask, Selection
 from daskclust.app.slices import slices_of
 from daskclust.app.systems import Ground, System, names_for, point_columns, system_for
 
@@ -27,6 +27,10 @@ class Request:
 
     system: System
     values: Mapping[str, Any]
+
+    def outcome(self) -> Outcome:
+        """Compute it; nothing of the state is changed."""
+        return Outcome(self, self.system.run(self.values), self.system.ground(self.values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +62,24 @@ class Outcome:
         """A row for each cluster."""
         return self.request.system.table(self.result)
 
+    def count(self, mask: Mask) -> npt.NDArray[np.int64]:
+        """Return the number of chosen points in each cluster."""
+        label = self.label[mask]
+        return np.bincount(label[label >= 0], minlength=self.n_clusters)
+
+    def rows(self, mask: Mask | None) -> xr.Dataset:
+        """Return the rows of clusters with chosen points and ``selected``, their number; or all rows."""
+        if mask is None:
+            return self.table
+        number = self.count(mask)
+        rows = np.flatnonzero(number)
+        selected = ("cluster", number[rows], {"long_name": "chosen points", "units": "1"})
+        return self.table.isel(cluster=rows).assign(selected=selected)
+
     @cached_property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
         """Variables that pictures may have on their axes, and ``label``."""
         return {name: self.result[name].values for name in point_columns(self.result)}
-
-
-class Origin(NamedTuple):
-    """What was shown when points were chosen."""
-
-    request: Request
-    ground: Ground | None
 
 
 class State:
@@ -90,8 +101,8 @@ class State:
         self._systems: dict[str, System] = {}
         self._values: dict[str, dict[str, Any]] = {}
         self.selection: Selection | None = None
-        self.mask: npt.NDArray[np.bool_] | None = None
-        self.origin: Origin | None = None
+        self.mask: Mask | None = None
+        self.origin: Outcome | None = None  # that was shown when points were chosen
         self.version = 0
         self.outcome: Outcome | None = None
         self.choose(system_for(self.ds, system), **parameters)
@@ -126,18 +137,10 @@ class State:
         """Return what is wanted now; it stays as it is when parameters change."""
         return Request(self.system, self.values)
 
-    def compute(self, request: Request) -> Outcome:
-        """Return the clusters of a request; nothing of the state is changed."""
-        return Outcome(request, request.system.run(request.values), request.system.ground(request.values))
-
-    def accept(self, outcome: Outcome) -> None:
-        """Make an outcome the present one."""
-        self.outcome = outcome
-
     def update(self) -> Outcome:
         """Compute what is wanted now, and return it."""
-        self.accept(self.compute(self.request()))
-        return self.present
+        self.outcome = self.request().outcome()
+        return self.outcome
 
     @property
     def present(self) -> Outcome:
@@ -152,43 +155,10 @@ class State:
         self.mask = None if selection is None else selection.mask(columns)
         self.selection = selection
         self.version += 1
-        self.origin = Origin(outcome.request, outcome.ground)
-
-    def chosen_table(self) -> xr.Dataset:
-        """Return the rows of clusters with chosen points, with the number of these as ``selected``; or all rows."""
-        return chosen_rows(self.present, self.mask)
-
-    def select_clusters(self, numbers: Any) -> None:
-        """Choose the points of clusters."""
-        numbers = tuple(sorted({int(number) for number in numbers}))
-        self.select(Clusters(numbers) if numbers else None)
-
-    def select_range(self, column: str, low: float, high: float) -> None:
-        """Choose the points of clusters whose value in a column of the table is within a range, ends included."""
-        values = self.present.table[column].values
-        numbers = np.flatnonzero((values >= low) & (values <= high))
-        self.select(Clusters(tuple(numbers.tolist()), Range(column, low, high)) if len(numbers) else None)
-
-
-def count_chosen(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.int64]:
-    """Return the number of chosen points in each cluster."""
-    label = outcome.label if mask is None else outcome.label[mask]
-    return np.bincount(label[label >= 0], minlength=outcome.n_clusters)
-
-
-def chosen_rows(outcome: Outcome, mask: npt.NDArray[np.bool_] | None) -> xr.Dataset:
-    """Return the rows of clusters with chosen points, or all rows where nothing is chosen."""
-    table = outcome.table
-    if mask is None:
-        return table
-    number = count_chosen(outcome, mask)
-    rows = np.flatnonzero(number)
-    chosen = table.isel(cluster=rows)
-    return chosen.assign(selected=("cluster", number[rows], {"long_name": "chosen points", "units": "1"}))
+        self.origin = outcome
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:
-    """Return a Dataset of numpy arrays."""
     from daskclust.core.device.arrays import device_of
 
     loaded = ds.compute()

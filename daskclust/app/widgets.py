@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,12 @@ def labelled(kind: Any, words: str, **options: Any) -> Any:
 class Control:
     """A slider with a number beside it, or a choice."""
 
-    def __init__(self, parameter: Parameter, value: Any, changed: Any) -> None:
+    def __init__(self, parameter: Parameter, known: Mapping[str, Any], changed: Any) -> None:
         self.parameter, self._changed = parameter, changed
+        self._make(parameter, known[parameter.name])
+        self.follow(known)
+
+    def _make(self, parameter: Parameter, value: Any) -> None:
         self._is_mine = False
         unit = f" ({parameter.unit})" if parameter.unit else ""
         if parameter.scale == "choice":
@@ -61,13 +65,14 @@ class Control:
         )
         self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(4, 0))
 
-    def offer(self, values: Mapping[str, Any]) -> None:
-        """Be seen, or not, as the other parameters are."""
+    def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
+        """Show the value if it was changed; be seen, or not, as the other parameters are."""
         when = self.parameter.when
-        self.panel.visible = when is None or values[when[0]] == when[1]
+        self.panel.visible = when is None or known[when[0]] == when[1]
+        if self.parameter.name in changed:
+            self._show(known[self.parameter.name])
 
-    def show(self, value: Any) -> None:
-        """Show a value that was set elsewhere."""
+    def _show(self, value: Any) -> None:
         self._is_mine = True
         if self.parameter.scale == "choice":
             self._inner.value = value
@@ -96,5 +101,5 @@ class Control:
     def _on_number(self, event: Any) -> None:
         if self._is_mine or event.new is None or not np.isfinite(event.new):
             return
-        self.show(event.new)
+        self._show(event.new)
         self._changed(self.parameter.name, event.new)

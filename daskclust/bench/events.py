@@ -29,7 +29,7 @@ def _cases(kind: Any, size: int, options: Options) -> Iterator[Case]:
         "arrays": columns,
         "fit": _fit,
         "result": "labels_",
-        "found": lambda builder: _found(size, builder),
+        "found": lambda fit: {"clusters": int(fit.n_clusters_), "mean_size": size / max(int(fit.n_clusters_), 1)},
         "work": partial(events_work, size),
     }
     facts = {"kind": kind, "points": size}
@@ -51,11 +51,6 @@ def _fit(x: Any, y: Any, toa: Any) -> Any:
     return EventBuilder(DT_MAX).fit({"x": x, "y": y, "toa": toa})
 
 
-def _found(hits: int, builder: Any) -> dict[str, Any]:
-    clusters = int(builder.n_clusters_)
-    return {"clusters": clusters, "mean_size": hits / max(clusters, 1)}
-
-
 def _through_gpu(columns: tuple[Any, ...], window: int, lanes: int) -> Any:
     from daskclust import EventBuilder
     from daskclust.readout.gpu import cluster_on_gpu
@@ -70,15 +65,13 @@ def _calls(path: Path) -> dict[str, Any]:
     from daskclust.io import open_tpx3
     from daskclust.properties import cluster_table
 
-    def table_of(hits: Any) -> Any:
+    def total() -> Any:
+        hits = open_tpx3(path)
         return cluster_table(hits, EventBuilder(DT_MAX).fit(hits).labels_)
 
     hits = open_tpx3(path)
-    return {
-        "read": partial(open_tpx3, path),
-        "table": partial(cluster_table, hits, EventBuilder(DT_MAX).fit(hits).labels_),
-        "total": lambda: table_of(open_tpx3(path)),
-    }
+    table = partial(cluster_table, hits, EventBuilder(DT_MAX).fit(hits).labels_)
+    return {"read": partial(open_tpx3, path), "table": table, "total": total}
 
 
 def _write(path: Path, hits: Any) -> None:

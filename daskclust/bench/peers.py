@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-import statistics
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -27,12 +27,8 @@ from daskclust.core.merge.labels import same_partition
 _TICK = 1.5625  # ns
 
 
-class Comparison(NamedTuple):
-    """Two calls with the same question, and whether their answers are the same."""
-
-    ours: Callable[[], Any]
-    theirs: Callable[[], Any]
-    agree: Callable[[Any, Any], bool]
+def _fitted(case: Case) -> Any:
+    return getattr(case.fit(*case.arrays), case.result)
 
 
 class Peer(NamedTuple):
@@ -43,15 +39,13 @@ class Peer(NamedTuple):
     package: str  # that it comes in
     install: str
     most: int  # points that it is given: more take it too long, or more memory than machines have
-    compare: Callable[[Any, Case, int], Comparison]  # of the module, for a case on a number of threads
-
-
-def _fitted(case: Case) -> Any:
-    return getattr(case.fit(*case.arrays), case.result)
+    theirs: Callable[[Any, Case, int], Callable[[], Any]]  # of the module, for a case on a number of threads
+    agree: Callable[[Any, Any], bool]  # whether both answers are the same
+    ours: Callable[[Case], Any] = _fitted
 
 
 # ------------------------------------------------------------------------------------------------------ clue and events
-def _cluestering(module: Any, case: Case, _threads: int) -> Comparison:
+def _cluestering(module: Any, case: Case, _threads: int) -> Callable[[], Any]:
     X, layer, weight = case.arrays
     batches = np.bincount(layer)
     batches = batches[batches > 0].astype(np.uint32)
@@ -63,39 +57,34 @@ def _cluestering(module: Any, case: Case, _threads: int) -> Comparison:
         found.run_clue(batch_sample_sizes=batches)
         return np.asarray(found.cluster_ids)
 
-    return Comparison(partial(_fitted, case), theirs, same_partition)
+    return theirs
 
 
-def _rustpix(module: Any, case: Case, _threads: int) -> Comparison:
+def _rustpix(module: Any, case: Case, _threads: int) -> Callable[[], Any]:
     """Both go from a file to a table; only the number of clusters is compared."""
     clustering = module.ClusteringConfig(radius=1.5, temporal_window_ns=DT_MAX, min_cluster_size=1)
     extraction = module.ExtractionConfig(super_resolution_factor=1.0, weighted_by_tot=True, min_tot_threshold=0)
     options = {"algorithm": "grid", "collect": True, "clustering_config": clustering, "extraction_config": extraction}
-    path = str(case.file)
-    return Comparison(
-        lambda: len(case.calls["total"]()["size"]),
-        lambda: int(module.process_tpx3_neutrons(path, **options).len()),
-        lambda ours, theirs: ours == theirs,
-    )
+    return lambda: int(module.process_tpx3_neutrons(str(case.file), **options).len())
 
 
-def _dbscan_of_hits(module: Any, case: Case, threads: int) -> Comparison:
+def _dbscan_of_hits(module: Any, case: Case, threads: int) -> Callable[[], Any]:
     """Hits touch, and are not more than dt_max apart: a ball of the maximum norm, in ticks along all axes."""
     reach = DT_MAX / _TICK
     x, y, toa = case.arrays
     points = np.stack([x * reach, y * reach, toa / _TICK], axis=1)
     other = module.DBSCAN(eps=reach, min_samples=1, metric="chebyshev", algorithm="kd_tree", n_jobs=threads)
-    return Comparison(partial(_fitted, case), lambda: other.fit(points).labels_, same_partition)
+    return lambda: other.fit(points).labels_
 
 
 # ------------------------------------------------------------------------------------------------------- dbscan and fof
-def _dbscan_of_points(module: Any, case: Case, threads: int) -> Comparison:
+def _dbscan_of_points(module: Any, case: Case, threads: int) -> Callable[[], Any]:
     facts = case.facts
     other = module.DBSCAN(eps=facts["eps"], min_samples=facts["min_samples"], algorithm="kd_tree", n_jobs=threads)
-    return Comparison(partial(_fitted, case), lambda: other.fit(*case.arrays).labels_, np.array_equal)
+    return lambda: other.fit(*case.arrays).labels_
 
 
-def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Comparison:
+def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Callable[[], Any]:
     from scipy.sparse import coo_matrix
     from scipy.sparse.csgraph import connected_components
     from scipy.spatial import cKDTree
@@ -107,15 +96,15 @@ def _pairs_and_components(_module: Any, case: Case, _threads: int) -> Comparison
         graph = coo_matrix((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
         return np.asarray(connected_components(graph, directed=False)[1])
 
-    return Comparison(partial(_fitted, case), theirs, _same_groups)
+    return theirs
 
 
-def _hfof(module: Any, case: Case, _threads: int) -> Comparison:
+def _hfof(module: Any, case: Case, _threads: int) -> Callable[[], Any]:
     X = case.arrays[0].astype(np.float64)
-    return Comparison(partial(_fitted, case), lambda: np.asarray(module.fof(X, case.facts["eps"])), _same_groups)
+    return lambda: np.asarray(module.fof(X, case.facts["eps"]))
 
 
-def _pyfof(module: Any, case: Case, _threads: int) -> Comparison:
+def _pyfof(module: Any, case: Case, _threads: int) -> Callable[[], Any]:
     X = case.arrays[0].astype(np.float64)
 
     def theirs() -> NDArray[Any]:
@@ -124,7 +113,7 @@ def _pyfof(module: Any, case: Case, _threads: int) -> Comparison:
             label[members] = number
         return label
 
-    return Comparison(partial(_fitted, case), theirs, _same_groups)
+    return theirs
 
 
 def _same_groups(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
@@ -134,20 +123,18 @@ def _same_groups(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------------------------ hca
-def _fastcluster(module: Any, case: Case, _threads: int) -> Comparison:
-    return _of_centroids(case, partial(module.linkage_vector, method="centroid"))
+def _linkage(module: Any, case: Case, _threads: int) -> Callable[[], Any]:
+    X = case.arrays[0].astype(np.float64)
+    linkage = getattr(module, "linkage_vector", None) or module.linkage
+    return lambda: linkage(X, method="centroid")
 
 
-def _scipy_linkage(module: Any, case: Case, _threads: int) -> Comparison:
-    return _of_centroids(case, partial(module.linkage, method="centroid"))
-
-
-def _of_centroids(case: Case, linkage: Callable[..., Any]) -> Comparison:
-    """Below a threshold of all points distances are Euclidean, so that the question is the same."""
+def _euclidean(case: Case) -> Any:
+    """Return our hierarchy, Euclidean below a threshold of all points, so that the question is the same."""
     from daskclust import MahalanobisHCA
 
     X = case.arrays[0].astype(np.float64)
-    return Comparison(lambda: MahalanobisHCA(len(X)).fit(X).linkage_, lambda: linkage(X), _same_heights)
+    return MahalanobisHCA(len(X)).fit(X).linkage_
 
 
 def _same_heights(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
@@ -157,25 +144,29 @@ def _same_heights(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
 _SCIKIT_LEARN = ("scikit-learn DBSCAN", "sklearn.cluster", "scikit-learn", "pip install scikit-learn")
 _CLUESTERING = "pip install CLUEstering, with a C++20 compiler, CMake and Boost"
 _HFOF = "make in a clone of github.com/pec27/hfof, and its folder on PYTHONPATH"
+_RUSTPIX = (_rustpix, operator.eq, lambda case: len(case.calls["total"]()["size"]))
+_HIERARCHY = (_linkage, _same_heights, _euclidean)
 PEERS: dict[str, tuple[Peer, ...]] = {
-    "clue": (Peer("CLUEstering, serial", "CLUEstering", "CLUEstering", _CLUESTERING, 10**6, _cluestering),),
-    "events": (
-        Peer("rustpix grid, file to table", "rustpix", "rustpix", "pip install rustpix", 4 * 10**6, _rustpix),
-        Peer(*_SCIKIT_LEARN, 10**5, _dbscan_of_hits),
+    "clue": (
+        Peer("CLUEstering, serial", "CLUEstering", "CLUEstering", _CLUESTERING, 10**6, _cluestering, same_partition),
     ),
-    "dbscan": (Peer(*_SCIKIT_LEARN, 2 * 10**5, _dbscan_of_points),),
+    "events": (
+        Peer("rustpix grid, file to table", "rustpix", "rustpix", "pip install rustpix", 4 * 10**6, *_RUSTPIX),
+        Peer(*_SCIKIT_LEARN, 10**5, _dbscan_of_hits, same_partition),
+    ),
+    "dbscan": (Peer(*_SCIKIT_LEARN, 2 * 10**5, _dbscan_of_points, np.array_equal),),
     "fof": (
         Peer(
             "SciPy cKDTree pairs, connected components", "scipy.spatial", "scipy", "pip install scipy", 2 * 10**5,
-            _pairs_and_components,
+            _pairs_and_components, _same_groups,
         ),
-        Peer("hfof", "hfof", "hfof", _HFOF, 4 * 10**6, _hfof),
-        Peer("pyfof", "pyfof", "pyfof", "pip install pyfof", 10**5, _pyfof),
+        Peer("hfof", "hfof", "hfof", _HFOF, 4 * 10**6, _hfof, _same_groups),
+        Peer("pyfof", "pyfof", "pyfof", "pip install pyfof", 10**5, _pyfof, _same_groups),
     ),
     "hca": (
         Peer("fastcluster linkage_vector", "fastcluster", "fastcluster", "pip install fastcluster", 44_000,
-             _fastcluster),
-        Peer("SciPy linkage", "scipy.cluster.hierarchy", "scipy", "pip install scipy", 5000, _scipy_linkage),
+             *_HIERARCHY),
+        Peer("SciPy linkage", "scipy.cluster.hierarchy", "scipy", "pip install scipy", 5000, *_HIERARCHY),
     ),
 }  # fmt: skip
 """Programs that can be timed beside this one, by system."""
@@ -186,16 +177,10 @@ def bench_peers(name: str, system: System, options: Options) -> dict[str, Any]:
     """Time installed programs that answer the same question, on the CPU, in turn with this one.
 
     A program that is too slow for a size is given as many points as it can do. Of several ``min_samples`` the first
-    counts, of numbers of threads the largest.
-
-    Returns
-    -------
-    dict
-        ``timed``: for each program, kind and number of points its name and version, ``asked``, the points that it
-        should have had, ``ms``, ``ours_ms``, ``ratio``, the median of their time over ours, pair by pair, and
-        ``agrees``: whether the answers are the same (labels up to names; of rustpix the number of clusters; of
-        hierarchies, here those of Euclidean distances on both sides, the heights). ``missing``: names of those
-        that are not installed, and how they are.
+    counts, of numbers of threads the largest. The result has ``timed``: for each program, kind and number of points its
+    name and version, ``asked``, the points that it should have had, ``ms``, ``ours_ms``, ``ratio``, the median of their
+    time over ours, pair by pair, and ``agrees``: whether the answers are the same; and ``missing``: names of those that
+    are not installed, and how they are.
     """
     missing = [{"name": peer.name, "install": peer.install} for peer in PEERS[name] if not _is_there(peer)]
     number = max(options.threads or (0,)) if 0 not in options.threads else 0
@@ -217,20 +202,19 @@ def _timed(peer: Peer, system: System, kind: str, threads: int, options: Options
     what = {"name": peer.name, "version": _version(peer), "threads": threads, "kind": kind}
     for points, asked in {min(size, peer.most): size for size in sorted(options.sizes)}.items():
         for case in system.cases(kind, points, options):
-            found = in_turn(peer.compare(module, case, threads), min(options.repeats, 3))
+            ours, theirs = partial(peer.ours, case), peer.theirs(module, case, threads)
+            found = in_turn(ours, theirs, peer.agree, min(options.repeats, 3))
             yield {**what, "points": points, "asked": asked, **found}
 
 
-def in_turn(compare: Comparison, repeats: int) -> dict[str, Any]:
+def in_turn(
+    ours: Callable[[], Any], theirs: Callable[[], Any], agree: Callable[[Any, Any], bool], repeats: int
+) -> dict[str, Any]:
     """Time both by turns, after a warm-up whose answers are compared."""
-    agrees = compare.agree(compare.ours(), compare.theirs())
-    pairs = [(seconds_of(compare.ours), seconds_of(compare.theirs)) for _ in range(repeats)]
-    return {
-        "ms": statistics.median(theirs for _, theirs in pairs) * 1e3,
-        "ours_ms": statistics.median(ours for ours, _ in pairs) * 1e3,
-        "ratio": statistics.median(theirs / ours for ours, theirs in pairs),
-        "agrees": bool(agrees),
-    }
+    agrees = agree(ours(), theirs())
+    ours_s, theirs_s = np.array([(seconds_of(ours), seconds_of(theirs)) for _ in range(repeats)]).T
+    times = {"ms": theirs_s * 1e3, "ours_ms": ours_s * 1e3, "ratio": theirs_s / ours_s}
+    return {name: float(np.median(values)) for name, values in times.items()} | {"agrees": bool(agrees)}
 
 
 def _is_there(peer: Peer) -> bool:

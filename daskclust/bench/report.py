@@ -51,11 +51,7 @@ def markdown(report: Mapping[str, Any]) -> str:
 
 
 def write_report(report: Mapping[str, Any], path: Path) -> None:
-    """Write a report to a file, completely or not at all; a file that exists is replaced.
-
-    ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures, with all that the page needs inside; it needs the
-    extra ``app``, and raises `ValueError` for a report that has nothing to draw.
-    """
+    """Write a report to a file: ``.json`` has all of it, ``.md`` its tables, ``.html`` pictures."""
     if path.suffix not in FORMATS:
         raise ValueError(f"a report is written to .json, .md or .html, got {path}; name such a file")
     if path.suffix == ".html":
@@ -73,19 +69,14 @@ def _of_one(report: Mapping[str, Any]) -> list[str]:
     if "runs" not in report:  # of a stream: figures in all
         facts = {name: value for name, value in report.items() if name not in ("system", "parameters", "machine")}
         return [table(("", "in all"), [(name.replace("_", " "), _figure(value)) for name, value in facts.items()])]
-    parts = [_of_runs(report["runs"])]
+    rows = [_cells(run) for run in report["runs"]]
+    parts = [table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in report["runs"][0]))]
     grows = [f"{series_name(each)}: n^{each['exponent']:.2f}" for each in report.get("exponents", [])]
     parts += [f"Time grows as: {'; '.join(grows)}"] if grows else []
     return parts + (peer_tables(report["peers"]) if "peers" in report else [])
 
 
-def _of_runs(runs: Sequence[Mapping[str, Any]]) -> str:
-    rows = [_cells(run) for run in runs]
-    return table(list(rows[0]), [list(row.values()) for row in rows], words=int("kind" in runs[0]))
-
-
 def _cells(run: Mapping[str, Any]) -> dict[str, str]:
-    """Return the cells of a run by heading."""
     run, cells = dict(run), dict[str, str]()
     if "groups" in run:
         run["kind"] = f"apriori, {run['groups']:,} clusters"

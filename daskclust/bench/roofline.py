@@ -1,34 +1,22 @@
 """What this machine allows at best: measured ceilings, and the work that an answer needs at least.
 
-A *ceiling* is how many bytes a second the memory copies, and how many operations a second the cores do, both measured
-here. The *work* of a system on given points is a number of bytes and one of operations, by the formulas below; the
-*floor* is the time that they take at the ceilings, the longer of the two. How much of the roofline a run reaches is the
-floor over its time: 1 would be as fast as the machine can be.
+A *ceiling* is how many bytes a second the memory copies, and how many operations a second the cores do. The *work* of a
+system on given points is a number of bytes (of the input, read once, and of the results, written once) and one of
+operations: additions, products and comparisons of numbers. The *floor* is the time that they take at the ceilings, the
+longer of the two; what a run reaches of the roofline is the floor over its time. The page on benchmarks has a table of
+the formulas. With n points in d dimensions:
 
-Bytes are those of the input, read once, and of the results, written once: whatever a program keeps in between comes on
-top. Operations are additions, products and comparisons of numbers, one each. With n points in d dimensions:
-
-===============  ==================================================  ======================================
-system           bytes                                               operations
-===============  ==================================================  ======================================
-CLUE             n (4 d + 4 layer + 4 weight + 8 label + 4 density   (3 d + 3) P
-                 + 4 delta + 8 nearest higher + 1 seed)
-event building   n (2 x + 2 y + 8 toa + 8 label)                     18 n
-DBSCAN, FoF      n (4 d + 8 label + 1 core)                          3 d K / 2
-Mahalanobis HCA  4 n d + 32 (n - 1)                                  6 d (n - 1) + d (d + 1) n
-===============  ==================================================  ======================================
-
-- CLUE: P are the pairs of points of a layer within dc. A distance has 3 d - 1 operations, comparing it with dc is one;
-  a pair adds a weight to each of its two densities, and these are compared once. Looking for the nearest higher
-  beyond dc is left out.
+- CLUE: of the P pairs of points of a layer within dc a distance has 3 d - 1 operations, comparing it with dc is one; a
+  pair adds a weight to each of its two densities, and these are compared once. Looking for the nearest higher beyond dc
+  is left out.
 - Event building: a hit asks each of 9 pixels whether it had a hit not longer ago than dt_max: a difference and a
   comparison.
 - DBSCAN: K is the sum, over all points, of the neighbours within eps that a point must have seen to be core,
   min(neighbours, min_samples - 1); for friends-of-friends it is one for each that is not alone. A distance, of
   3 d operations with its comparison, is seen from both of its ends.
 - HCA: for each merge the centroid of the new cluster and the height; once for each point the products of its
-  coordinates, which covariances are made of. Which clusters are nearest has to be known, too, but how little work
-  that may take nobody has shown: so this floor is far below what any program does.
+  coordinates, which covariances are made of. To know which clusters are nearest is left out, so that this floor is far
+  below what any program does.
 
 P and K are counted on the points themselves, all of them or a sample (`count_neighbours`).
 """
@@ -36,7 +24,6 @@ P and K are counted on the points themselves, all of them or a sample (`count_ne
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -44,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.bench.kernels import OPERATIONS, multiply_add
-from daskclust.bench.timing import device_of, seconds_of
+from daskclust.bench.timing import all_seconds, device_of
 from daskclust.core.device.arrays import HOST, Cuda, copy
 from daskclust.core.device.threads import in_threads, thread_count
 
@@ -52,7 +39,7 @@ _COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: larg
 _POINTS = 1 << 18
 _ROUNDS = {"cpu": 1 << 8, "cuda": 1 << 14}
 _REPEATS = 5
-_SAMPLE, _SLABS = 200_000, 50
+_SAMPLE = 200_000
 
 
 class Work(NamedTuple):
@@ -78,40 +65,23 @@ def ceilings_of(device: str) -> dict[str, float]:
 def measure_ceilings(place: Any, finish: Callable[[], None], copied: int, points: int, rounds: int) -> dict[str, float]:
     """Measure the ceilings of a device with arrays of `copied` bytes and `rounds` of operations on `points` numbers."""
     source, target = (place.full(max(copied // 4, 1), 1.0, np.float32) for _ in range(2))
-    copies = (_by_threads,) if place.name == "cpu" else (_by_kernel, _by_driver)
-    seconds = min(_best(functools.partial(copied_by, place, source, target), finish) for copied_by in copies)
+    copies: list[Callable[[], Any]] = [functools.partial(_copy_in_threads, source, target)]
+    if place.name != "cpu":  # by a kernel, or by the driver
+        copies = [lambda: place.run(copy, len(source), source, target), lambda: target.copy_to_device(source)]
+    seconds = min(second for call in copies for second in all_seconds(call, finish, _REPEATS))
     row, numbers = (place.full(points + 16, 0, dtype) for dtype in (np.int32, np.float32))
     compute = functools.partial(place.run, multiply_add, points, row, rounds, numbers)
     return {
         "bytes_per_second": 2 * 4 * len(source) / seconds,
-        "operations_per_second": points * rounds * OPERATIONS / _best(compute, finish),
+        "operations_per_second": points * rounds * OPERATIONS / min(all_seconds(compute, finish, _REPEATS)),
     }
 
 
-def _best(call: Callable[[], Any], finish: Callable[[], None]) -> float:
-    """Return the shortest time of some runs after a warm-up, in seconds."""
-    call()
-    times = []
-    for _ in range(_REPEATS):
-        finish()
-        times.append(seconds_of(call, finish))
-    return min(times)
-
-
-def _by_threads(_place: Any, source: Any, target: Any) -> None:
+def _copy_in_threads(source: Any, target: Any) -> None:
     """Copy by NumPy, which writes past the caches, a part on each thread."""
     threads = thread_count()
-    bounds = [len(source) * k // threads for k in range(threads + 1)]
-    parts = [slice(first, last) for first, last in itertools.pairwise(bounds)]
-    in_threads(lambda k: np.copyto(target[parts[k]], source[parts[k]]), threads, threads)
-
-
-def _by_kernel(place: Any, source: Any, target: Any) -> None:
-    place.run(copy, len(source), source, target)
-
-
-def _by_driver(_place: Any, source: Any, target: Any) -> None:
-    target.copy_to_device(source)
+    parts = list(zip(np.array_split(source, threads), np.array_split(target, threads), strict=True))
+    in_threads(lambda k: np.copyto(parts[k][1], parts[k][0]), threads, threads)
 
 
 # ---------------------------------------------------------------------------------------------------------------- work
@@ -136,31 +106,12 @@ def hca_work(n: int, d: int) -> Work:
 
 
 def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
-    """Count the neighbours of each point within a radius, the radius included and the point itself not.
-
-    Of more than `sample` points about so many are counted for: those of 50 slabs across the first axis, at its
-    quantiles, with all of their neighbours.
-    """
-    if len(X) <= sample:
-        return _neighbours(X, X, radius)
-    among = X[:: max(1, len(X) // 100_000), 0]
-    share, counts = sample / len(X) / _SLABS, []
-    for k in range(_SLABS):
-        middle = (k + 0.5) / _SLABS
-        low, high = np.quantile(among, [max(0.0, middle - share / 2), min(1.0, middle + share / 2)])
-        own = X[(X[:, 0] >= low) & (X[:, 0] < high)]
-        near = X[(X[:, 0] >= low - 1.001 * radius) & (X[:, 0] <= high + 1.001 * radius)]
-        counts.append(_neighbours(own, near, radius))
-    return np.concatenate(counts)
-
-
-def _neighbours(points: NDArray[Any], among: NDArray[Any], radius: float) -> NDArray[np.int64]:
+    """Count the neighbours of each point, or of a `sample` of more, within a radius, which is included."""
     from scipy.spatial import cKDTree
 
-    if not len(points):
-        return np.empty(0, np.int64)
-    tree = cKDTree(among.astype(np.float64))
-    counts = tree.query_ball_point(points.astype(np.float64), radius, return_length=True, workers=-1)
+    asked = X if len(X) <= sample else np.random.default_rng(0).choice(X, sample, replace=False)
+    tree = cKDTree(X, compact_nodes=False, balanced_tree=False)  # which are slow to make
+    counts = tree.query_ball_point(asked, radius, return_length=True, workers=-1)
     return np.asarray(counts, np.int64) - 1
 
 
@@ -172,13 +123,6 @@ def mean_of(counts: NDArray[np.int64]) -> float:
 # --------------------------------------------------------------------------------------------------------------- floor
 def beside_floor(work: Work, ms: float, ceilings: dict[str, float]) -> dict[str, float]:
     """Return ``bytes``, ``operations``, ``floor_ms`` and ``of_roofline`` of a run that took `ms`."""
-    seconds = max(
-        work.bytes / ceilings["bytes_per_second"],
-        work.operations / ceilings["operations_per_second"],
-    )
-    return {
-        "bytes": float(work.bytes),
-        "operations": float(work.operations),
-        "floor_ms": seconds * 1e3,
-        "of_roofline": seconds * 1e3 / ms,
-    }
+    needed = {name: float(value) for name, value in work._asdict().items()}
+    floor = 1e3 * max(value / ceilings[f"{name}_per_second"] for name, value in needed.items())
+    return needed | {"floor_ms": floor, "of_roofline": floor / ms}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,11 +40,8 @@ def options_of(name: str, given: Mapping[str, Any], *, headline: bool = False) -
 def bench(name: str, options: Options, progress: Progress = lambda *_: None) -> dict[str, Any]:
     """Time a system, and other programs where they are asked for.
 
-    Returns
-    -------
-    dict
-        ``system``, ``device``, ``parameters``, ``machine``, measured ``ceilings``; ``runs``, one for each kind, size,
-        number of threads and ``min_samples``; ``exponents``; with `peers` what other programs take.
+    The report has ``system``, ``device``, ``parameters``, ``machine``, measured ``ceilings``; ``runs``, one for each
+    kind, size, number of threads and ``min_samples``; ``exponents``; with `peers` what other programs take.
     """
     system = SYSTEMS[name]
     for kind in set(options.kinds).difference(system.kinds):
@@ -126,11 +124,12 @@ def _by_step(kernels: Mapping[str, float], steps: Mapping[str, Sequence[str]]) -
 def _exponents(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return how time grows with points: slopes of both as logarithms, of runs that differ in their size alone."""
     names, found = ("kind", "min_samples", "threads"), []
-    timed = [run for run in runs if "total_ms" in run and "groups" not in run]  # of groups two numbers make the time
-    for which in dict.fromkeys(tuple(run.get(name) for name in names) for run in timed):
-        mine = [run for run in timed if tuple(run.get(name) for name in names) == which]
-        points, ms = (np.log([run[name] for run in mine]) for name in ("points", "total_ms"))
+    alike: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+    for run in runs:
+        if "total_ms" in run and "groups" not in run:  # of groups two numbers make the time
+            alike[tuple(run.get(name) for name in names)].append((run["points"], run["total_ms"]))
+    for which, times in alike.items():
+        points, ms = np.log(times).T
         if np.ptp(points):
-            exponent = float(np.polyfit(points, ms, 1)[0])
-            found.append({**dict(zip(names, which, strict=True)), "exponent": exponent})
+            found.append(dict(zip(names, which, strict=True)) | {"exponent": float(np.polyfit(points, ms, 1)[0])})
     return found

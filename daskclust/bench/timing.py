@@ -7,17 +7,14 @@ import time
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numba
 
 from daskclust.core.device.arrays import HOST, cupy_module
 from daskclust.core.device.kernels import Kernel, TeamKernel
-
-
-def nothing_to_wait_for() -> None:
-    """CPU kernels are done when their call returns."""
 
 
 def seconds_of(*calls: Callable[[], Any]) -> float:
@@ -28,14 +25,16 @@ def seconds_of(*calls: Callable[[], Any]) -> float:
     return time.perf_counter() - begin
 
 
-def median_ms(call: Callable[[], Any], finish: Callable[[], None] = nothing_to_wait_for, repeats: int = 1) -> float:
-    """Return the median time of a call after a warm-up."""
+def all_seconds(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> list[float]:
+    """Return how long a call takes, again and again, after a warm-up; `finish` waits for the device."""
     call()
-    times = []
-    for _ in range(repeats):
-        finish()
-        times.append(seconds_of(call, finish))
-    return statistics.median(times) * 1e3
+    finish()
+    return [seconds_of(call, finish) for _ in range(repeats)]
+
+
+def median_ms(call: Callable[[], Any], finish: Callable[[], None] = lambda: None, repeats: int = 1) -> float:
+    """Return the median time of a call after a warm-up."""
+    return statistics.median(all_seconds(call, finish, repeats)) * 1e3
 
 
 @contextmanager
@@ -49,36 +48,23 @@ def kernel_threads(number: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-@contextmanager
-def kernel_times(finish: Callable[[], None]) -> Iterator[dict[str, float]]:
-    """Collect the seconds of each kernel while this is open."""
-    seconds: dict[str, float] = defaultdict(float)
-    kinds = {"run": Kernel, "launch": Kernel, "launch_teams": TeamKernel}
-    originals: dict[str, Callable[..., None]] = {name: getattr(kind, name) for name, kind in kinds.items()}
-
-    def timed(original: Callable[..., None]) -> Callable[..., None]:
-        def call(self: Kernel, *args: Any, **options: Any) -> None:
-            finish()
-            seconds[self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
-
-        return call
-
-    try:
-        for name, original in originals.items():
-            setattr(kinds[name], name, timed(original))
-        yield seconds
-    finally:
-        for name, original in originals.items():
-            setattr(kinds[name], name, original)
-
-
 def kernels_ms(call: Callable[[], Any], finish: Callable[[], None], repeats: int) -> dict[str, float]:
     """Return the median time of each kernel; the device waits after each, so on CUDA their sum is not the total."""
-    runs = []
-    for _ in range(repeats):
-        with kernel_times(finish) as seconds:
+    runs: list[dict[str, float]] = []
+
+    def timed(original: Callable[..., None]) -> Callable[..., None]:
+        def launch(self: Kernel, *args: Any, **options: Any) -> None:
+            finish()
+            runs[-1][self.function.__name__] += seconds_of(lambda: original(self, *args, **options), finish)
+
+        return launch
+
+    with ExitStack() as patches:
+        for kind, name in ((Kernel, "run"), (Kernel, "launch"), (TeamKernel, "launch_teams")):
+            patches.enter_context(mock.patch.object(kind, name, timed(getattr(kind, name))))
+        for _ in range(repeats):
+            runs.append(defaultdict(float))
             call()
-        runs.append(seconds)
     return {name: statistics.median(run[name] for run in runs) * 1e3 for name in runs[0]}
 
 
@@ -113,12 +99,8 @@ class Device(NamedTuple):
 
 
 def device_of(device: str) -> Device:
-    """Return ``"cpu"`` or ``"cuda"``."""
+    """Return ``"cpu"``, whose kernels are done when their call returns, or ``"cuda"``."""
     if device == "cpu":
-        return Device(_as_it_is, _as_it_is, nothing_to_wait_for, peak_bytes)
+        return Device(lambda array: array, lambda array: array, lambda: None, peak_bytes)
     cupy = cupy_module()
     return Device(cupy.asarray, cupy.asnumpy, cupy.cuda.get_current_stream().synchronize, peak_device_bytes)
-
-
-def _as_it_is(array: Any) -> Any:
-    return array

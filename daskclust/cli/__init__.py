@@ -10,6 +10,7 @@ import typer
 
 from daskclust.cli import bench, clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
+from daskclust.cli._options import with_groups
 from daskclust.cli._run import leave, run
 
 _MANUAL = """
@@ -68,7 +69,7 @@ for panel, command, manual in (
     ("Tools", tools.info, tools.INFO),
     ("Tools", bench.bench, bench.MANUAL),
 ):
-    app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(command)
+    app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
 
 
 @app.callback(invoke_without_command=True)

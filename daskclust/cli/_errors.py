@@ -10,10 +10,9 @@ import errno
 import os
 import re
 import traceback
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import typer
 
@@ -38,12 +37,10 @@ _PHRASES = (
 """What is said in Python, and what that is on the command line."""
 _OF_FILES = (
     (r"is empty \(0 bytes\)|has no data", "give a file with points; was it written to its end?"),
-    (
-        r"cannot be read as|is not a UTF-8|is damaged|signature|no layout of",
-        "is it complete, and does its extension tell its format?",
-    ),
+    (r"cannot be read as|is not a UTF-8|is damaged|signature|no layout of",
+     "is it complete, and does its extension tell its format?"),
     (r", line \d+", "correct that line, or leave it out"),
-)
+)  # fmt: skip
 """What to do where a message on a file does not say so."""
 _ELSEWHERE = "ask its owner, or choose another place: `ls -ld` tells whose it is"
 _FULL = "free some (`df -h` and `quota` tell how much is left), or write to another disk"
@@ -61,8 +58,7 @@ _OF_SYSTEM = {
 """What to do about errors of the system."""
 
 
-@dataclass(frozen=True)
-class Trouble:
+class Trouble(NamedTuple):
     """An error as it is told: its class, for scripts; a line each; the exit code."""
 
     kind: str
@@ -73,9 +69,8 @@ class Trouble:
 
 def trouble(error: BaseException, command: Any) -> Trouble | None:
     """Return how an error of a command is told, None for a fault of this program; the command may not be known."""
-    kind, manual = type(error).__name__, "`daskclust --help` lists the commands"
-    if command is not None:
-        manual = f"`daskclust {command.name} --help` tells more"
+    kind, called = type(error).__name__, "" if command is None else f"{command.name} "
+    manual = f"`daskclust {called}--help` " + ("tells more" if called else "lists the commands")
     if isinstance(error, _USAGE):
         return Trouble("UsageError", *_of_usage(error, manual), error.exit_code)
     if kind == "KilledWorker":
@@ -92,8 +87,8 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
     what, hint = (_in_options(text, names) for text in _split(error))
     if not hint and isinstance(error, FileNotFoundError):
         hint = _near(what)
-    hint = hint or _option_named(what, command) or next((do for mark, do in _OF_FILES if re.search(mark, what)), manual)
-    return Trouble(kind, what, hint)
+    of_file = (do for mark, do in _OF_FILES if re.search(mark, what))
+    return Trouble(kind, what, hint or _option_named(what, command) or next(of_file, manual))
 
 
 def fault(error: BaseException) -> Trouble:
@@ -114,8 +109,7 @@ def note(text: str, command: Any) -> str:
 # ------------------------------------------------------------------------------------------------ usage, and the system
 def _of_usage(error: Any, manual: str) -> tuple[str, str]:
     """Return what is wrong with a command line in typer's words, and the help of the option that is meant."""
-    what = " ".join(error.format_message().split()).rstrip(".")
-    what = what[:1].lower() + what[1:]
+    what = _lower(" ".join(error.format_message().split()).rstrip("."))
     if hasattr(error.__cause__, "errors"):  # of pydantic, which does not always show the value
         value = repr(error.__cause__.errors()[0]["input"])
         what += f", got {value}" * (value not in what)
@@ -125,9 +119,8 @@ def _of_usage(error: Any, manual: str) -> tuple[str, str]:
 
 def _of_system(error: OSError) -> tuple[str, str]:
     """Return what the system says, without the name of the temporary file, and what to do."""
-    text = error.strerror or _one_line(error)
+    what = _lower(error.strerror or _one_line(error))
     path = error.filename2 if isinstance(error.filename2, str) else error.filename
-    what = text[:1].lower() + text[1:]
     if isinstance(path, str | bytes):
         what += ": " + _TEMPORARY.sub(r"\1", os.fsdecode(path))
     return what, _OF_SYSTEM.get(error.errno or 0, "check the path and the disk").format(here=Path.cwd())
@@ -136,6 +129,10 @@ def _of_system(error: OSError) -> tuple[str, str]:
 # ------------------------------------------------------------------------------------------------------------- messages
 def _one_line(error: BaseException) -> str:
     return short(" ".join(str(error).split()), _LONGEST)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _split(error: BaseException) -> tuple[str, str]:
@@ -154,7 +151,6 @@ def _split(error: BaseException) -> tuple[str, str]:
 
 
 def _name_of(parameter: Any) -> str:
-    """Return the name of a parameter on the command line."""
     name: str = next((option for option in parameter.opts if option.startswith("--")), parameter.metavar)
     return (name or parameter.name.upper()).strip("[]")
 
@@ -165,7 +161,6 @@ def _names_of(command: Any) -> dict[str, str]:
 
 
 def _in_options(text: str, names: dict[str, str]) -> str:
-    """Return a message with options in the place of Python's parameters."""
     for python, ours in _PHRASES:
         text = re.sub(python, ours, text)
     begin = re.match(r"([a-z_]+)(?= (must|names|is) )", text)
@@ -184,7 +179,6 @@ def _in_options(text: str, names: dict[str, str]) -> str:
 
 
 def _value(text: str) -> str:
-    """Return a value of Python's as it is given on the command line."""
     if text.startswith("{"):
         pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
         return ",".join(f"{ours}={theirs.replace('its name', 'NAME')}" for theirs, ours in pairs) or "NAME=..."
@@ -194,14 +188,12 @@ def _value(text: str) -> str:
 
 
 def _option_named(what: str, command: Any) -> str:
-    """Return the help of the option that a message begins with."""
     word = what.partition(" ")[0]
     parameters = command.params if command else ()
     return next((f"{word}: {each.help}" for each in parameters if word in (*each.opts, _name_of(each))), "")
 
 
 def _near(what: str) -> str:
-    """Return names like the one that a message ends with."""
     path = Path(re.sub(r"^(no such (file|folder): |there is no (file|folder) )", "", what))
     folder = path.parent
     if not folder.is_dir():

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import logging
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 from daskclust.cli._console import console, show
 from daskclust.cli._options import Json, Quiet, check_outputs, running
@@ -30,7 +28,7 @@ _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words
 class Running:
     """Options of every command that clusters: where it does, and what it shows."""
 
-    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.")] = 0
+    workers: Annotated[int, running("Processes of a Dask cluster; 0: this process, on all cores.", min=0)] = 0
     cuda: Annotated[bool, running("Cluster on an NVIDIA GPU, or one for each worker.", "--cuda")] = False
     scheduler: Annotated[
         str | None,
@@ -40,15 +38,10 @@ class Running:
         str | None,
         running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
     ] = None
-    chunks: Annotated[int, running("Points of a chunk, with --workers or --scheduler.")] = 1_000_000
     as_json: Json = False
     quiet: Quiet = False
 
     def __post_init__(self) -> None:
-        if self.workers < 0:
-            raise ValueError(
-                f"--workers must be 0 or more, got {self.workers}; 0 clusters in this process, on all cores"
-            )
         if self.scheduler is not None and self.workers:
             raise ValueError(f"--scheduler {self.scheduler} has workers of its own; leave --workers out")
         if self.memory_limit is not None and not self.workers:
@@ -105,33 +98,6 @@ class Running:
             ) from error
 
 
-def clusters(chunks: int | None = 1_000_000) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of `Running`, which it gets as `run`; None: it has no option --chunks."""
-
-    def with_options(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True)
-        hints, kind = get_type_hints(Running, include_extras=True), inspect.Parameter.KEYWORD_ONLY
-        shared = {
-            each.name: inspect.Parameter(each.name, kind, default=each.default, annotation=hints[each.name])
-            for each in fields(Running)
-        }
-        if chunks is None:
-            del shared["chunks"]
-        else:
-            shared["chunks"] = shared["chunks"].replace(default=chunks)
-
-        @wraps(command)
-        def call(**given: Any) -> None:
-            run = Running(**{name: given.pop(name) for name in shared})
-            command(**given, run=run)
-
-        parameters = [each for name, each in own.parameters.items() if name != "run"]
-        call.__signature__ = own.replace(parameters=[*parameters, *shared.values()])  # type: ignore[attr-defined]
-        return call
-
-    return with_options
-
-
 class Job:
     """One run of a command: it reads hits, cells ... (the `unit`), clusters, writes, and shows a summary."""
 
@@ -157,11 +123,11 @@ class Job:
             yield
         self.summary["seconds"] = round(time.perf_counter() - self._began, 3)
 
-    def read(self, reader: Callable[..., xr.Dataset], **options: Any) -> xr.Dataset:
+    def read(self, reader: Callable[..., xr.Dataset], chunks: int, **options: Any) -> xr.Dataset:
         """Return the points of the source, lazy where workers cluster."""
         path = Path(self.source)
         self.work.read(path)
-        return reader(path, chunks=self.run.chunks if self.run.is_on_dask else None, **options)
+        return reader(path, chunks=chunks if self.run.is_on_dask else None, **options)
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None

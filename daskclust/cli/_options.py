@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 
-def option(panel: str, help: str, *names: str, metavar: str | None = None, default: str | bool = True) -> Any:
+def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
     """Return an option for `Annotated`; `default` says in words what is taken where the value is None."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=default)
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
 # Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
-OUTPUT, RUNNING = "Output", "Running"
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
-writing, running = partial(option, OUTPUT), partial(option, RUNNING)
+writing, running = partial(option, "Output"), partial(option, "Running")
 
 Columns = Annotated[
     str | None,
@@ -29,11 +30,34 @@ Columns = Annotated[
         default="by name",
     ),
 ]
-Units = Annotated[
-    str | None, reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads")
-]
+Chunks = Annotated[int, running("Points of a chunk, with --workers or --scheduler.")]
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let each parameter of a command that is a dataclass be options: its fields, one by one."""
+    kinds: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, dict[str, inspect.Parameter]] = {}
+    for name, parameter in _parameters_of(command).items():
+        groups[name] = _parameters_of(kinds[name]) if name in kinds else {name: parameter}
+        parameters += groups[name].values()
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, kind in kinds.items():
+            given[name] = kind(**{each: given.pop(each) for each in groups[name]})
+        command(**given)
+
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters_of(called: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    hints, kind = get_type_hints(called, include_extras=True), inspect.Parameter.KEYWORD_ONLY
+    given = inspect.signature(called).parameters.items()
+    return {name: each.replace(kind=kind, annotation=hints[name]) for name, each in given}
 
 
 def number_of(text: str) -> int | float | None:
@@ -60,15 +84,23 @@ def columns_of(text: str | None) -> Any:
     return {theirs: name for name, theirs in ours.items()} | dict.fromkeys(left_out)
 
 
-def needs_of(**options: Any) -> dict[str, list[str]]:
-    """Return what readers take as `needs`: the variables that options name, each one name, several or none."""
-    given = {option: [value] if isinstance(value, str) else value for option, value in options.items()}
-    return {option: value for option, value in given.items() if isinstance(value, list)}
+@dataclass(frozen=True, kw_only=True)
+class Naming:
+    """Options of what the columns of a file are."""
 
+    columns: Columns = None
+    units: Annotated[
+        str | None,
+        reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads"),
+    ] = None
 
-def units_of(text: str | None) -> dict[str, str] | None:
-    """Return units by variable of ``x=mm, energy=MeV``."""
-    return None if text is None else _pairs("--units", text, "x=mm,energy=MeV")
+    def naming(self, **needs: Any) -> dict[str, Any]:
+        """Return what readers take, and as `needs` the variables that options name: a name each, several or none."""
+        units = None if self.units is None else _pairs("--units", self.units, "x=mm,energy=MeV")
+        found = {"columns": columns_of(self.columns), "units": units}
+        given = {option: [value] if isinstance(value, str) else value for option, value in needs.items()}
+        named = {option: value for option, value in given.items() if isinstance(value, list)}
+        return found | ({"needs": named} if named else {})
 
 
 def _pairs(option: str, text: str, example: str) -> dict[str, str]:
@@ -95,19 +127,13 @@ def check_outputs(sources: Sequence[str | Path], outputs: Mapping[str, Path | No
     for option, path in given.items():
         if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
             raise ValueError(f"{option} must be a {told} file, got {path}")
-        check_place(path)
-        if path.resolve() in [Path(source).resolve() for source in sources]:
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")
-
-
-def check_place(*paths: Path) -> None:
-    """Refuse, before any work, to write where there is no folder, or where nothing may be written."""
-    for path in paths:
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
         if path.is_dir() and path.suffix != ".zarr":
             raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
         if not os.access(path.parent, os.W_OK):
             raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")
+        if path.resolve() in [Path(source).resolve() for source in sources]:
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

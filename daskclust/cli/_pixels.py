@@ -7,8 +7,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from daskclust.cli._options import Naming, option, reading
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,22 +27,34 @@ if TYPE_CHECKING:
 ROUND = 1 << 20  # hits that are clustered at once
 
 
-@dataclass(frozen=True)
-class Pixels:
-    """Hits of a file, or of a readout that is followed, and how they are read: options of the command, times in ns."""
+_readout = partial(option, "Raw words and readouts")
 
-    source: str
-    columns: Any
-    units: dict[str, str] | None
-    layout: Literal["chips", "quad"] | None
-    gap: int
-    disorder: float
-    on_reset: Literal["continue", "restart"]
-    trigger: int | None
-    calibration: Path | None
-    tot_unit: Literal["ns", "tick"]
-    follow: bool
-    idle: float | None
+
+@dataclass(frozen=True, kw_only=True)
+class Pixels(Naming):
+    """Hits of a file, or of a readout that is followed, and options of how they are read."""
+
+    source: Annotated[str, typer.Argument(metavar="IN", help="Hits of a pixel detector: see Reads.")]
+    layout: Annotated[
+        Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
+    ] = None
+    calibration: Annotated[
+        Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
+    ] = None
+    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns"
+    gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
+    disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
+    on_reset: Annotated[
+        Literal["continue", "restart"],
+        _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
+    ] = "continue"
+    trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.", min=1, max=2)] = None
+    follow: Annotated[bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")] = (
+        False
+    )
+    idle: Annotated[
+        float | None, _readout("End --follow after so many seconds without data.", default="never", min=0)
+    ] = None
 
     @property
     def is_raw(self) -> bool:
@@ -47,19 +64,15 @@ class Pixels:
     def check(self, run: Running) -> None:
         """Refuse options that do not go with each other, or with the kind of file."""
         source, is_readout = self.source, self.source.startswith("tcp://")
-        for option, value in (("gap", self.gap), ("disorder", self.disorder), ("idle", self.idle or 0)):
-            if not value >= 0:
-                raise ValueError(f"--{option} must be 0 or more, got {value:g}")
-        if self.trigger not in (None, 1, 2):
-            raise ValueError(f"--trigger must be 1 or 2, got {self.trigger}")
+        self.naming()  # refuses what is no pairs
         if self.layout == "quad" and source.endswith(".t3pa"):
             raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
         of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}
         of_tables = {"columns": self.columns is not None, "units": self.units is not None}
-        for option, is_given in (of_tables if self.is_raw or source.endswith(".t3pa") else of_words).items():
+        for name, is_given in (of_tables if self.is_raw or source.endswith(".t3pa") else of_words).items():
             if is_given:
-                kind = "tables" if option in of_tables else "raw .tpx3 words"
-                raise ValueError(f"--{option} is for {kind}, got {source}; leave it out")
+                kind = "tables" if name in of_tables else "raw .tpx3 words"
+                raise ValueError(f"--{name} is for {kind}, got {source}; leave it out")
         if is_readout and not self.follow:
             raise ValueError(f"{source} is a running readout; add --follow")
         if self.follow and not is_readout and not source.endswith(".tpx3"):
@@ -67,9 +80,9 @@ class Pixels:
                 f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
             )
         elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None, "--cuda": run.cuda}
-        for option, is_given in elsewhere.items():
+        for name, is_given in elsewhere.items():
             if self.follow and is_given:
-                raise ValueError(f"--follow clusters in this process, on its CPU; leave {option} out")
+                raise ValueError(f"--follow clusters in this process, on its CPU; leave {name} out")
         if self.idle is not None and not self.follow:
             raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
 
@@ -89,10 +102,9 @@ class Pixels:
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            naming: dict[str, Any] = {"columns": self.columns, "units": self.units, "layout": self.layout}
-            return _in_time(io.read_hits(source, field="timepix", chunks=ROUND, **naming))
+            return _in_time(io.read_hits(source, field="timepix", chunks=ROUND, layout=self.layout, **self.naming()))
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
-        data = io.open_tpx3(source, chunks=ROUND, disorder=self.disorder, **options)
+        data = io.open_tpx3(source, chunks=ROUND, disorder=1e3 * self.disorder, **options)
         if self.trigger is not None:
             triggers = io.open_tpx3_triggers(source, on_reset=self.on_reset)
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=self.trigger), {"units": "ns"})
@@ -114,19 +126,20 @@ class Pixels:
 
     def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare) -> EventStream:
         """Return the stream of a running readout, or of a file that grows."""
-        from daskclust.io.timepix import readout
+        from daskclust.io import WordReader
+        from daskclust.io.timepix import sources
         from daskclust.readout.stream import EventStream
 
         source = self.source
         layout: Literal["chips", "quad"] = self.layout or "chips"
-        items = readout.receive if source.startswith("tcp://") else readout.follow
+        items = sources.receive if source.startswith("tcp://") else sources.follow
         return EventStream(
             items(source, idle=self.idle, stop=stop.is_set),
             builder,
-            disorder=self.disorder,
+            disorder=1e3 * self.disorder,
             buffer=ROUND,
             chip=layout != "quad",
-            reader=readout.WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
+            reader=WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
             prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
         )
 

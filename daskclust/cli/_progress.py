@@ -84,7 +84,6 @@ class Work:
         return persist(dataset, lambda done, total, step: self.at(done, f"{name}: {step}", total))
 
     def _count(self, name: str, counter: str, total: int | None, unit: str) -> None:
-        """Begin a step whose bytes the system counts."""
         before = _bytes_so_far(counter)
         self.begin(name, *(() if before is None else (total, unit)))
 
@@ -120,7 +119,6 @@ def _bytes_of(path: Path) -> int | None:
 
 
 def _short(number: float, unit: str) -> str:
-    """Return a number in a few digits: bytes in MB, counts with commas or in millions."""
     if unit == "MB":
         return f"{number / 1e6:,.1f}"
     return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number:,.0f}"

@@ -24,9 +24,10 @@ _COMPLETE = f"_{_NAME.upper()}_COMPLETE"
 _INTERRUPTED = 128 + signal.SIGINT
 _TERMINATED = 128 + signal.SIGTERM
 _NOBODY_READS = 128 + signal.SIGPIPE
+_AGAIN = "outputs that were not complete are not there; run it again to make them"
 _STOPPED = {
-    _INTERRUPTED: ("KeyboardInterrupt", "interrupted (SIGINT)"),
-    _TERMINATED: ("Terminated", "stopped (SIGTERM)"),
+    _INTERRUPTED: Trouble("KeyboardInterrupt", "interrupted (SIGINT)", _AGAIN, _INTERRUPTED),
+    _TERMINATED: Trouble("Terminated", "stopped (SIGTERM)", _AGAIN, _TERMINATED),
 }
 
 
@@ -54,9 +55,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         _let_go_of_output()
         return _NOBODY_READS
     except Terminated:
-        return _tell(_stopped(_TERMINATED), as_json)
+        return _tell(_STOPPED[_TERMINATED], as_json)
     except (KeyboardInterrupt, typer.Abort):
-        return _tell(_stopped(_INTERRUPTED), as_json)
+        return _tell(_STOPPED[_INTERRUPTED], as_json)
     except Exception as error:
         told = trouble(error, called)
         if told is None or os.environ.get("DASKCLUST_TRACEBACK", "0") not in ("", "0"):
@@ -89,11 +90,6 @@ def _call(program: Any, arguments: Sequence[str]) -> int:
             raise
         return 2  # the help has been shown
     return 0
-
-
-def _stopped(status: int) -> Trouble:
-    kind, what = _STOPPED[status]
-    return Trouble(kind, what, "outputs that were not complete are not there; run it again to make them", status)
 
 
 def _tell(told: Trouble, as_json: bool) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,10 +11,10 @@ import typer
 
 from daskclust.cli._console import emit
 from daskclust.cli._job import naming
-from daskclust.cli._options import OUTPUT, RUNNING, Quiet, check_place
+from daskclust.cli._options import Quiet, check_outputs, option, running, writing
 from daskclust.cli._progress import Work, progress
 
-_POINTS, _TIMING = "Points", "Timing"
+_points, _timing = partial(option, "Points"), partial(option, "Timing")
 
 MANUAL = """
 Reads
@@ -67,80 +68,47 @@ def bench(
         Literal["clue", "events", "stream", "dbscan", "fof", "hca", "all"],
         typer.Argument(help="What is timed, see Times."),
     ] = "clue",
+    *,
     sizes: Annotated[
         str | None,
-        typer.Option(
-            help="Numbers of points, e.g. 1e5,1e6; of all: the most of any.  \\[default: the paper's, or 1e6]",
-            rich_help_panel=_POINTS,
-        ),
+        _points("Numbers of points, e.g. 1e5,1e6; of all: the most of any.", default="the paper's, or 1e6"),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option(
-            help="Points. For events: gamma,pion0,pion45,lead; for dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: "
-            "gaussian,cytometry,apriori.  \\[default: all]",
-            rich_help_panel=_POINTS,
+        _points(
+            "Points. For events: gamma,pion0,pion45,lead; for dbscan, fof: cosmo,ss2d,ss3d,uniform2d; for hca: "
+            "gaussian,cytometry,apriori.",
+            default="all",
         ),
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(
-            help="For hca: number and size of apriori clusters, e.g. 100x1000,1000x1000.  \\[default: 100x1000]",
-            rich_help_panel=_POINTS,
-        ),
+        _points("For hca: number and size of apriori clusters, e.g. 100x1000,1000x1000.", default="100x1000"),
     ] = None,
     min_samples: Annotated[
-        str | None,
-        typer.Option(
-            help="For dbscan: neighbours of core points, e.g. 2,10.  \\[default: 10]", rich_help_panel=_POINTS
-        ),
+        str | None, _points("For dbscan: neighbours of core points, e.g. 2,10.", default="10")
     ] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="For stream: hits a second.  \\[default: 1e7]", rich_help_panel=_POINTS)
-    ] = None,
-    seconds: Annotated[
-        float | None, typer.Option(help="For stream: how long, s.  \\[default: 60]", rich_help_panel=_TIMING)
-    ] = None,
+    rate: Annotated[float | None, _points("For stream: hits a second.", default="1e7")] = None,
+    seconds: Annotated[float | None, _timing("For stream: how long, s.", default="60")] = None,
     repeats: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="Runs of each size, after a warm-up; the median counts.  \\[default: 7; hca: 3]",
-            rich_help_panel=_TIMING,
-        ),
+        _timing("Runs of each size, after a warm-up; the median counts.", default="7; hca: 3", min=1),
     ] = None,
     peers: Annotated[
-        bool,
-        typer.Option(
-            "--peers",
-            help="Time other programs that are installed, too, in turn with this one.",
-            rich_help_panel=_TIMING,
-        ),
+        bool, _timing("Time other programs that are installed, too, in turn with this one.", "--peers")
     ] = False,
     threads: Annotated[
         str | None,
-        typer.Option(
-            help="Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.  \\[default: 0; hca: 1,0]",
-            rich_help_panel=RUNNING,
-        ),
+        running("Threads of kernels, 0: all; for events data lanes, e.g. 1,2,4.", default="0; hca: 1,0"),
     ] = None,
     device: Annotated[
-        Literal["cpu", "cuda"] | None,
-        typer.Option(help="Where kernels run: CPU, or an NVIDIA GPU.  \\[default: cpu]", rich_help_panel=RUNNING),
+        Literal["cpu", "cuda"] | None, running("Where kernels run: CPU, or an NVIDIA GPU.", default="cpu")
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="<path>",
-            help="The report: .md, .json or .html; may be given for each of them.",
-            rich_help_panel=OUTPUT,
-        ),
+        writing("The report: .md, .json or .html; may be given for each of them.", "--output", "-o", metavar="<path>"),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON, not the table.", rich_help_panel=RUNNING)
-    ] = False,
+    as_json: Annotated[bool, running("Print the report as JSON, not the table.", "--json")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Time a system on this machine, on the points of its paper."""
@@ -191,7 +159,6 @@ def _timed(work: Work, system: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_options(system: str, given: Mapping[str, Any]) -> None:
-    """Refuse options that are not for a benchmark."""
     takes: Sequence[str] = ("rate", "seconds")
     if system != "stream":
         from daskclust.bench import SYSTEMS
@@ -210,9 +177,7 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
     from daskclust.bench.report import FORMATS
 
     for path in outputs:
-        if path.suffix not in FORMATS:
-            raise ValueError(f"-o must be a .json, .md or .html file, got {path}")
-    check_place(*outputs)
+        check_outputs([], {"-o": path}, FORMATS)
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise ValueError(f"-o names {outputs[-1]} twice; give each file once")
     if any(path.suffix == ".html" for path in outputs):
@@ -222,7 +187,6 @@ def _check_outputs(outputs: Sequence[Path], system: str) -> None:
 
 
 def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] | None:
-    """Return the whole numbers in ``1e5, 2000``."""
     if text is None:
         return None
     try:
@@ -235,7 +199,6 @@ def _numbers(option: str, text: str | None, least: int = 1) -> tuple[int, ...] |
 
 
 def _pairs(text: str | None) -> tuple[tuple[int, int], ...] | None:
-    """Return the pairs of whole numbers in ``100x1000, 1000x2000``."""
     if text is None:
         return None
     try:

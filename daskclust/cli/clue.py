@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._job import Job, Running, clusters
-from daskclust.cli._options import (
-    Columns,
-    Units,
-    clustering,
-    columns_of,
-    names,
-    needs_of,
-    number_of,
-    reading,
-    running,
-    units_of,
-    writing,
-)
+from daskclust.cli._job import Job, Running
+from daskclust.cli._options import Chunks, Naming, clustering, names, number_of, reading, running, writing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,9 +45,9 @@ Examples
 """
 
 
-@clusters()
 def clue(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Hits of a calorimeter: see Reads.")],
+    *,
     dc: Annotated[float, clustering("Radius of the local density; lengths are in the unit of the coordinates.")],
     rhoc: Annotated[str, clustering("Least density of a seed, in the unit of energy, or a column with one a hit.")],
     delta_c: Annotated[float | None, clustering("Least distance of a seed from higher density.", default="dc")] = None,
@@ -76,15 +64,14 @@ def clue(
         clustering("Period of an axis, phi=6.283; may be repeated.", metavar="AXIS=PERIOD", default="all are open"),
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
-    columns: Columns = None,
-    units: Units = None,
+    file: Naming,
     output: Annotated[Path | None, writing("Hits with results: .parquet, .csv, .h5 or .npz.", "--output", "-o")] = None,
     table: Annotated[Path | None, writing("A row for each cluster: .parquet, .csv, .h5 or .npz.")] = None,
     partition: Annotated[
         Literal["auto", "layers", "space", "chunks"],
         running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
     ] = "auto",
-    *,
+    chunks: Chunks = 1_000_000,
     run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.
@@ -108,10 +95,9 @@ def clue(
         "partition": partition,
     }
     by_number(parameters["wrap"], axes or ("x", "y"))  # refused before anything is read
-    given = {"columns": columns_of(columns), "units": units_of(units)}
-    given["needs"] = needs_of(rhoc=parameters["rhoc"], coordinates=axes)
+    naming = file.naming(rhoc=parameters["rhoc"], coordinates=axes)
     with job.started():
-        result = job.cluster(job.read(read_hits, **given), "clue", parameters)
+        result = job.cluster(job.read(read_hits, chunks, **naming), "clue", parameters)
         job.summary = {
             "hits": int(result["label"].size),
             "clusters": int(result["is_seed"].sum()),

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from daskclust.cli._job import Job, Running, clusters, naming
-from daskclust.cli._options import Columns, Units, clustering, columns_of, option, reading, units_of, writing
+from daskclust.cli._job import Job, Running, naming
+from daskclust.cli._options import clustering, writing
 from daskclust.cli._pixels import Pixels, check_columns, stop_at_interrupt, windows
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ _LOST = (
     "n_special", "n_lost_data_intervals",
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
-_readout = partial(option, "Raw words and readouts")
 
 MANUAL = """
 Reads
@@ -72,9 +68,8 @@ Examples
 """
 
 
-@clusters(chunks=None)
 def events(
-    source: Annotated[str, typer.Argument(metavar="IN", help="Hits of a pixel detector: see Reads.")],
+    *,
     dt_max: Annotated[float, clustering("Largest difference of times of touching hits, ns.")],
     variant: Annotated[
         Literal["local", "global", "static"],
@@ -85,29 +80,9 @@ def events(
     where: Annotated[
         str | None, clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all")
     ] = None,
-    columns: Columns = None,
-    units: Units = None,
-    layout: Annotated[
-        Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
-    ] = None,
-    calibration: Annotated[
-        Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
-    ] = None,
-    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns",
-    gap: Annotated[int, _readout("Pixels between the chips of a quad.")] = 0,
-    disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.")] = 600.0,
-    on_reset: Annotated[
-        Literal["continue", "restart"],
-        _readout("Where global time jumps: times continue, or restart there.", metavar="NAME"),
-    ] = "continue",
-    trigger: Annotated[int | None, _readout("TDC channel, 1 or 2: gives times of flight, ns.")] = None,
-    follow: Annotated[
-        bool, _readout("Go on as the file grows, or read from tcp://; Ctrl-C ends it.", "--follow")
-    ] = False,
-    idle: Annotated[float | None, _readout("End --follow after so many seconds without data.", default="never")] = None,
+    pixels: Pixels,
     output: Annotated[Path | None, writing("Table of clusters: .parquet.", "--output", "-o")] = None,
     hits: Annotated[Path | None, writing("Hits with their labels: .parquet.")] = None,
-    *,
     run: Running,
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
@@ -117,21 +92,7 @@ def events(
     """
     from daskclust.events.estimator import EventBuilder
 
-    job = Job("Events", "hits", source, run, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
-    pixels = Pixels(
-        source,
-        columns=columns_of(columns),
-        units=units_of(units),
-        layout=layout,
-        gap=gap,
-        disorder=disorder * 1e3,
-        on_reset=on_reset,
-        trigger=trigger,
-        calibration=calibration,
-        tot_unit=tot_unit,
-        follow=follow,
-        idle=idle,
-    )
+    job = Job("Events", "hits", pixels.source, run, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
     pixels.check(run)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
@@ -139,17 +100,17 @@ def events(
         pixels.check_where(where)
     prepare, outputs = pixels.preparation(), (output, hits)
     with job.started():
-        if follow:
+        if pixels.follow:
             with stop_at_interrupt() as stop:
                 stream = pixels.readout(builder, stop, prepare)
                 job.work.begin(f"following {job.name}", unit="hits")
                 _write_stream(stream, outputs, where, job)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
-            job.work.read(Path(source))
+            job.work.read(Path(pixels.source))
             data = pixels.open()
             if where is not None:
-                check_columns(where, [*data.variables, *["energy"] * (calibration is not None)])
+                check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
             if run.is_on_dask or run.cuda:
                 result = job.cluster(prepare(data), "events", builder.get_params())
                 _write_result(result, outputs, where, job)
@@ -157,13 +118,12 @@ def events(
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
                 _write_stream(windows(data, builder, prepare), outputs, where, job)
             counts = data.attrs
-        job.summary |= _lost(counts)
+        job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
     job.show(output=output, hits_output=hits)
 
 
 def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
-    """Write what a stream puts out, while it goes on."""
     from daskclust.io import ParquetSink
     from daskclust.properties import select, select_hits
 
@@ -214,8 +174,3 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
         job.summary["clusters_kept"] = table.sizes["cluster"]
     for path, rows in zip(outputs, (table, result), strict=True):
         job.write(path, partial(write_hits, rows))
-
-
-def _lost(counts: Mapping[str, Any]) -> dict[str, int]:
-    """Return the counts of a file, or of a readout's words, that tell of what is lost."""
-    return {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}

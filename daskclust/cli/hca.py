@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from daskclust.cli._console import console, errors, table_of
-from daskclust.cli._job import Job, Running, clusters
-from daskclust.cli._options import check_outputs, clustering, names, number_of, option, reading, writing
+from daskclust.cli._job import Job, Running
+from daskclust.cli._options import Chunks, check_outputs, clustering, names, number_of, option, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,6 @@ Examples
 """
 
 
-@clusters(chunks=100_000)
 def hca(
     path: Annotated[Path, typer.Argument(metavar="DATA", help="Cells: see Reads.")],
     threshold: Annotated[
@@ -89,8 +88,8 @@ def hca(
             metavar="NAME",
         ),
     ] = None,
-    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.")] = None,
-    height: Annotated[float | None, _cutting("Or cut it at a height.")] = None,
+    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.", min=1)] = None,
+    height: Annotated[float | None, _cutting("Or cut it at a height.", min=0)] = None,
     min_size: Annotated[str, _cutting("Smaller clusters are noise: a number of cells, or a fraction.")] = "1",
     channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
     transform: Annotated[
@@ -100,6 +99,7 @@ def hca(
     cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
     output: Annotated[Path | None, writing("Table of merges: .parquet, .csv, or .npy.", "--output", "-o")] = None,
     labels_out: Annotated[Path | None, writing("Cells with labels: .parquet or .csv, or labels alone: .npy.")] = None,
+    chunks: Chunks = 100_000,
     *,
     run: Running,
 ) -> None:
@@ -107,20 +107,28 @@ def hca(
 
     The two nearest clusters are merged until there is one; distances follow the shapes of clusters.
     """
+    from daskclust.hca.estimator import MahalanobisHCA
+
     outputs = {"-o": output, "--labels-out": labels_out}
     job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
     if assignments is not None:
         check_outputs([assignments], outputs, _WRITABLE)
-    cut = _cut(n_clusters, height, min_size, labels_out)
+    cut, number = _cut(n_clusters, height, min_size, labels_out), number_of(threshold)
+    if number is None:
+        raise ValueError(f"THRESHOLD must be a number of cells, or a fraction of them such as 0.5, got {threshold!r}")
     parameters: dict[str, Any] = {
-        "threshold": _threshold(threshold),
+        "threshold": number,
         "rule": rule,
         "distance": distance,
         "normalize": normalize,
         "order": order or "height",
         "noise_label": noise_label,
     }
-    _check(parameters, apriori, assignments, transform, cofactor)
+    MahalanobisHCA(**parameters)._plan(1)  # refused before any work
+    if assignments is not None and apriori is not None:
+        raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
+    if cofactor is not None and transform != "arcsinh":
+        raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
     reading = {
         "channels": names(channels),
         "transform": None if transform == "none" else transform,
@@ -128,7 +136,7 @@ def hca(
         "apriori": apriori if _apriori(apriori) is ... else None,
     }
     with job.started():
-        cells = job.read(_open, assignments=assignments, reading=reading)
+        cells = job.read(_open, chunks, assignments=assignments, reading=reading)
         if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
             parameters["order"] = "groups"
         parameters |= {**cut, "apriori": _apriori(apriori)}
@@ -149,45 +157,17 @@ def hca(
 
 
 # ------------------------------------------------------------------------------------------------------------- options
-def _threshold(text: str) -> int | float:
-    """Return a number of cells, or a fraction of them; the estimator checks its size."""
-    number = number_of(text)
-    if number is None:
-        raise ValueError(f"THRESHOLD must be a number of cells, or a fraction of them such as 0.5, got {text!r}")
-    return number
-
-
 def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
-    from daskclust.core.data.checks import check_whole
-
     least = number_of(min_size)
     if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):
         raise ValueError(f"--min-size must be a number of cells, or a fraction between 0 and 1, got {min_size!r}")
     if n_clusters is not None and height is not None:
         raise ValueError(f"got --n-clusters {n_clusters} and --height {height:g}; give one of them")
-    if n_clusters is not None:
-        return {"min_size": least, "n_clusters": check_whole("--n-clusters", n_clusters, 1)}
-    if height is not None:
-        if not height >= 0:
-            raise ValueError(f"--height must be 0 or more, got {height:g}")
-        return {"min_size": least, "height": height}
-    if labels_out is not None:
+    cut = {name: value for name, value in (("n_clusters", n_clusters), ("height", height)) if value is not None}
+    if labels_out is not None and not cut:
         raise ValueError("--labels-out needs a cut of the tree; give --n-clusters or --height")
-    return {"min_size": least}
-
-
-def _check(
-    parameters: dict[str, Any], apriori: str | None, assignments: Path | None, transform: str, cofactor: float | None
-) -> None:
-    """Refuse wrong options before any work."""
-    from daskclust.hca.estimator import MahalanobisHCA
-
-    MahalanobisHCA(**parameters)._plan(1)
-    if assignments is not None and apriori is not None:
-        raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
-    if cofactor is not None and transform != "arcsinh":
-        raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
+    return {"min_size": least, **cut}
 
 
 def _apriori(text: str | None) -> Any:
@@ -202,7 +182,6 @@ def _apriori(text: str | None) -> Any:
 
 # --------------------------------------------------------------------------------------------------------------- files
 def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks: int | None) -> xr.Dataset:
-    """Return the cells of a file."""
     from daskclust import io
 
     suffix, channels = path.suffix.lower(), reading["channels"]
@@ -226,7 +205,6 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 
 
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
-    """Write the table of merges."""
     import xarray as xr
 
     from daskclust.io import write_hits
@@ -244,7 +222,6 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
 
 
 def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
-    """Write cells with their labels, or labels alone."""
     from daskclust.io import write_cells
 
     if path.suffix == ".npy":
@@ -265,7 +242,6 @@ def _save(array: np.ndarray[Any, Any], path: Path) -> None:
 
 # -------------------------------------------------------------------------------------------------------------- summary
 def _summary(result: xr.Dataset, Z: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return what is told of a hierarchy."""
     from daskclust.core import hierarchy as tree
 
     return {
@@ -287,7 +263,6 @@ def _print_merges(Z: np.ndarray[Any, Any]) -> None:
 
 
 def _show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
-    """Show the largest clusters."""
     import numpy as np
 
     sizes = np.bincount(label[label >= 0])
@@ -298,7 +273,6 @@ def _show_clusters(label: np.ndarray[Any, Any], to: Console) -> None:
 
 
 def _show_top(Z: np.ndarray[Any, Any], min_size: int | float, to: Console) -> None:
-    """Show the last merges of large clusters."""
     from daskclust.core import hierarchy as tree
 
     n = len(Z) + 1

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from daskclust.cli._job import Job, Running, clusters
-from daskclust.cli._options import Columns, Units, clustering, columns_of, names, needs_of, reading, units_of, writing
+from daskclust.cli._job import Job, Running
+from daskclust.cli._options import Chunks, Naming, clustering, names, reading, writing
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,8 +23,6 @@ _KINDS = ".parquet, .csv, .h5, .npz or .zarr"
 _Box = Annotated[
     str | None, clustering("Period of the axes, or of each: 100,100,none; none: open.", default="the file's, or open")
 ]
-_Type = Annotated[str, reading("Which particles of a snapshot: gas, dm, stars, bh, or a number.")]
-_FillMissing = Annotated[bool, reading("Take the fill value for chunks that a zarr store lacks.", "--fill-missing")]
 
 DBSCAN = """
 Reads
@@ -75,47 +75,71 @@ Examples
 """
 
 
+# -------------------------------------------------------------------------------------------------------------- reading
+@dataclass(frozen=True, kw_only=True)
+class Reading(Naming):
+    """Options of how points are read."""
+
+    particle_type: Annotated[str, reading("Which particles of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
+    fill_missing: Annotated[
+        bool, reading("Take the fill value for chunks that a zarr store lacks.", "--fill-missing")
+    ] = False
+
+    def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
+        """Return what opens a file; options for particles are of no use for tables."""
+        kind = int(self.particle_type) if self.particle_type.isdecimal() else self.particle_type
+        of_particles: dict[str, Any] = {"particle_type": kind, "fill_missing": self.fill_missing}
+        naming = self.naming(**needs)
+
+        def open_points(path: Path, chunks: int | None) -> xr.Dataset:
+            from daskclust import io
+            from daskclust.io.particles.snapshot import is_snapshot
+
+            suffix = path.suffix.lower()
+            if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and is_snapshot(path)):
+                return io.open_particles(path, chunks=chunks, **of_particles, **naming)
+            return io.read_hits(path, field="particles", chunks=chunks, **naming)
+
+        return open_points
+
+
 # --------------------------------------------------------------------------------------------------------------- dbscan
-@clusters()
 def dbscan(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Points: see Reads.")],
     eps: Annotated[
         float, typer.Argument(metavar="EPS", help="Largest distance of neighbours, in the unit of the coordinates.")
     ],
+    *,
     min_samples: Annotated[
-        int, clustering("Neighbours of a core point, or their sum of weights, itself included.")
+        int, clustering("Neighbours of a core point, or their sum of weights, itself included.", min=1)
     ] = 5,
     boxsize: _Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
     coordinates: Annotated[
         str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
     ] = None,
-    columns: Columns = None,
-    units: Units = None,
-    particle_type: _Type = "dm",
-    fill_missing: _FillMissing = False,
+    file: Reading,
     output: Annotated[Path | None, writing(f"Points with labels: {_KINDS}.", "--output", "-o")] = None,
-    *,
+    chunks: Chunks = 1_000_000,
     run: Running,
 ) -> None:
     """Cluster points with DBSCAN.
 
     Core points within EPS of each other are one cluster; points within EPS of a core point belong to it.
     """
-    from daskclust.core.data.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive
 
     job = Job("DBSCAN", "points", path, run, {"-o": output}, _WRITABLE)
     parameters = {
         "eps": check_positive("EPS", eps),
-        "min_samples": check_whole("--min-samples", min_samples, 1),
+        "min_samples": min_samples,
         "boxsize": _box_of(boxsize),
         "coordinates": names(coordinates),
         "weight": weight,
     }
-    reading = _reading(particle_type, columns, units, fill_missing)
-    reading["needs"] = needs_of(coordinates=parameters["coordinates"], weight=weight)
+    reader = file.reader(coordinates=parameters["coordinates"], weight=weight)
     with job.started():
-        points = job.read(_open_points, **reading)
+        points = job.read(reader, chunks)
         result = job.cluster(points, "dbscan", parameters, None if output else ["label", "is_core"])
         job.summary = {
             "points": int(result["label"].size),
@@ -128,27 +152,24 @@ def dbscan(
 
 
 # ------------------------------------------------------------------------------------------------------------------ fof
-@clusters()
 def fof(
     path: Annotated[Path, typer.Argument(metavar="IN", help="Particles: see Reads.")],
+    *,
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 or 0.168 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
-    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.")] = 2,
+    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.", min=1)] = 2,
     boxsize: _Box = None,
-    columns: Columns = None,
-    units: Units = None,
-    particle_type: _Type = "dm",
-    fill_missing: _FillMissing = False,
+    file: Reading,
     output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
     labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
-    *,
+    chunks: Chunks = 1_000_000,
     run: Running,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.
 
     Particles closer than the linking length are friends; friends of friends are one halo. Give --b or --linking-length.
     """
-    from daskclust.core.data.checks import check_positive, check_whole
+    from daskclust.core.data.checks import check_positive
     from daskclust.properties import halo_table
 
     job = Job("Friends-of-friends", "particles", path, run, {"-o": output, "--labels": labels}, _WRITABLE)
@@ -157,11 +178,10 @@ def fof(
             f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
         )
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
-    check_whole("--min-members", min_members, 1)
     parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": _box_of(boxsize)}
-    reading = _reading(particle_type, columns, units, fill_missing)
+    reader = file.reader()
     with job.started():
-        particles = job.read(_open_points, **reading)
+        particles = job.read(reader, chunks)
         result = job.cluster(particles, "fof", parameters, None if output or labels else ["label"])
         label = result["label"]
         job.summary = {
@@ -178,7 +198,6 @@ def fof(
     job.show(output=output, labels=labels)
 
 
-# -------------------------------------------------------------------------------------------------------------- reading
 def _box_of(text: str | None) -> Any:
     """Return the period of all axes or of each, None for open ones, ... for that of the file."""
     if text is None:
@@ -195,31 +214,11 @@ def _box_of(text: str | None) -> Any:
     return sides[0] if len(sides) == 1 else sides
 
 
-def _reading(particle_type: str, columns: str | None, units: str | None, fill_missing: bool) -> dict[str, Any]:
-    """Return the options of `_open_points`."""
-    kind = int(particle_type) if particle_type.isdecimal() else particle_type
-    particles = {"particle_type": kind, "fill_missing": fill_missing}
-    return {"columns": columns_of(columns), "units": units_of(units), "particles": particles}
-
-
-def _open_points(path: Path, *, particles: dict[str, Any], **given: Any) -> xr.Dataset:
-    """Return the points of a file; options for `particles` are of no use for tables."""
-    from daskclust import io
-    from daskclust.io.particles.snapshot import is_snapshot
-
-    suffix = path.suffix.lower()
-    if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and is_snapshot(path)):
-        return io.open_particles(path, **particles, **given)
-    return io.read_hits(path, field="particles", **given)
-
-
 def _count(label: xr.DataArray) -> int:
-    """Return the number of clusters."""
     return int(label.max()) + 1 if label.size else 0
 
 
 def _write_points(data: xr.Dataset, path: Path) -> None:
-    """Write points, or a table of them."""
     from daskclust.io import write_hits, write_particles
 
     (write_particles if path.suffix == ".zarr" else write_hits)(data, path)

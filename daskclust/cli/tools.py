@@ -80,7 +80,7 @@ def explore(
         reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
     ] = None,
     columns: Columns = None,
-    port: Annotated[int, running("Port of the page; 0: a free one.")] = 0,
+    port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
     quiet: Quiet = False,
@@ -92,8 +92,6 @@ def explore(
     from daskclust.app import serve
     from daskclust.app.opening import open_file
 
-    if not 0 <= port < 65536:
-        raise ValueError(f"--port must be from 0 to 65535, got {port}")
     with progress(f"reading {path.name}", quiet=quiet):
         ds, line = open_file(path, system, columns_of(columns))
         title = f"{path.name} - daskclust"
@@ -116,8 +114,8 @@ def demo(
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"
     ),
-    seed: Annotated[int, running("Seed of the event: another one, another event.")] = 1,
-    workers: Annotated[int, running("Processes of the Dask cluster.")] = 2,
+    seed: Annotated[int, running("Seed of the event: another one, another event.", min=0)] = 1,
+    workers: Annotated[int, running("Processes of the Dask cluster.", min=1)] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -128,7 +126,11 @@ def demo(
     """
     from daskclust.demo import run_demo
 
-    _check_demo(folder, workers, seed)
+    missing = [name for name in ("holoviews", "datashader", "bokeh") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ImportError(f'the page of the demonstration needs {missing[0]}: pip install "daskclust[app]"')
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"-o {folder} is a file, not a folder; name another one")
     with progress("making an event", quiet=quiet) as work:
         clusters, facts = run_demo(folder, workers, seed, work.begin)
     shown = not as_json and not quiet
@@ -141,21 +143,7 @@ def demo(
         console.print(text, highlight=False, soft_wrap=True)
 
 
-def _check_demo(folder: Path, workers: int, seed: int) -> None:
-    """Refuse, before any work, what would fail at its end."""
-    missing = [name for name in ("holoviews", "datashader", "bokeh") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(f'the page of the demonstration needs {missing[0]}: pip install "daskclust[app]"')
-    if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"-o {folder} is a file, not a folder; name another one")
-    if workers < 1:
-        raise ValueError(f"--workers must be 1 or more, got {workers}")
-    if seed < 0:
-        raise ValueError(f"--seed must be 0 or more, got {seed}")
-
-
 def _largest(clusters: xr.Dataset) -> Table:
-    """Return a table of the clusters with most energy."""
     largest = clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
     units = {name: largest[name].attrs.get("units", "1") for name in _COLUMNS}
     heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]

@@ -82,11 +82,8 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Time and memory are near linear in the number of points where few distinct points lie within `dc` of each; `delta_c`
-    and `delta_o` may be far larger. Axes beyond the fourth are not cut into cells, and count in distances only.
-
-    Densities are summed cell by cell, in a cell in the order of the points; the weights of 64 or more equal points are
-    summed before. Of two points with equal density the one that comes later is the higher, of two equally near the one
-    that comes first is taken.
+    and `delta_o` may be far larger. Axes beyond the fourth are not cut into cells. Of two points with equal density the
+    one that comes later is the higher, of two equally near the one that comes first is taken.
 
     References
     ----------
@@ -153,10 +150,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : array, shape (n,), optional
             Weights, e.g. energies in GeV. Default: 1.
         partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
-            How a dask array is divided for the work; the result is the same. ``"layers"``: into groups of layers
-            (events, where given). ``"space"``: into blocks; one pass over X finds them. ``"chunks"``: as it is chunked,
-            every layer within one chunk. ``"auto"``: layers if there are any, else space. A task takes about half a
-            second: small chunks are taken together.
+            How a dask array is divided into tasks of about half a second; the result is the same. ``"layers"``: groups
+            of layers (events, where given). ``"space"``: blocks; one pass over X finds them. ``"chunks"``: as it is,
+            every layer within one chunk. ``"auto"``: layers if there are any, else space.
 
         Returns
         -------
@@ -165,9 +161,9 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            For parameters that are not positive, coordinates that are not finite, units that are not known or cannot be
-            converted, columns of the wrong length, dask arrays of unknown chunk sizes.
+        ValueError, TypeError
+            For parameters out of range, and for coordinates or columns that are not finite, of the wrong shape, of
+            unknown chunk sizes, or of units that cannot be converted.
         """
         points = split_points(X, EVENT + LAYER + WEIGHT)
         layer = _named(points, LAYER) if layer is None else layer
@@ -191,7 +187,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:
-        """Cluster the same points with other thresholds, without computing densities again.
+        """Cluster the same points with other thresholds, without computing densities again; on dask, `persist` first.
 
         Parameters
         ----------
@@ -207,10 +203,6 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ------
         ValueError
             Where max(delta_c, delta_o) grows: nearest highers so far away were not looked for.
-
-        Notes
-        -----
-        On dask, call `persist` first: otherwise densities are computed again with each result that is asked for.
         """
         check_is_fitted(self, "density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
@@ -247,11 +239,6 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         CLUE
             Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         """
         check_is_fitted(self, "density_")
         if self._lazy is not None:

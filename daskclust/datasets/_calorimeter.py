@@ -25,16 +25,12 @@ def calorimeter(
 
     Parameters
     ----------
-    n_layers : int, default 100
-        Number of layers; layers are independent of each other.
-    points_per_layer : int, default 10000
-        Hits of each layer, noise included.
-    size : float, default 250.0
-        Half the side of the square of a layer, in cm.
+    n_layers, points_per_layer : int
+        Layers, which are independent of each other, and hits of each, noise included.
+    size, sigma : float
+        Half the side of the square of a layer, and standard deviation of a cluster along each axis, in cm.
     points_per_cluster : int, default 10
         Hits of each cluster; the last one of a layer has fewer where the numbers do not divide.
-    sigma : float, default 3.0
-        Standard deviation of a cluster along x and along y, in cm.
     noise : float, default 0.05
         Fraction of uniform noise, from 0 to 1.
     rng : int, numpy.random.Generator or None, default None
@@ -54,9 +50,8 @@ def calorimeter(
 
     Notes
     -----
-    Centres are uniform in the square less 10 cm (at most a quarter of its side) at each border, noise less 20 cm. This
-    is how the authors' files ``toyDetector_*.csv`` look (clusters of 10 in sequence, 5 % noise at the end, centres
-    within 240 cm, noise within 230 cm), except that their standard deviation is 2.0 cm where the paper says 3 cm:
+    Centres are uniform in the square less 10 cm (at most a quarter of its side) at each border, noise less 20 cm, as in
+    the authors' files ``toyDetector_*.csv``. These have a standard deviation of 2.0 cm, where the paper says 3 cm:
     ``calorimeter(1, sigma=2.0)`` is like ``toyDetector_10000.csv``.
 
     References
@@ -105,22 +100,19 @@ def hgcal_event(
 
     Parameters
     ----------
-    n_showers : int, default 130
-        Number of particles that enter the calorimeter from the origin.
-    n_layers : int, default 47
-        Number of layers; the first 55 % are thin ones (electromagnetic part), the others thick (hadronic part).
+    n_showers, n_layers : int
+        Particles that come from the origin, and layers: the first 55 % are thin (electromagnetic part), the others
+        thick (hadronic part).
     hadronic : float, default 0.6
         Fraction of showers that are hadronic, from 0 to 1; the others are electromagnetic.
     energy_range : tuple of float, default (5.0, 150.0)
         Smallest and largest energy of a particle, in GeV; its logarithm is uniform.
     n_noise : int, default 12000
         Cells with noise or with pile-up of low energy, uniform over the layers and the area.
-    cell_size : float, default 1.0
-        Distance between the centres of neighbouring cells of the hexagonal grid, in cm.
-    threshold : float, default 0.003
-        Cells with less energy are no hits, in GeV.
-    rng : int, numpy.random.Generator or None, default None
-        Seed or generator.
+    cell_size, threshold : float
+        Distance of the centres of neighbouring hexagonal cells, in cm; energy below which cells are no hits, in GeV.
+    rng
+        As of `calorimeter`.
 
     Returns
     -------
@@ -136,10 +128,10 @@ def hgcal_event(
 
     Notes
     -----
-    A shower is a number of equal deposits in proportion to its energy. Their depth has a gamma distribution; of an
-    electromagnetic shower in radiation lengths with its maximum at ln(E / 10 MeV) + 0.5, of a hadronic one in
-    interaction lengths after an exponential depth of the first collision. Around the straight line from the origin the
-    deposits spread as a Gaussian core, which grows with depth, and a tail of three times its width.
+    Deposits of a shower are in number proportional to its energy. Their depth has a gamma distribution: of an
+    electromagnetic shower in radiation lengths, with its maximum at ln(E / 10 MeV) + 0.5; of a hadronic one in
+    interaction lengths, after an exponential depth of the first collision. Across, they spread as a Gaussian, wider
+    with depth, with a tail of three times its width.
 
     References
     ----------

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, Steps, directions, draw, make_columns, normals, uniforms
+from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_columns, normals, uniforms
 
 _OMEGA_M = 0.3
 _CRITICAL = 2.775366e11  # density, in Msun/h (Mpc/h)**-3
@@ -23,24 +23,12 @@ _VELOCITIES = ("vx", "vy", "vz")
 _UNITS = {**dict.fromkeys(_POSITIONS, "Mpc/h"), **dict.fromkeys(_VELOCITIES, "km/s"), "mass": "Msun/h", "halo": "1"}
 
 
-class _Recipe(NamedTuple):
-    """What the particles are made from, but the halos."""
-
-    order: Order
-    side: float  # Mpc/h
-    slope: float
-    smallest: int  # particles
-    largest: float  # particles
-    filaments: float  # fraction of halos
-    particle_mass: float  # Msun/h
-    seed: int
-    keys: Bits
-
-
 class _Table(NamedTuple):
     """The halos: number of the first particle, centre, radius, bulk velocity and dispersion; and a profile."""
 
-    recipe: _Recipe
+    order: Order
+    side: float  # Mpc/h
+    particle_mass: float  # Msun/h
     first: Int  # (k,)
     centre: Float  # (3, k), Mpc/h
     radius: Float  # (k,), Mpc/h
@@ -71,20 +59,17 @@ def cosmology_box(
     n : int, default 1000000
         Number of particles.
     separation : float, default 1.0
-        Mean separation of particles, in Mpc/h: the box has the side ``separation * n**(1/3)``.
+        Mean separation of particles, in Mpc/h: the side of the box is ``separation * n**(1/3)``.
     background : float, default 0.36
         Fraction of particles that are in no halo, from 0 to 1.
     slope : float, default 1.9
         Of the number of halos with mass: dN/dM is proportional to M**-slope.
-    smallest : int, default 5
-        Particles of the smallest halos.
-    largest : float, default 2e-3
-        Particles of the largest halos as a fraction of n, from 0 to 1; at least 100 particles.
+    smallest, largest : int and float
+        Particles of the smallest halos, and those of the largest as a fraction of n; at least 100.
     concentration : float, default 8.0
         Ratio of the radius of a halo to that where its NFW profile bends.
     filaments : float, default 0.6
-        Fraction of halos that lie along filaments, from 0 to 1. The fewer particles, the denser are filaments: below
-        some ten millions most of their halos touch, unless this is small.
+        Fraction of halos along filaments, from 0 to 1. Below some ten million particles most of these halos touch.
     shuffle : bool, default True
         Whether particles are in random order. Otherwise they come halo after halo, the background last.
     chunks : int, optional
@@ -129,52 +114,52 @@ def cosmology_box(
     """
     attrs = given("cosmology_box", locals())
     side = float(separation * np.cbrt(n))
-    seed, order, keys = draw(np.random.default_rng(rng), n, background, shuffle, 4 + 1 + 4)
-    recipe = _Recipe(
-        order=order,
-        side=side,
-        slope=slope,
-        smallest=int(smallest),
-        largest=max(100.0, largest * n, smallest),
-        filaments=filaments,
-        particle_mass=_OMEGA_M * _CRITICAL * separation**3,
-        seed=seed,
-        keys=keys,
-    )
+    order = draw(rng, n, background, shuffle, 4 + 1 + 4)
+    particle_mass = _OMEGA_M * _CRITICAL * separation**3
+    power_law = (slope, int(smallest), max(100.0, largest * n, smallest))
+    table = partial(_table, order, side, particle_mass, power_law, filaments, concentration)
     steps: Steps = {
         _POSITIONS: (_positions, np.float32),
         _VELOCITIES: (_velocities, np.float32),
         ("mass",): (_masses, np.float32),
-        ("halo",): (_halos, np.int64),
+        ("halo",): (clusters, np.int64),
     }
-    table = partial(_table, recipe, concentration)
     columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-cosmology")
     attrs |= {"boxsize": side, "boxsize_units": _UNITS["x"], "omega_m": _OMEGA_M}
     return xr.Dataset({name: ("particle", v, {"units": _UNITS[name]}) for name, v in columns.items()}, attrs=attrs)
 
 
-def _table(recipe: _Recipe, concentration: float) -> _Table:
+def _table(
+    order: Order,
+    side: float,
+    particle_mass: float,
+    power_law: tuple[float, int, float],
+    filaments: float,
+    concentration: float,
+) -> _Table:
     """Return halos that have as many particles as they shall have together."""
-    random = np.random.default_rng(recipe.seed)
-    sizes = _halo_sizes(random, recipe)
-    k, side = len(sizes), recipe.side
+    random = np.random.default_rng(order.seed)
+    sizes = _halo_sizes(random, order.n_inside, *power_law)
+    k = len(sizes)
     centre = random.random((k, 3)) * side
     n_filaments = max(8, k // _HALOS_PER_FILAMENT)
     origin, along = random.random((n_filaments, 3)) * side, random.normal(size=(n_filaments, 3))
     along /= np.linalg.norm(along, axis=1)[:, None]
-    chosen = np.flatnonzero(random.random(k) < recipe.filaments)
+    chosen = np.flatnonzero(random.random(k) < filaments)
     filament = random.integers(0, n_filaments, len(chosen))
     place = random.uniform(-0.075, 0.075, len(chosen)) * side
     thick = random.normal(0.0, 0.006 * side, (len(chosen), 3))
     centre[chosen] = origin[filament] + along[filament] * place[:, None] + thick
-    mass = sizes * recipe.particle_mass
+    mass = sizes * particle_mass
     density = _OVERDENSITY * _OMEGA_M * _CRITICAL
     radius = np.cbrt(mass / (4 / 3 * np.pi * density))
     x = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 1024)]) * concentration
     enclosed = np.log1p(x) - x / (1 + x)
     return _Table(
-        recipe=recipe,
-        first=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64) if k else np.zeros(0, np.int64),
+        order=order,
+        side=side,
+        particle_mass=particle_mass,
+        first=np.cumsum(sizes) - sizes,
         centre=np.ascontiguousarray(centre.T),
         radius=radius,
         velocity=random.normal(0.0, _BULK, (3, k)),
@@ -184,47 +169,41 @@ def _table(recipe: _Recipe, concentration: float) -> _Table:
     )
 
 
-def _halo_sizes(random: np.random.Generator, recipe: _Recipe) -> Int:
-    """Return particles of each halo, by a power law between two bounds; the last one has what is left."""
-    if not recipe.order.n_inside:
-        return np.zeros(0, np.int64)
-    parts: list[Int] = []
-    total, power = 0, 1.0 - recipe.slope
-    while total < recipe.order.n_inside:
+def _halo_sizes(random: np.random.Generator, n: int, slope: float, smallest: int, largest: float) -> Int:
+    """Return particles of each halo, n in all, by a power law between two bounds; the last one has what is left."""
+    parts: list[Int] = [np.zeros(0, np.int64)]
+    total, power = 0, 1.0 - slope
+    while total < n:
         u = random.random(1 << 16)
         if power == 0:
-            drawn = recipe.smallest * (recipe.largest / recipe.smallest) ** u
+            drawn = smallest * (largest / smallest) ** u
         else:
-            low, high = recipe.smallest**power, recipe.largest**power
+            low, high = smallest**power, largest**power
             drawn = (low + u * (high - low)) ** (1 / power)
-        parts.append(np.maximum(drawn.astype(np.int64), recipe.smallest))
+        parts.append(np.maximum(drawn.astype(np.int64), smallest))
         total += int(parts[-1].sum())
-    sizes = np.concatenate(parts)
-    ends = np.cumsum(sizes)
-    last = int(np.searchsorted(ends, recipe.order.n_inside))
-    sizes = sizes[: last + 1]
-    sizes[last] -= ends[last] - recipe.order.n_inside
-    return sizes
+    ends = np.minimum(np.cumsum(np.concatenate(parts)), n)
+    return np.diff(ends[: np.searchsorted(ends, n) + 1], prepend=0)
 
 
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return x, y and z."""
-    recipe = table.recipe
-    number, is_inside, halo = recipe.order.places(table.first, index)
+    keys = table.order.keys
+    number, is_inside, halo = table.order.places(table.first, index)
     inside, outside = number[is_inside], number[~is_inside]
     out = np.empty((3, len(index)))
-    distance = np.interp(uniforms(recipe.keys[4], inside), table.enclosed, table.within) * table.radius[halo]
-    out[:, is_inside] = table.centre[:, halo] + distance * directions(recipe.keys[:4], inside, 3)
-    out[:, ~is_inside] = [uniforms(key, outside) * recipe.side for key in recipe.keys[:3]]
-    side = np.float32(recipe.side)
+    distance = np.interp(uniforms(keys[4], inside), table.enclosed, table.within) * table.radius[halo]
+    out[:, is_inside] = table.centre[:, halo] + distance * directions(keys[:4], inside, 3)
+    out[:, ~is_inside] = [uniforms(key, outside) * table.side for key in keys[:3]]
+    side = np.float32(table.side)
     # What is rounded up to the side would be outside of a box that begins with 0.
-    return np.minimum((out % recipe.side).astype(np.float32), np.nextafter(side, np.float32(0)))
+    return np.minimum((out % table.side).astype(np.float32), np.nextafter(side, np.float32(0)))
 
 
 def _velocities(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return vx, vy and vz."""
-    number, is_inside, halo = table.recipe.order.places(table.first, index)
-    out = normals(table.recipe.keys[5:9], number)[:3]
+    number, is_inside, halo = table.order.places(table.first, index)
+    out = normals(table.order.keys[5:9], number)[:3]
     out[:, is_inside] = table.velocity[:, halo] + out[:, is_inside] * table.dispersion[halo]
     out[:, ~is_inside] *= _BULK
     return out.astype(np.float32)
@@ -232,9 +211,4 @@ def _velocities(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
 
 def _masses(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return the mass, which is that of all particles."""
-    return np.full((1, len(index)), table.recipe.particle_mass, np.float32)
-
-
-def _halos(table: _Table, index: Bits) -> Int:
-    """Return the number of the halo."""
-    return table.recipe.order.clusters(table.first, index)
+    return np.full((1, len(index)), table.particle_mass, np.float32)

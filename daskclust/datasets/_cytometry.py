@@ -10,24 +10,15 @@ import numpy.typing as npt
 import xarray as xr
 
 from ._arguments import RNG, Float, Int, at_least_1, count, fraction, given
-from ._indexed import Bits, Order, Steps, draw, make_columns, normals, uniforms
+from ._indexed import Bits, Order, Steps, clusters, draw, make_columns, normals, uniforms
 
 _NOISE_RANGE = (-1.0, 7.0)  # of all channels after arcsinh
-
-
-class _Recipe(NamedTuple):
-    """What the cells are made from, but the clusters."""
-
-    order: Order
-    d: int
-    seed: int
-    keys: Bits
 
 
 class _Table(NamedTuple):
     """Gaussian clusters: number of the first cell, centre, and lower triangular root of the covariance."""
 
-    recipe: _Recipe
+    order: Order
     first: Int  # (k,)
     centre: Float  # (d, k)
     root: Float  # (d, d, k)
@@ -48,14 +39,11 @@ def cytometry(
 
     Parameters
     ----------
-    n : int, default 10000
-        Number of cells, noise included.
-    channels : int, default 14
-        Number of markers.
-    populations : int, default 8
-        Number of populations, from the largest to the rarest in a geometric sequence.
-    rarest : float, default 0.005
-        Size of the rarest population as a fraction of the largest one, from 0 to 1.
+    n, channels : int
+        Cells, noise included, and markers.
+    populations, rarest : int and float
+        Number of populations, whose sizes are a geometric sequence, and size of the rarest as a fraction of the largest
+        one, from 0 to 1.
     noise : float, default 0.01
         Fraction of cells that are uniform in all channels, as debris and doublets are, from 0 to 1.
     shuffle : bool, default True
@@ -89,8 +77,9 @@ def cytometry(
     attrs = given("cytometry", locals(), populations=at_least_1)
     fraction("rarest", rarest)
     attrs |= {"transform": "arcsinh", "field": "cytometry"}
-    recipe = _recipe(n, noise, channels, shuffle, rng)
-    return _dataset(partial(_populations, recipe, int(populations), rarest), recipe, chunks, "population", attrs)
+    order = draw(rng, n, noise, shuffle, int(channels) + int(channels) % 2)
+    table = partial(_populations, order, int(channels), int(populations), rarest)
+    return _dataset(table, order.n, int(channels), chunks, "population", attrs)
 
 
 def apriori_gaussians(
@@ -108,12 +97,8 @@ def apriori_gaussians(
 
     Parameters
     ----------
-    groups : int, default 1000
-        Number of clusters.
-    size : int, default 1000
-        Cells of each.
-    channels : int, default 20
-        Number of dimensions.
+    groups, size, channels : int
+        Clusters, cells of each, and dimensions.
     spread : float, default 0.5
         Typical standard deviation of a cluster along its axes; they are from half of it to twice as much.
     extent : float, default 100.0
@@ -152,21 +137,16 @@ def apriori_gaussians(
     """
     attrs = given("apriori_gaussians", locals(), size=count)
     attrs |= {"field": "cytometry"}
-    recipe = _recipe(int(groups) * int(size), 0.0, channels, shuffle, rng)
-    return _dataset(partial(_groups, recipe, int(groups), int(size), spread, extent), recipe, chunks, "apriori", attrs)
+    order = draw(rng, int(groups) * int(size), 0.0, shuffle, int(channels) + int(channels) % 2)
+    table = partial(_groups, order, int(channels), int(groups), int(size), spread, extent)
+    return _dataset(table, order.n, int(channels), chunks, "apriori", attrs)
 
 
-def _recipe(n: int, noise: float, channels: int, shuffle: bool, rng: RNG) -> _Recipe:
-    """Return the recipe of a data set."""
-    seed, order, keys = draw(np.random.default_rng(rng), n, noise, shuffle, int(channels) + int(channels) % 2)
-    return _Recipe(order, int(channels), seed, keys)
-
-
-def _dataset(table: Any, recipe: _Recipe, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
+def _dataset(table: Any, n: int, d: int, chunks: int | None, truth: str, attrs: dict[str, Any]) -> xr.Dataset:
     """Return the data set of cells that a table gives."""
-    names = tuple(f"marker_{k + 1}" for k in range(recipe.d))
-    steps: Steps = {names: (_positions, np.float32), (truth,): (_numbers, np.int64)}
-    columns = make_columns(table, steps, recipe.order.n, chunks, "daskclust-datasets-cytometry")
+    names = tuple(f"marker_{k + 1}" for k in range(d))
+    steps: Steps = {names: (_positions, np.float32), (truth,): (clusters, np.int64)}
+    columns = make_columns(table, steps, n, chunks, "daskclust-datasets-cytometry")
     if chunks is None:
         X = np.stack([columns[name] for name in names], axis=1)
     else:
@@ -180,25 +160,24 @@ def _dataset(table: Any, recipe: _Recipe, chunks: int | None, truth: str, attrs:
     )
 
 
-def _populations(recipe: _Recipe, k: int, rarest: float) -> _Table:
+def _populations(order: Order, d: int, k: int, rarest: float) -> _Table:
     """Return populations of a blood sample."""
-    random = np.random.default_rng(recipe.seed)
-    d = recipe.d
+    random = np.random.default_rng(order.seed)
     shares = np.geomspace(1.0, rarest, k)
-    first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * recipe.order.n_inside
+    first = np.concatenate([[0.0], np.cumsum(shares)[:-1]]) / shares.sum() * order.n_inside
     is_positive = random.random((d, k)) < 0.4
     centre = np.where(is_positive, random.uniform(2.5, 5.5, (d, k)), random.uniform(0.0, 0.7, (d, k)))
     deviations = random.uniform(0.1, 0.3, (k, d))
     deviations[:, :2] = (np.array([0.7, 0.5]) * random.uniform(0.8, 1.2, (k, 2)))[:, :d]
-    return _Table(recipe, np.round(first).astype(np.int64), centre, _roots(random, deviations))
+    return _Table(order, np.round(first).astype(np.int64), centre, _roots(random, deviations))
 
 
-def _groups(recipe: _Recipe, k: int, size: int, spread: float, extent: float) -> _Table:
+def _groups(order: Order, d: int, k: int, size: int, spread: float, extent: float) -> _Table:
     """Return clusters of one size."""
-    random = np.random.default_rng(recipe.seed)
-    centre = random.random((recipe.d, k)) * extent
-    deviations = spread * 2.0 ** random.uniform(-1.0, 1.0, (k, recipe.d))
-    return _Table(recipe, np.arange(k, dtype=np.int64) * size, centre, _roots(random, deviations))
+    random = np.random.default_rng(order.seed)
+    centre = random.random((d, k)) * extent
+    deviations = spread * 2.0 ** random.uniform(-1.0, 1.0, (k, d))
+    return _Table(order, np.arange(k, dtype=np.int64) * size, centre, _roots(random, deviations))
 
 
 def _roots(random: np.random.Generator, deviations: Float) -> Float:
@@ -211,11 +190,11 @@ def _roots(random: np.random.Generator, deviations: Float) -> Float:
 
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return the values in all channels."""
-    recipe = table.recipe
-    number, is_inside, cluster = recipe.order.places(table.first, index)
-    out = np.empty((recipe.d, len(index)))
-    z = normals(recipe.keys, number[is_inside])
-    for i in range(recipe.d):
+    d, keys = len(table.centre), table.order.keys
+    number, is_inside, cluster = table.order.places(table.first, index)
+    out = np.empty((d, len(index)))
+    z = normals(keys, number[is_inside])
+    for i in range(d):
         # A loop, as the order of the sums of a matrix product depends on the number of rows.
         value = table.centre[i, cluster]
         for j in range(i + 1):
@@ -223,10 +202,5 @@ def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
         out[i, is_inside] = value
     low, high = _NOISE_RANGE
     outside = number[~is_inside]
-    out[:, ~is_inside] = [low + (high - low) * uniforms(key, outside) for key in recipe.keys[: recipe.d]]
+    out[:, ~is_inside] = [low + (high - low) * uniforms(key, outside) for key in keys[:d]]
     return out.astype(np.float32)
-
-
-def _numbers(table: _Table, index: Bits) -> Int:
-    """Return the number of the cluster."""
-    return table.recipe.order.clusters(table.first, index)

@@ -22,7 +22,7 @@ def moons(
     n : int, default 1000
         Number of hits, noise included.
     spread : float, default 0.05
-        Standard deviation from the arcs along x and along y, as a fraction of their radius.
+        Standard deviation from the arcs along each axis, as a fraction of their radius.
     noise : float, default 0.05
         Fraction of uniform noise, from 0 to 1.
     size : float, default 230.0
@@ -67,13 +67,10 @@ def circles(
 
     Parameters
     ----------
-    n : int, default 1000
-        Number of hits, noise included.
-    factor : float, default 0.4
-        Radius of the small circle as a fraction of the other, from 0 to 1, which is excluded.
-    spread : float, default 0.04
-        Standard deviation from the circles along x and along y, as a fraction of the large radius.
-    noise, size, rng
+    factor, spread : float
+        Radius of the small circle, below 1, and standard deviation from the circles along each axis, as fractions of
+        the large radius.
+    n, noise, size, rng
         As of `moons`.
 
     Returns
@@ -114,13 +111,9 @@ def anisotropic_blobs(
 
     Parameters
     ----------
-    n : int, default 1000
-        Number of hits, noise included.
-    n_clusters : int, default 3
-        Number of clusters; hits are divided evenly.
-    elongation : float, default 4.0
-        Ratio of the long axis of the clusters to the short one.
-    noise, size, rng
+    n_clusters, elongation : int and float
+        Number of clusters, among which hits are divided evenly, and ratio of their long axis to the short one.
+    n, noise, size, rng
         As of `moons`; `rng` also draws the common direction of the clusters.
 
     Returns

@@ -12,7 +12,7 @@ from daskclust.core.data.checks import check_whole
 from daskclust.core.merge.labels import NOISE
 from daskclust.core.space.partition import block_sizes
 
-from ._arguments import Float, Int
+from ._arguments import RNG, Float, Int
 
 Bits = npt.NDArray[np.uint64]
 Columns = npt.NDArray[Any]
@@ -32,29 +32,33 @@ class Order(NamedTuple):
     n: int
     n_inside: int  # in clusters
     shuffle: bool
-    keys: Bits  # (4,)
+    seed: int  # of the clusters
+    own: Bits  # keys of the order, (4,)
+    keys: Bits  # keys of the numbers that points are made from
 
     def places(self, first: Int, index: Bits) -> tuple[Bits, npt.NDArray[np.bool_], Int]:
         """Return the number of each point before they are shuffled, which are in clusters, and in which ones.
 
         `first` has the number of the first point of each cluster.
         """
-        number = shuffled(self.keys, index, self.n) if self.shuffle else index
+        number = shuffled(self.own, index, self.n) if self.shuffle else index
         is_inside = number < self.n_inside
         return number, is_inside, np.searchsorted(first, number[is_inside].astype(np.int64), side="right") - 1
 
-    def clusters(self, first: Int, index: Bits) -> Int:
-        """Return the cluster of each point as a column."""
-        _, is_inside, cluster = self.places(first, index)
-        out = np.full((1, len(index)), NOISE, np.int64)
-        out[0, is_inside] = cluster
-        return out
+
+def clusters(table: Any, index: Bits) -> Int:
+    """Return the cluster of each point as a column: a step for any table with `order` and `first`."""
+    _, is_inside, cluster = table.order.places(table.first, index)
+    out = np.full((1, len(index)), NOISE, np.int64)
+    out[0, is_inside] = cluster
+    return out
 
 
-def draw(random: np.random.Generator, n: int, noise: float, shuffle: bool, count: int) -> tuple[int, Order, Bits]:
-    """Return a seed of clusters, the order of n points, and `count` keys."""
+def draw(rng: RNG, n: int, noise: float, shuffle: bool, count: int) -> Order:
+    """Return the order of n points with `count` keys."""
+    random = np.random.default_rng(rng)
     seed, keys = int(random.integers(1 << 63)), draw_keys(random, 4 + count)
-    return seed, Order(int(n), int(n) - round(noise * n), bool(shuffle), keys[:4]), keys[4:]
+    return Order(int(n), int(n) - round(noise * n), bool(shuffle), seed, keys[:4], keys[4:])
 
 
 def draw_keys(random: np.random.Generator, count: int) -> Bits:
@@ -116,12 +120,11 @@ def _permuted(keys: Bits, index: Bits, half: np.uint64) -> Bits:
 
 def make_columns(table: Callable[[], Any], steps: Steps, n: int, chunks: int | None, name: str) -> dict[str, Any]:
     """Return the columns of n points, in memory or in blocks of `chunks` points that dask makes."""
-    columns: dict[str, Any] = {}
+    likes = {names: np.empty((len(names), 0), dtype) for names, (_, dtype) in steps.items()}
     if chunks is None:
         made = table()
-        for names, (step, dtype) in steps.items():
-            columns.update(zip(names, _filled(step, made, 0, n, np.empty((len(names), 0), dtype)), strict=True))
-        return columns
+        arrays = {names: _filled(step, made, 0, n, likes[names]) for names, (step, _) in steps.items()}
+        return {name: column for names, array in arrays.items() for name, column in zip(names, array, strict=True)}
     check_whole("chunks", chunks, 1)
     import dask
     import dask.array as da
@@ -129,19 +132,13 @@ def make_columns(table: Callable[[], Any], steps: Steps, n: int, chunks: int | N
 
     token = tokenize(table, n, chunks)
     lazy_table = dask.delayed(table)(dask_key_name=f"{name}-table-{token}")
-    sizes = block_sizes(n, chunks)
-    for names, (step, dtype) in steps.items():
-        like = np.empty((len(names), 0), dtype)
+    columns: dict[str, Any] = {}
+    for names, (step, _) in steps.items():
+        like = likes[names]
         array = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
-            _block,
-            step=step,
-            like=like,
-            table=lazy_table,
-            chunks=((len(names),), sizes),
-            dtype=like.dtype,
-            meta=np.empty((0, 0), like.dtype),
-            name=f"{name}-{'-'.join(names)}-{token}",
-        )
+            _block, step=step, like=like, table=lazy_table, chunks=((len(names),), block_sizes(n, chunks)),
+            dtype=like.dtype, meta=like[:0], name=f"{name}-{'-'.join(names)}-{token}",
+        )  # fmt: skip
         columns.update({key: array[k] for k, key in enumerate(names)})
     return columns
 
@@ -155,10 +152,8 @@ def _filled(step: Step, table: Any, start: int, stop: int, like: Columns) -> Col
     return out
 
 
-def _block(*, step: Step, like: Columns, table: Any, block_info: Mapping[Any, Any] | None = None) -> Columns:
+def _block(*, step: Step, like: Columns, table: Any, block_info: Mapping[Any, Any]) -> Columns:
     """Return the columns of one block; dask tells which one."""
-    if block_info is None:
-        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
     start, stop = block_info[None]["array-location"][1]
     return _filled(step, table, start, stop, like)
 

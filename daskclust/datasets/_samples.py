@@ -14,12 +14,9 @@ class PublicFile:
 
     Parameters
     ----------
-    url : str
-        Where it is; empty where it cannot be downloaded by itself.
-    sha256 : str
-        Its checksum, 64 hexadecimal digits.
-    doc : str
-        What it is, and its licence or origin.
+    url, sha256, doc : str
+        Where it is, empty where it cannot be downloaded by itself; its checksum in hexadecimal digits; what it is, and
+        its licence or origin.
     """
 
     url: str
@@ -103,7 +100,10 @@ def fetch(name: str, *, offline: bool | None = None) -> Path:
     >>> from daskclust.io import read_hits
     >>> ds = read_hits(fetch("moons_1000.csv"))  # doctest: +SKIP
     """
-    key = _file_key(name)
+    matches = [key for key in FILES if name in (key, key.rsplit("/", 1)[1])]
+    if len(matches) != 1:
+        raise ValueError(f"unknown sample file {name!r}; known: {', '.join(sorted(FILES))}")
+    key = matches[0]
     file, path = FILES[key], _in_mirror(key)
     if path is None:
         remedy = f"put {key} into a folder and name that in the environment variable DASKCLUST_DATA"
@@ -119,7 +119,12 @@ def fetch(name: str, *, offline: bool | None = None) -> Path:
         if not path.is_file():
             why = "downloads are switched off; allow them" if file.url else f"has no address ({file.doc})"
             raise FileNotFoundError(f"{path} is not there, and {why}, or {remedy}")
-    _check_sum(path, file.sha256)
+    with path.open("rb") as stream:
+        actual = hashlib.file_digest(stream, "sha256").hexdigest()
+    if actual != file.sha256:
+        raise ValueError(
+            f"{path} has sha256 {actual}, expected {file.sha256}: damaged or another version; delete it and fetch again"
+        )
     return path
 
 
@@ -145,14 +150,6 @@ def _download(file: PublicFile, path: Path, remedy: str) -> Path:
     return path
 
 
-def _file_key(name: str) -> str:
-    """Return the key of `FILES` for a name with or without its folder."""
-    matches = [key for key in FILES if name in (key, key.rsplit("/", 1)[1])]
-    if len(matches) != 1:
-        raise ValueError(f"unknown sample file {name!r}; known: {', '.join(sorted(FILES))}")
-    return matches[0]
-
-
 def _in_mirror(key: str) -> Path | None:
     """Return the file in the folder that ``DASKCLUST_DATA`` names, if it is there."""
     mirror = os.environ.get("DASKCLUST_DATA")
@@ -162,13 +159,3 @@ def _in_mirror(key: str) -> Path | None:
         raise ValueError(f"the environment variable DASKCLUST_DATA is {mirror!r}, no folder; correct or unset it")
     candidates = (Path(mirror, key), Path(mirror, key.rsplit("/", 1)[1]))
     return next((path for path in candidates if path.is_file()), None)
-
-
-def _check_sum(path: Path, expected: str) -> None:
-    """Raise where a file has another checksum."""
-    with path.open("rb") as stream:
-        actual = hashlib.file_digest(stream, "sha256").hexdigest()
-    if actual != expected:
-        raise ValueError(
-            f"{path} has sha256 {actual}, expected {expected}: damaged or another version; delete it and fetch again"
-        )

@@ -13,31 +13,18 @@ from daskclust.core.data.checks import check_positive
 from daskclust.core.merge.labels import NOISE
 
 from ._arguments import RNG, Float, Int, given
-from ._indexed import Bits, Order, Steps, directions, draw, make_columns, uniforms
+from ._indexed import Bits, Order, Steps, clusters, directions, draw, make_columns, uniforms
 
 Density = Literal["similar", "varying"]
 _AXES = ("x", "y", "z")
 _VARIANTS = 10
 
 
-class _Recipe(NamedTuple):
-    """What the points are made from, but the walks."""
-
-    order: Order
-    d: int
-    n_clusters: float
-    vicinity: float
-    per_spot: int
-    size: float
-    is_varying: bool
-    seed: int
-    keys: Bits
-
-
 class _Table(NamedTuple):
     """The spots of all walks: number of the first point, centre, radius of the ball, and walk."""
 
-    recipe: _Recipe
+    order: Order
+    size: float
     first: Int  # (k,)
     centre: Float  # (d, k)
     radius: Float  # (k,)
@@ -62,10 +49,8 @@ def seed_spreader(
 
     Parameters
     ----------
-    n : int, default 1000000
-        Number of points, noise included.
-    d : int, default 3
-        Number of dimensions.
+    n, d : int
+        Points, noise included, and dimensions.
     density : {"similar", "varying"}, default "similar"
         Whether all clusters have balls of the radius `vicinity`, or the i-th one of (i % 10 + 1) times that, so that
         clusters differ in density by up to a factor of 10**d.
@@ -73,10 +58,9 @@ def seed_spreader(
         Walks that are expected: a walk ends after each point with the probability n_clusters / n, without noise.
     noise : float, default 1e-4
         Fraction of uniform noise, from 0 to 1.
-    vicinity : float, default 100.0
-        Radius of the balls in which points are uniform.
-    per_spot : int, default 100
-        Points of a ball; then the walk goes on by d / 2 radii in a random direction.
+    vicinity, per_spot : float and int
+        Radius of the balls in which points are uniform, and points of a ball; then the walk goes on by d / 2 radii in a
+        random direction.
     size : float, default 1e5
         Side of the domain; walks and points are reflected at its borders.
     shuffle : bool, default True
@@ -116,11 +100,11 @@ def seed_spreader(
     attrs = given("seed_spreader", locals(), n_clusters=check_positive)
     if density not in get_args(Density):
         raise ValueError(f"density must be one of {', '.join(get_args(Density))}, got {density!r}")
-    seed, order, keys = draw(np.random.default_rng(rng), n, noise, shuffle, 1 + d + d % 2)
-    recipe = _Recipe(order, int(d), n_clusters, vicinity, int(per_spot), size, density == "varying", seed, keys)
+    order = draw(rng, n, noise, shuffle, 1 + d + d % 2)
+    table = partial(_table, order, int(d), n_clusters, vicinity, int(per_spot), size, density == "varying")
     axes = _AXES[:d] if d <= len(_AXES) else tuple(f"X{k}" for k in range(d))
     steps: Steps = {axes: (_positions, np.float32), ("truth",): (_walks, np.int64)}
-    columns = make_columns(partial(_table, recipe), steps, int(n), chunks, "daskclust-datasets-spreader")
+    columns = make_columns(table, steps, int(n), chunks, "daskclust-datasets-spreader")
     ds = xr.Dataset({name: ("particle", v) for name, v in columns.items()}, attrs=attrs)
     ds["truth"].attrs["units"] = "1"
     return ds if d <= len(_AXES) else _with_matrix(ds, axes)
@@ -132,38 +116,34 @@ def _with_matrix(ds: xr.Dataset, axes: tuple[str, ...]) -> xr.Dataset:
     return xr.Dataset({"X": X.chunk(axis=-1) if X.chunks else X, "truth": ds["truth"]}, attrs=ds.attrs)
 
 
-def _table(recipe: _Recipe) -> _Table:
+def _table(
+    order: Order, d: int, n_clusters: float, vicinity: float, per_spot: int, size: float, is_varying: bool
+) -> _Table:
     """Return the spots of walks that have as many points as they shall have together."""
-    random = np.random.default_rng(recipe.seed)
-    ends = _walk_ends(random, recipe)
-    starts = np.concatenate([[0], ends[:-1]]) if len(ends) else ends
-    spots = -(-(ends - starts) // recipe.per_spot)
+    random = np.random.default_rng(order.seed)
+    ends = _walk_ends(random, order.n_inside, n_clusters)
+    starts = ends - np.diff(ends, prepend=0)
+    spots = -(-(ends - starts) // per_spot)
     walk = np.repeat(np.arange(len(ends)), spots)
     first_spot = np.repeat(np.cumsum(spots) - spots, spots)
-    radius = np.full(len(walk), recipe.vicinity)
-    if recipe.is_varying:
+    radius = np.full(len(walk), vicinity)
+    if is_varying:
         radius *= walk % _VARIANTS + 1
-    step = random.normal(size=(len(walk), recipe.d))
-    step *= (radius * recipe.d / 2 / np.linalg.norm(step, axis=1))[:, None]
+    step = random.normal(size=(len(walk), d))
+    step *= (radius * d / 2 / np.linalg.norm(step, axis=1))[:, None]
     way = np.cumsum(step, axis=0)
-    origin = random.random((len(ends), recipe.d)) * recipe.size
+    origin = random.random((len(ends), d)) * size
     centre = origin[walk] + way - way[first_spot]
-    first = starts[walk] + (np.arange(len(walk)) - first_spot) * recipe.per_spot
-    return _Table(recipe, first, np.ascontiguousarray(_reflected(centre, recipe.size).T), radius, walk)
+    first = starts[walk] + (np.arange(len(walk)) - first_spot) * per_spot
+    return _Table(order, size, first, np.ascontiguousarray(_reflected(centre, size).T), radius, walk)
 
 
-def _walk_ends(random: np.random.Generator, recipe: _Recipe) -> Int:
-    """Return the number of the point after the last one of each walk."""
-    if not recipe.order.n_inside:
-        return np.zeros(0, np.int64)
-    chance = min(1.0, recipe.n_clusters / recipe.order.n_inside)
-    parts = [np.zeros(1, np.int64)]
-    while parts[-1][-1] < recipe.order.n_inside:
-        parts.append(parts[-1][-1] + np.cumsum(random.geometric(chance, 1024)))
-    ends = np.concatenate(parts)[1:]
-    ends = ends[: np.searchsorted(ends, recipe.order.n_inside) + 1]
-    ends[-1] = recipe.order.n_inside
-    return ends
+def _walk_ends(random: np.random.Generator, n: int, n_clusters: float) -> Int:
+    """Return the number of the point after the last one of each walk, n for the last walk."""
+    ends = np.zeros(1, np.int64)
+    while ends[-1] < n:
+        ends = np.append(ends, ends[-1] + np.cumsum(random.geometric(min(1.0, n_clusters / n), 1024)))
+    return np.minimum(ends[1 : np.searchsorted(ends, n) + 1], n)
 
 
 def _reflected(values: Float, size: float) -> Float:
@@ -173,17 +153,17 @@ def _reflected(values: Float, size: float) -> Float:
 
 def _positions(table: _Table, index: Bits) -> npt.NDArray[np.float32]:
     """Return all coordinates."""
-    recipe = table.recipe
-    number, is_on_walk, spot = recipe.order.places(table.first, index)
+    d, keys = len(table.centre), table.order.keys
+    number, is_on_walk, spot = table.order.places(table.first, index)
     inside, outside = number[is_on_walk], number[~is_on_walk]
-    distance = table.radius[spot] * uniforms(recipe.keys[0], inside) ** (1 / recipe.d)
-    out = np.empty((recipe.d, len(index)))
-    out[:, is_on_walk] = table.centre[:, spot] + distance * directions(recipe.keys[1:], inside, recipe.d)
-    out[:, ~is_on_walk] = np.array([uniforms(key, outside) * recipe.size for key in recipe.keys[1 : 1 + recipe.d]])
-    return _reflected(out, recipe.size).astype(np.float32)
+    distance = table.radius[spot] * uniforms(keys[0], inside) ** (1 / d)
+    out = np.empty((d, len(index)))
+    out[:, is_on_walk] = table.centre[:, spot] + distance * directions(keys[1:], inside, d)
+    out[:, ~is_on_walk] = [uniforms(key, outside) * table.size for key in keys[1 : 1 + d]]
+    return _reflected(out, table.size).astype(np.float32)
 
 
 def _walks(table: _Table, index: Bits) -> Int:
     """Return the number of the walk."""
-    spot = table.recipe.order.clusters(table.first, index)
+    spot = clusters(table, index)
     return np.where(spot >= 0, table.walk[spot], NOISE) if len(table.walk) else spot

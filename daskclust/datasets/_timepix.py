@@ -75,10 +75,9 @@ def timepix(
     layout : {"chips", "quad"}, default "chips"
         Whether chips are detectors of their own, with ``x`` and ``y`` from 0 to 255 on each, or four form one detector
         without gap, with common coordinates from 0 to 511 and clusters across the seams.
-    drift : float, default 60.0
-        Longest drift time of charge, in ns.
-    timewalk : float, default 75.0
-        Delay of the smallest signals, in ns; it falls exponentially with ToT, to 1/e at 200 ns.
+    drift, timewalk : float
+        Longest drift time of charge, and delay of the smallest signals, which falls exponentially with ToT, to 1/e at
+        200 ns; in ns.
     start : float, default 0.0
         Time before all hits, in ns, a multiple of 1.5625: long runs can be made in parts.
     rng : int, numpy.random.Generator or None, default None
@@ -124,10 +123,9 @@ def timepix(
     blocks = _blocks(random, shapes, times, chips, 2 * _SIDE if layout == "quad" else _SIDE)
     while done < n_hits:
         block = next(blocks)
-        some = min(n_hits - done, len(block.x))
         for whole, part in zip(hits, block, strict=True):
-            whole[done : done + some] = part[:some]
-        done += some
+            whole[done : done + len(part)] = part[: n_hits - done]
+        done += len(block.x)
     columns = {
         "x": hits.x,
         "y": hits.y,

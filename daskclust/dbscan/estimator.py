@@ -67,8 +67,7 @@ class DBSCAN(_DensityClusters):
     metric : {"euclidean", "l2", "minkowski"}, default "euclidean"
         The Euclidean distance by any of its names; others are refused.
     metric_params, algorithm, leaf_size, p, n_jobs
-        Taken so that this class can stand in for scikit-learn's. The first must be None and `p` None or 2; the others
-        choose how to search there and have no effect here.
+        Taken so that this class can stand in for scikit-learn's, without effect; the first must be None, `p` None or 2.
     boxsize : float or sequence of float or None, optional
         Period of all axes, or of each; None: open. Points outside a periodic box are moved into it by whole periods.
 
@@ -95,17 +94,14 @@ class DBSCAN(_DensityClusters):
 
     Notes
     -----
-    In up to three dimensions sets of cells are joined instead of points: time is O(n log n) for any density, memory
-    O(n). More dimensions go through scikit-learn's tree, on the CPU only, with memory O(n) and a time that grows with
-    the number of neighbours at other places.
+    In up to three dimensions time is O(n log n) for any density, memory O(n). More dimensions go through scikit-learn's
+    tree, on the CPU only, in a time that grows with the number of neighbours at other places.
 
     Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64. This
     decides at a distance of exactly `eps`: ``np.sqrt(3) ** 2`` rounds to less than 3, so with ``eps=np.sqrt(3)`` the
-    points (0, 0, 0) and (1, 1, 1) are no neighbours. There scikit-learn's answer depends on ``leaf_size`` and on its
-    algorithm: its trees take all points of a node at once where its largest distance, a square root, is at most `eps`.
+    points (0, 0, 0) and (1, 1, 1) are no neighbours. There scikit-learn's answer depends on ``leaf_size``.
 
-    A dask array is divided into blocks of space with halos of `eps` or, where `min_samples` is above 2 or weights are
-    given, 2 `eps`.
+    Blocks of a dask array have halos of `eps` or, where `min_samples` is above 2 or weights are given, 2 `eps`.
 
     References
     ----------
@@ -154,17 +150,15 @@ class DBSCAN(_DensityClusters):
             Coordinates: a numpy, cupy or dask array; a DataFrame, a Dataset (converted to the unit of its first
             coordinate) or awkward records with variables ``x``, ``y``, ``z``, or a DataFrame or records without ``x``,
             all columns of which are coordinates. Each list of awkward records, ``events * var * {x, y, ...}``, is
-            clustered by itself (0.6 ms or more for each); clusters and core points are numbered through all of them,
-            and results are awkward arrays, nested like it.
+            clustered by itself (0.6 ms or more for each); results are nested like it, and numbered through all lists.
         y : None
             Ignored.
         sample_weight : array, shape (n,), optional
             Weights, whose sum within `eps` is compared with `min_samples`. They are added with 106 bits and rounded
             once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            How a dask array is divided for the work; the result is the same. ``"space"`` and ``"auto"``: into
-            blocks, each a task of about half a second; one pass over X finds them. ``"chunks"``: as it is, which must
-            be one chunk.
+            How a dask array is divided; the result is the same. ``"space"`` and ``"auto"``: into blocks, each a task of
+            about half a second; one pass over X finds them. ``"chunks"``: as it is, which must be one chunk.
 
         Returns
         -------
@@ -173,12 +167,9 @@ class DBSCAN(_DensityClusters):
 
         Raises
         ------
-        ValueError
-            For parameters out of range, a box smaller than 2 `eps`, other metrics, coordinates or weights that are not
-            finite, units that are not known or cannot be converted, columns of the wrong length, dask arrays of unknown
-            chunk sizes.
-        TypeError
-            For parameters that are no numbers, and sparse matrices.
+        ValueError, TypeError
+            For parameters out of range, a box smaller than 2 `eps`, other metrics, and for coordinates or weights that
+            are not finite, sparse, of the wrong shape, of unknown chunk sizes, or of units that cannot be converted.
         """
         self._check_metric()
         eps = check_distance("eps", self.eps)
@@ -228,12 +219,8 @@ class FriendsOfFriends(_DensityClusters):
         Group of each point, numbered by the smallest index of a member; -1 outside of groups.
     is_core_ : array of bool, shape (n,)
         Whether the point is a member of a group.
-    core_sample_indices_, components_
-        Indices and coordinates of the members of groups.
-    n_clusters_ : int
-        Number of groups; a zero-dimensional dask array where `X` is a dask array.
-    n_features_in_ : int
-        Number of coordinates.
+    core_sample_indices_, components_, n_clusters_, n_features_in_
+        Indices and coordinates of the members of groups, and numbers of groups and of coordinates, as of `DBSCAN`.
 
     See Also
     --------
@@ -242,8 +229,7 @@ class FriendsOfFriends(_DensityClusters):
 
     Notes
     -----
-    As `DBSCAN` with ``min_samples=2``, whose time, memory and division into blocks are described there; halos of blocks
-    are one linking length wide.
+    As `DBSCAN` with ``min_samples=2``; see there for time, memory and blocks.
 
     References
     ----------
@@ -267,22 +253,17 @@ class FriendsOfFriends(_DensityClusters):
 
         Parameters
         ----------
-        X : array of shape (n, d), DataFrame, or xarray.Dataset
+        X : array of shape (n, d), DataFrame, xarray.Dataset, or awkward.Array
             As of `DBSCAN.fit`.
         y : None
             Ignored.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            As of `DBSCAN.fit`.
+            As of `DBSCAN.fit`: one pass over X may be needed.
 
         Returns
         -------
         FriendsOfFriends
-            Itself. On dask nothing is computed yet, but for one pass that takes a sample.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `DBSCAN.fit`.
+            Itself. On dask nothing is computed yet, but for that pass. Errors are those of `DBSCAN.fit`.
         """
         length = check_distance("linking_length", self.linking_length)
         least = check_whole("min_members", self.min_members, 1, clamp=True)

@@ -82,9 +82,6 @@ class DbscanPlan(Plan):
         """Return all results where one chunk holds all points."""
         X = chunk.columns["X"]
         device = device_of(X)
-        if len(X) == 0:
-            none = device.empty(0, np.int64)
-            return {"labels": device.give(none), "is_core": device.give(device.empty(0, np.bool_)), "n_clusters": 0}
         search = self._search(device, chunk)
         return self._results(device, X, search, self._linked(device, chunk, search))
 

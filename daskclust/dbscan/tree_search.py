@@ -127,7 +127,7 @@ class TreeSearch:
         if len(place) > len(rows):  # at half a period a neighbour is met from both sides
             which, neighbours = np.divmod(np.unique(which * self.n_cells + neighbours), self.n_cells)
         is_near = np.empty(len(which), np.bool_)
-        check_near.run(len(which), rows[which], neighbours, self._points, self._period, self._eps**2, is_near)
+        check_near.run(len(which), rows[which], neighbours, self.positions, self._period, self._eps**2, is_near)
         which, neighbours = which[is_near], neighbours[is_near]
         order = np.argsort(which, kind="stable")
         begin = np.searchsorted(which[order], np.arange(len(rows) + 1))

@@ -65,12 +65,6 @@ def ids_in_time(measures: Sorted) -> Any:
     return ids if measures.order is None else ids[device_of(ids).give(measures.order)]
 
 
-def ids_on_host(measures: Sorted) -> Ids:
-    """Return the same on the host."""
-    ids: Ids = device_of(measures.chunk.ids).to_host(ids_in_time(measures))
-    return ids
-
-
 def first_hits(device: Host | Cuda, labels: Any, count: int) -> Any:
     """Return the first hit of each cluster; clusters are numbered by it."""
     if device is HOST:

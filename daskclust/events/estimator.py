@@ -53,11 +53,10 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Time and memory on the CPU are linear in the number of hits: the last hit of each pixel is kept in a table, and for
-    every variant it stands for all earlier hits of its pixel. Where there are more than 128 pixels for each hit, it is
-    a hash table, however many chips there are and however large a plane is. A GPU has no table. For ``"local"`` each
-    hit has a thread, which looks back through the hits within `dt_max`; for the others each stretch of hits between
-    quiet gaps of more than `dt_max` has one thread, which takes its hits one after the other.
+    On the CPU time and memory are linear in the number of hits, however many pixels and chips there are: the last hit
+    of each pixel stands for all earlier ones. On a GPU each hit has a thread, which looks back through the hits within
+    `dt_max`; for the variants other than ``"local"`` one thread takes all hits between two quiet gaps of more than
+    `dt_max`, one after the other.
 
     Hits of different chips are never neighbours where the data has a column ``chip``, unless it is a Dataset with
     ``attrs["layout"] == "quad"``: then coordinates are common to all chips, and clusters cross their seams.
@@ -98,10 +97,9 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             Hits of different chips are never neighbours; None: x and y are common to all chips. Default: the data's
             ``chip``, unless its layout is a quad.
         partition : {"auto", "chunks", "windows"} or Partition, default "auto"
-            How dask arrays are divided for the work; the result is the same. ``"chunks"``, and ``"auto"``: as they are
-            chunked; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into
-            windows of time, with as many hits each; one pass over ``toa`` finds them. A task takes about half a second:
-            small chunks are taken together.
+            How dask arrays are divided into tasks of about half a second; the result is the same. ``"chunks"``, and
+            ``"auto"``: as they are; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into
+            windows of time, with as many hits each; one pass over ``toa`` finds them.
 
         Returns
         -------
@@ -110,10 +108,9 @@ class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            For a `dt_max` that is not positive, unknown options, columns that are missing or of unequal lengths,
-            units that cannot be converted, coordinates that are not whole, times that are not finite, dask arrays of
-            unknown chunk sizes; and, when they are computed, for chunks that are not in the order of time.
+        ValueError, TypeError
+            For parameters out of range, columns that are missing, of unequal lengths, not whole or not finite, units
+            that cannot be converted, unknown chunk sizes; on dask, when computed, for chunks out of order in time.
         """
         plan = self._plan()
         X, nesting = flatten(X) if is_awkward(X) else (X, None)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_count
+from daskclust.core.data.checks import check_count, raise_not_finite_value
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import Body
 from daskclust.core.device.unionfind import flatten, start
@@ -32,7 +32,6 @@ from daskclust.events.borders import (
     distinct_pairs,
     first_hits,
     ids_in_time,
-    ids_on_host,
     on_host,
     one_after_the_other,
     part_of,
@@ -109,7 +108,7 @@ class EventPlan(Plan):
         self._check_sequence(measures, before)
         latest = time_of(measures, -1)
         if self.variant != "local":
-            joined, roots, ids = self._replay(before, on_host(measures), ids_on_host(measures))
+            joined, roots, ids = self._replay(before, measures)
             still = self._is_open(joined, roots)
             return Open(part_of(joined, still), ids[roots[still]], latest)
         device = device_of(measures.chunk.columns["toa"])
@@ -132,7 +131,7 @@ class EventPlan(Plan):
             late = place_of(measures, np.nextafter(time_of(measures, -1) - self.dt_max, -np.inf))
             open_now, edges = np.unique(labels[late:]), self._edges(measures, before)
         else:
-            replayed = self._split_replay(before, on_host(measures), ids_on_host(measures))
+            replayed = self._split_replay(before, measures)
             labels, firsts, open_now = (device.give(device.from_host(part)) for part in replayed[:3])
             edges = replayed[3]
         return self._clusters(device, measures, labels, firsts, open_now, edges)
@@ -194,7 +193,7 @@ class EventPlan(Plan):
         if facts[rules.BAD]:
             toa = device.to_host(hits.toa)
             row = int(np.flatnonzero(~np.isfinite(toa))[0])
-            raise ValueError(f"toa must be finite, got toa[{chunk.id_of(row)}] = {toa[row]}; remove such hits first")
+            raise_not_finite_value("toa", toa[row], chunk.ids_on_host()[row])
         check_extent(device, hits, facts)
         return facts
 
@@ -269,11 +268,10 @@ class EventPlan(Plan):
             return count
         sizes = device.full(count, 0, np.int32)
         device.run(rules.count_hits, len(labels), labels, sizes)
-        large, table = device.empty(count, np.int32), device.empty(count, np.int64)
+        large = device.empty(count, np.int32)
         device.run(rules.mark_large, count, sizes, self.min_hits, large)
         device.running_sum(large, large)
-        device.run(rules.renumber_large, count, sizes, self.min_hits, large, table)
-        device.run(rules.look_up, len(labels), table, labels)
+        device.run(rules.renumber, len(labels), sizes, self.min_hits, large, labels)
         return int(device.to_host(large[count - 1 : count])[0])
 
     # ----------------------------------------------------------------------------------------------- borders of chunks
@@ -304,9 +302,10 @@ class EventPlan(Plan):
         both = one_after_the_other(before.hits, on_host(measures, early))
         return distinct_pairs(np.concatenate([before.root, device.to_host(root)]), self._in_order(both))
 
-    def _replay(self, before: Open, hits: Hits, ids: Ids) -> tuple[Hits, NDArray[np.int32], Ids]:
+    def _replay(self, before: Open, measures: Sorted) -> tuple[Hits, NDArray[np.int32], Ids]:
         """Cluster the open hits and a chunk's together; return all, the first of each one's cluster, and roots' ids."""
-        both = one_after_the_other(before.hits, hits)
+        both = one_after_the_other(before.hits, on_host(measures))
+        ids = device_of(measures.chunk.ids).to_host(ids_in_time(measures))
         return both, self._in_order(both), np.concatenate([before.root, ids])
 
     def _is_open(self, hits: Hits, roots: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -316,9 +315,9 @@ class EventPlan(Plan):
             np.maximum.at(deciding, roots, hits.toa)
         return np.asarray(hits.toa[-1] - deciding[roots] <= self.dt_max)
 
-    def _split_replay(self, before: Open, hits: Hits, ids: Ids) -> tuple[Ids, Ids, Ids, Ids]:
+    def _split_replay(self, before: Open, measures: Sorted) -> tuple[Ids, Ids, Ids, Ids]:
         """Return the chunk's own part of a replay: labels, first hits, open clusters, edges between roots."""
-        joined, roots, known = self._replay(before, hits, ids)
+        joined, roots, known = self._replay(before, measures)
         carried = len(before.root)
         own_root, firsts, labels = np.unique(roots[carried:], return_index=True, return_inverse=True)
         order = np.argsort(firsts)  # clusters by their first own hit
@@ -327,7 +326,7 @@ class EventPlan(Plan):
         labels, firsts, own_root = rank[labels], firsts[order], own_root[order]
         open_now = np.unique(labels[self._is_open(joined, roots)[carried:]])
         from_before = own_root < carried
-        edges = np.stack([ids[firsts[from_before]], known[own_root[from_before]]], axis=1)
+        edges = np.stack([known[carried:][firsts[from_before]], known[own_root[from_before]]], axis=1)
         return labels, firsts, open_now, np.concatenate([edges, distinct_pairs(known[:carried], roots[:carried])])
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskclust.core.device.arrays import Cuda, Host, device_of, put
 from daskclust.core.space.equal_rows import Places, equal_rows
 from daskclust.hca.clusters import LevelClusters, are_rows, centers, take
-from daskclust.hca.kernels.equal import merge_equal
+from daskclust.hca.kernels.sets import merge_equal
 from daskclust.hca.kernels.shapes import Rule
 
 

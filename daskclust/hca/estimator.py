@@ -39,9 +39,9 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Size from which on a cluster's shape counts in full: a float in (0, 1] is a fraction of all points, an int a
         number of points. One that is larger than the data is never reached.
     rule : {"thesis", "mahal", "mahal0", "euclid", "euclid_mahal"}, default "thesis"
-        What smaller clusters measure. ``"thesis"``: Euclidean distances, larger ones Mahalanobis distances with the
-        covariance 1/n ([1]_, definition 11; the program gmhclust). The others are those of the R package mhca [2]_,
-        with the covariance 1/(n - 1), and shapes of determinant 1 until all clusters have reached the threshold.
+        What smaller clusters measure. ``"thesis"``: Euclidean distances; larger ones Mahalanobis distances with the
+        covariance 1/n ([1]_, definition 11; the program gmhclust). The others are of the R package mhca [2]_, with the
+        covariance 1/(n - 1), and shapes of determinant 1 until all clusters have reached the threshold.
         ``"mahal"``: covariances drawn towards a sphere of the same volume, the more the smaller the cluster;
         ``"mahal0"``: towards a sphere of radius 1; ``"euclid_mahal"``: Euclidean below the threshold; ``"euclid"``:
         Euclidean for all clusters until all have reached the threshold.
@@ -89,13 +89,12 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Exact: each merge is that of the closest pair, equal distances go to the smallest ids; equal points are merged
     first, in O(n). Memory is O(n d), and d^2 for each cluster past the threshold (with ``"mahal"`` and ``"mahal0"`` for
     each of three or more points). A covariance counts as singular, and distances from that cluster as Euclidean, where
-    it has no more than d points or a channel has no variance of its own beyond rounding.
+    it has no more than d points or a channel has no variance of its own beyond rounding. With apriori clusters, each is
+    clustered on its own down to one; then their roots are, and the points in none. Without them all points of a dask
+    array go to one worker.
 
-    SciPy's ``dendrogram``, ``cophenet`` and ``fcluster`` take `linkage_` as it is; ``fcluster`` by ``"maxclust"`` gives
-    fewer clusters than asked for where heights invert, ``labels(n_clusters=...)`` exactly as many.
-
-    With apriori clusters, each is clustered on its own down to one; then their roots are, and the points in none.
-    Without them all points of a dask array go to one worker.
+    SciPy's ``dendrogram``, ``cophenet`` and ``fcluster`` take `linkage_`; where heights invert, ``fcluster`` by
+    ``"maxclust"`` gives fewer clusters than asked for, ``labels(n_clusters=...)`` exactly as many.
 
     References
     ----------
@@ -147,9 +146,9 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             asks scikit-learn's MiniBatchKMeans for so many, ``"kmeans"`` for the square root of n. By default the
             column or variable ``apriori`` if X has one.
         partition : {"auto", "chunks"}, default "auto"
-            How a dask array is divided for the work; the result is the same. ``"auto"``: into packs of apriori
-            clusters, of about half a second's work each; one pass over `apriori` counts their sizes. ``"chunks"``: as
-            it is; all points of an apriori cluster must be in one chunk. An array of one chunk is one task.
+            How a dask array is divided; the result is the same. ``"auto"``: into packs of apriori clusters, of about
+            half a second's work each; one pass over `apriori` counts their sizes. ``"chunks"``: as it is; all points of
+            an apriori cluster must be in one chunk.
 
         Returns
         -------
@@ -158,11 +157,9 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises
         ------
-        ValueError
-            For parameters out of range, coordinates that are not finite or above 1e150, labels that are no whole
-            numbers or of the wrong length, levels that are not nested, dask arrays of unknown chunk sizes.
-        TypeError
-            For parameters that are no numbers, and sparse matrices.
+        ValueError, TypeError
+            For parameters out of range, for coordinates that are not finite, above 1e150, sparse or of unknown chunk
+            sizes, and for labels that are not whole, of the wrong length or not nested.
         """
         points = _cells(X)
         without_lists(points.nesting, "MahalanobisHCA")
@@ -178,7 +175,7 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         # for the class and the chunks of results; a copy, or all of X would be kept
         self._X = X[:0].copy() if isinstance(X, np.ndarray) else X
         columns, division = _packed(columns, partition)
-        results = gather(plan, columns, division, "pack", {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
+        results = gather(plan, columns, division, {"Z": ((n - 1, 4), np.float64), "n_apriori": ((), np.int64)})
         self.linkage_, self.n_apriori_merges_ = results["Z"], results["n_apriori"]
         return self
 

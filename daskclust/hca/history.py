@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.hca.clusters import LevelClusters
-from daskclust.hca.kernels.order import rank_merges
+from daskclust.hca.kernels.sets import rank_merges
 from daskclust.hca.levels import Level
 
 

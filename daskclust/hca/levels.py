@@ -26,7 +26,6 @@ from daskclust.hca.kernels.shapes import Rule, Shapes
 from daskclust.hca.kernels.teams import Desk, Sets, link_sets
 from daskclust.hca.kernels.union import ALIVE, REACHED, SWITCHED, Merges
 
-NEIGHBOURS = 1  # nearest clusters that each knows of
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 160  # clusters of a set whose pairs are all looked at
 BATCH = 1 << 14  # clusters of small sets that are one task
@@ -133,9 +132,9 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
     merges = merges._replace(state=merges.state[0])
     m = len(clusters.ident)
     axes = principal_axes(clusters.center)
-    clusters, blocks = arrange(clusters, np.full((m, NEIGHBOURS), np.inf), np.full((m, NEIGHBOURS), -1), axes)
+    clusters, blocks = arrange(clusters, np.full(m, np.inf), np.full(m, -1), axes)
     find_all.run(len(clusters.ident), rule, clusters, shapes, blocks, grain=64)
-    least = blocks.near[:, 0].reshape(-1, SIDE).min(axis=1)
+    least = blocks.near.reshape(-1, SIDE).min(axis=1)
     blocks.block_near[: len(least)] = least
     blocks.node_near[:] = np.minimum.reduceat(least, np.arange(0, len(least), SIDE))
     left = len(merges.heights) + 1

@@ -21,7 +21,7 @@ from daskclust.core.space.extent import extent_of
 from daskclust.core.space.partition import Chunk
 from daskclust.hca.clusters import LevelClusters, clusters_of_points, joined, moved, take, together, without_members
 from daskclust.hca.history import NOTHING, History, by_age, history_of, idents, in_order, joined_histories
-from daskclust.hca.kernels.order import count_members
+from daskclust.hca.kernels.sets import count_members
 from daskclust.hca.kernels.shapes import Rule
 from daskclust.hca.levels import link_level
 
@@ -64,6 +64,7 @@ class HcaPlan(WholePlan):
     rule: Rule
     by_groups: bool = False  # whether merges of apriori clusters come one cluster after the other, not by height
     name: str = "hca"
+    group = "pack"
 
     def local(self, measures: Chunk, before: None = None) -> tuple[None, Frontier]:
         """Merge the points of each apriori cluster, level by level."""

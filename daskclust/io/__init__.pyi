@@ -60,12 +60,12 @@ from .timepix.calibration import Calibration as Calibration
 from .timepix.calibration import calibrate as calibrate
 from .timepix.calibration import read_calibration as read_calibration
 from .timepix.katherine import open_katherine as open_katherine
-from .timepix.readout import WordReader as WordReader
-from .timepix.readout import follow as follow
-from .timepix.readout import receive as receive
+from .timepix.sources import follow as follow
+from .timepix.sources import receive as receive
 from .timepix.t3pa import open_t3pa as open_t3pa
 from .timepix.timewalk import correct_timewalk as correct_timewalk
 from .timepix.tpx3.files import open_tpx3 as open_tpx3
+from .timepix.tpx3.stream import WordReader as WordReader
 from .timepix.tpx3.triggers import open_tpx3_triggers as open_tpx3_triggers
 from .timepix.tpx3.triggers import time_of_flight as time_of_flight
 from .timepix.tpx3.write import write_tpx3 as write_tpx3

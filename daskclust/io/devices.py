@@ -27,21 +27,14 @@ def to_device(ds: xr.Dataset, device: Literal["cpu", "cuda"]) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The same names, types, coordinates, attributes and chunks. Lazy variables stay lazy: their chunks go over on the
-        workers, as they are needed. Texts, times, and coordinates that are indexes are in host memory always; what is
-        on the device already is not copied.
+        The same names, types, coordinates, attributes and chunks, in native byte order. Lazy variables stay lazy: their
+        chunks go over on the workers, as they are needed. Texts, times, and coordinates that are indexes stay in host
+        memory; what is on the device already is not copied.
 
     Raises
     ------
-    ValueError
-        For another device.
-    ImportError
-        Where CuPy is missing, with ``"cuda"``.
-
-    Notes
-    -----
-    In memory all variables are copied, at the speed of the bus; ``ds[["x", "y"]]`` chooses some. Of lazy ones only
-    those are that something is computed from. A GPU takes native byte order, to which others are converted.
+    ImportError, ValueError
+        Where CuPy is missing, with ``"cuda"``; for another device.
 
     Examples
     --------

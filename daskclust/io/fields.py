@@ -24,13 +24,11 @@ class Variable:
         What the values are.
     dtype : str
         Type that values of another kind are converted to, when nothing is lost by it.
-    unit : str
-        Goes to ``attrs["units"]``, and values in others are converted to it; "1" when there is none, "" when only the
-        file can tell it.
-    doc : str
-        Goes to ``attrs["long_name"]``.
+    unit, doc : str
+        Go to ``attrs["units"]``, to which values in other units are converted, and ``attrs["long_name"]``. The unit of
+        a number is "1"; "" where only the file can tell it.
     aliases : tuple of str
-        Other names for it in files, in lower case; upper and lower case are not told apart.
+        Other names for it in files, in lower case.
     fixed : bool, default False
         Whether values always get `dtype` and `unit`. Otherwise a float variable keeps float32 and float64, an int
         variable every integer type, and a unit stays that cannot be converted, but can stand for it: ``"pixel"``.
@@ -54,10 +52,8 @@ class Field:
 
     Parameters
     ----------
-    name : str
-        Name of the field; goes to ``attrs["field"]``.
-    dim : str
-        The point dimension.
+    name, dim : str
+        Name of the field, which goes to ``attrs["field"]``, and the point dimension.
     variables : tuple of Variable
         All that are known. A data set may have others.
     required : tuple of str
@@ -75,6 +71,11 @@ class Field:
     headerless: Mapping[int, tuple[str, ...]]
     marks: tuple[str, ...] = ()
 
+    @property
+    def attrs(self) -> dict[str, dict[str, str]]:
+        """Attributes of each variable in a Dataset, by its name."""
+        return {v.name: {**({"units": v.unit} if v.unit else {}), "long_name": v.doc} for v in self.variables}
+
     def find(self, name: str) -> Variable | None:
         """Return the variable of a name.
 
@@ -86,7 +87,6 @@ class Field:
         Returns
         -------
         Variable or None
-            None where the field has no such variable.
         """
         return next((v for v in self.variables if v.name == name), None)
 

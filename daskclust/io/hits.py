@@ -12,7 +12,7 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import check_file, known_suffix, replacing
+from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, known_suffix, replacing
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
@@ -29,11 +29,8 @@ from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
 from daskclust.io.timepix.quad import LAYOUTS
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
-_HDF5 = (".h5", ".hdf5")
-_LAZY = (*_PARQUET, *_HDF5)
-_READABLE = (*_TEXT, *_LAZY, ".root", ".npy", ".npz")
+_LAZY = (*PARQUET, *HDF5)
+_READABLE = (*TEXT, *_LAZY, ".root", ".npy", ".npz")
 _WRITABLE = (".csv", *_LAZY, ".npz")
 _LONGEST_COMMENT = (1 << 16) - 1  # bytes, of a zip archive
 
@@ -48,7 +45,7 @@ def read_hits(
     chunks: int | None = None,
     needs: Needs | None = None,
 ) -> xr.Dataset:
-    r"""Read hits of a calorimeter or a pixel detector from a file.
+    """Read hits of a calorimeter or a pixel detector from a file.
 
     Parameters
     ----------
@@ -89,49 +86,29 @@ def read_hits(
     Returns
     -------
     xarray.Dataset
-        Variables of shape (n,) along ``hit`` in the order of the file, with ``attrs["units"]`` where the unit is known,
-        and ``attrs["field"]``, ``attrs["source"]`` and what else the file tells.
-
-        - Calorimeter: ``x``, ``y`` (cm) always; ``z`` (cm), ``layer``, ``energy`` (GeV), ``eta``, ``phi`` (rad),
-          ``event`` and others of `daskclust.io.CALORIMETER` where the file has them under their own name or an alias
-          (``E``, ``weight``; upper and lower case are not told apart). Floats keep the type of the file, text becomes
-          float64, and ``layer`` an integer.
-        - Timepix: ``x``, ``y`` (pixel, uint16) and ``toa`` (ns, float64) always; ``tot`` (ns, float32), ``chip``
-          (uint8), ``energy`` (keV, float32), ``tof`` (ns, float64) and others of `daskclust.io.TIMEPIX` where the file
-          has them (``col``, ``row``, ``t`` ...), and ``attrs["layout"]``. A column ``ftoa`` is kept, not applied.
-        - Particles, along ``particle``: those of `daskclust.io.PARTICLES`; `open_particles` reads more formats of them.
-
-        All other columns keep their names.
+        Variables along ``hit`` (``particle``) in the order of the file: those of the field (`CALORIMETER`, `TIMEPIX`,
+        `PARTICLES`) that the file has under their own name or an alias, in any case, and all other columns under their
+        names. ``attrs["units"]`` where the unit is known, ``attrs["field"]``, ``attrs["source"]``, for Timepix
+        ``attrs["layout"]``, and what else the file tells.
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ImportError
-        Where the library for the format is missing.
+    OSError, ImportError
+        Where `path` is no file, or the library for the format is missing.
     ValueError
-        For unknown extensions, empty or damaged files, text that is no number (with line and column), missing or
-        ambiguous names, variables that are needed and not there, layers, pixels and chips that are not whole or out of
-        range (with the row), units that are not known or of another quantity; and for `chunks` that is not positive.
+        For unknown extensions, damaged files, text that is no number (with line and column), missing or ambiguous
+        names, values that are out of range (with the row), and units that are not known or of another quantity.
 
     Notes
     -----
     With `chunks`, rows and columns of Parquet and HDF5 are read when they are used; chunks that are multiples of the
-    file's row groups, or chunks, are the cheapest. Of Parquet with lists, one column is read at once, for the lengths
-    of the lists, and the last event of a chunk goes beyond `chunks` hits. Other formats are read first and then
-    divided. A missing value becomes NaN in a column of floats, and is an error in others. NaN and inf are kept:
-    estimators refuse them.
+    file's row groups, or chunks, are the cheapest. Of Parquet with lists, the last event of a chunk goes beyond
+    `chunks` hits. Other formats are read first and then divided. A missing value becomes NaN in a column of floats, and
+    is an error in others. NaN and inf are kept: estimators refuse them.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.csv")
-    >>> _ = file.write_text("0.5,1.5,1,0.02\n0.75,1.5,1,0.04\n")
-    >>> ds = read_hits(file)
-    >>> ds["layer"].values, ds["energy"].attrs["units"]
-    (array([1, 1], dtype=int32), 'GeV')
-    >>> folder.cleanup()
+    >>> ds = read_hits("hits.csv", columns={"E_dep": "energy"}, units={"energy": "MeV"})  # doctest: +SKIP
     """
     if field is not None and field not in FIELDS:
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
@@ -140,21 +117,18 @@ def read_hits(
     chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name, part = _split_part(os.fspath(path))
     check_file(name)
-    suffix = known_suffix(name, _READABLE)
+    suffix, units = known_suffix(name, _READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     table = _read(name, part, suffix, naming, chunks)
-    known = table.naming.known
-    attrs = dict(table.attrs)
+    known, attrs = table.naming.known, dict(table.attrs)
     if known is TIMEPIX:
         attrs["layout"] = layout or attrs.get("layout", "chips")
-    unknown = sorted(set(units or {}) - set(table.columns))
-    if unknown:
+    if unknown := sorted(set(units) - set(table.columns)):
         raise ValueError(f"units names {listed(unknown)}, which {name} does not have; it has {listed(table.columns)}")
-    check_units(units or {}, known, name)
-    if "x" in (units or {}):
+    check_units(units, known, name)
+    if "x" in units:
         attrs.pop(BOX, None)
-    told = {**table.units, **(units or {})}
-    ds = to_dataset(table.columns, field=known.name, units=told, source=os.fspath(path), attrs=attrs)
+    ds = to_dataset(table.columns, field=known.name, units={**table.units, **units}, source=path, attrs=attrs)
     if known is TIMEPIX and chunks is None:
         _check_layout(ds)
     if chunks is None or suffix in _LAZY:
@@ -164,11 +138,11 @@ def read_hits(
 
 def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:
     """Read a file of a known format."""
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         return read_parquet(name, naming, chunks)
-    if suffix in _HDF5:
+    if suffix in HDF5:
         return read_hdf5(name, part, naming, chunks)
-    if suffix in _TEXT:
+    if suffix in TEXT:
         return read_text(name, naming)
     if suffix == ".root":
         return read_root(name, part, replace(naming, needs={}))  # lists give event, which is no branch
@@ -190,7 +164,7 @@ def _check_layout(ds: xr.Dataset) -> None:
 
 def _split_part(path: str) -> tuple[str, str | None]:
     """Return file and tree of ``file.root:tree``, or file and group of ``file.h5:group``."""
-    for suffix in (".root", *_HDF5):
+    for suffix in (".root", *HDF5):
         head, mark, part = path.rpartition(f"{suffix}:")
         if mark and not os.path.lexists(path):
             return head + suffix, part
@@ -213,48 +187,37 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
 
     Raises
     ------
-    ImportError
-        Where the library for the format is missing.
-    ValueError
-        For other extensions, for variables of other shapes and types, and for a Dataset without variables; with
-        `nested` for other formats, a Dataset without ``event``, and hits in another order.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    ImportError, ValueError
+        Where the library for the format is missing; for other extensions, variables that are no columns of numbers, and
+        with `nested` for other formats, a Dataset without ``event``, and hits in another order.
 
     Notes
     -----
     The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
-    nothing new is left. Dask arrays are computed chunk by chunk, so that memory holds one chunk (Parquet, where it
-    becomes a row group; HDF5; CSV), or one variable (``.npz``). Parquet, HDF5 and ``.npz`` keep types, units and the
-    attributes of the data set that are numbers or texts. CSV keeps all digits of floats, and booleans as 0 and 1;
-    Timepix hits have units and attributes in a comment in the first line, which pandas passes over with
-    ``comment="#"``.
+    nothing new is left. Memory holds one dask chunk (a row group of Parquet; HDF5; CSV), or one variable (``.npz``).
+    Parquet, HDF5 and ``.npz`` keep types, units and the attributes of the data set that are numbers or texts. CSV keeps
+    all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the first
+    line, which pandas passes over with ``comment="#"``.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.parquet")
-    >>> write_hits(xr.Dataset({"x": ("hit", [0.5, 1.0]), "y": ("hit", [0.0, 2.0])}), file)
-    >>> read_hits(file)["x"].values
-    array([0.5, 1. ])
-    >>> folder.cleanup()
+    >>> write_hits(to_dataset({"x": [0.5, 1.0], "y": [0.0, 2.0]}), "hits.parquet")  # doctest: +SKIP
     """
     target = Path(path)
     suffix = known_suffix(path, _WRITABLE)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
-    if nested and (suffix not in _PARQUET or "event" not in ds.variables):
+    if nested and (suffix not in PARQUET or "event" not in ds.variables):
         raise ValueError(
             f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
             f"{', '.join(map(str, ds.variables))}"
         )
     with replacing(target) as stream:
-        if suffix in _PARQUET:
+        if suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:
                 for block in by_event(blocks_of(ds, dim), "event") if nested else blocks_of(ds, dim):
                     groups.write(block)
-        elif suffix in _HDF5:
+        elif suffix in HDF5:
             write_hdf5(stream, blocks_of(ds, dim), column_dtypes(ds), ds.sizes[dim], units, attrs)
         elif suffix == ".csv":
             # Only where there is something that columns do not tell: tables for other programs stay plain.

@@ -16,15 +16,10 @@ _EXACT_FLOAT = 2**53
 def conform(
     values: npt.ArrayLike, variable: Variable, *, first_row: int = 0, source: str = "the values"
 ) -> npt.NDArray[Any]:
-    """Return numbers (n,) in native byte order, in a type that a variable may have; not copied without need.
+    """Return numbers (n,) in native byte order, in a type that a variable may have; name the row of one that has none.
 
     Floats keep float32 or float64 (float16 becomes float32, others float64), integers keep their type; whole floats
     become ``variable.dtype`` where an integer is due. A fixed variable always has ``variable.dtype``.
-
-    Raises
-    ------
-    ValueError
-        If a value cannot be represented, with `source` and its row, counted from `first_row`.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiub":

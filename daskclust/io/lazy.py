@@ -1,7 +1,8 @@
-"""Rows of files as dask arrays, whose blocks read their own rows when they are needed."""
+"""Rows of files: read at once, or as dask arrays whose blocks read their own rows when they are needed."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -13,6 +14,8 @@ from daskclust.core.space.partition import block_sizes
 
 MOST_ROWS = 2**62  # of a chunk: more are all rows, too
 
+_AT_ONCE = 1 << 20  # values of a matrix that are read at a time: they are in memory twice
+
 ReadRows = Callable[[int, int], npt.NDArray[Any]]
 """Reads rows start to stop. Workers must be able to unpickle it, so its paths are absolute."""
 
@@ -22,6 +25,29 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", point
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be a positive number of {points}{also}, got {value!r}")
     return min(int(value), MOST_ROWS)
+
+
+def rows_in(
+    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: int | None, order: Any = "C"
+) -> Any:
+    """Return rows of files as an array: in memory, in an order of NumPy's, or lazy with `chunks` rows in each block."""
+    if chunks is not None:
+        return lazy_rows(read, files, shape, dtype, chunks)
+    if len(shape) == 1:
+        return _checked_rows(read, 0, shape[0], ())
+    out, step = np.empty(shape, dtype, order), max(1, _AT_ONCE // max(1, math.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        stop = min(start + step, shape[0])
+        out[start:stop] = _checked_rows(read, start, stop, shape[1:])
+    return out
+
+
+def columns_in(
+    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: int | None
+) -> list[Any]:
+    """Return rows of files as a list of columns, each contiguous in memory, or lazy."""
+    array = rows_in(read, files, shape, dtype, chunks, "F")
+    return [array] if len(shape) == 1 else [array[:, k] for k in range(shape[1])]
 
 
 def lazy_rows(
@@ -71,4 +97,16 @@ def _state(path: str) -> tuple[int, ...]:
 
 def _read_block(*, read: ReadRows, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
-    return read(*block_info[None]["array-location"][0])
+    (start, stop), *others = block_info[None]["array-location"]
+    return _checked_rows(read, start, stop, tuple(end - begin for begin, end in others))
+
+
+def _checked_rows(read: ReadRows, start: int, stop: int, tail: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Read rows, and raise if their shape is not what it was."""
+    found = read(start, stop)
+    if found.shape != (stop - start, *tail):
+        raise ValueError(
+            f"rows {start} to {stop - 1} of a file have shape {found.shape}, expected {(stop - start, *tail)}: the "
+            "file has changed since it was opened; open it again"
+        )
+    return found

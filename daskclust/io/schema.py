@@ -7,7 +7,7 @@ checks kinds at the door. What a field has is in `fields`.
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -42,10 +42,19 @@ class Naming:
     is_mapping: bool = dataclass_field(default=False, kw_only=True)
     needs: Needs = dataclass_field(default_factory=dict, kw_only=True)
 
+    def without(self, name: str) -> str:
+        """Return how a column is left out, for messages."""
+        return f"leave it out with columns={{{quoted(name)}: None}}"
+
     @property
     def known(self) -> Field:
         """The field, that of calorimeters where none is settled."""
         return self.field or CALORIMETER
+
+    @property
+    def given(self) -> Mapping[str, str | None]:
+        """The ``columns=`` mapping of the user."""
+        return self.columns if isinstance(self.columns, Mapping) else {}
 
     def settle(self, found: Sequence[str], stored: Any = None) -> Naming:
         """Return the naming with a field: its own, the stored one, that which a name marks, or calorimeters."""
@@ -53,25 +62,25 @@ class Naming:
             return self
         if isinstance(stored, str) and stored in FIELDS:
             return replace(self, field=FIELDS[stored])
-        given: Mapping[str, str | None] = self.columns if isinstance(self.columns, Mapping) else {}
-        names = {(given.get(name, name) or "").lower() for name in found}
+        names = {(self.given.get(name, name) or "").lower() for name in found}
         marked = (field for field in FIELDS.values() if names & set(field.marks))
         return replace(self, field=next(marked, CALORIMETER))
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the `count` names of columns: of a ``columns=`` sequence, of the file, or by their number."""
         if self.columns is not None and not isinstance(self.columns, Mapping):
-            names = _checked_sequence(self.columns)
+            names = self.columns
+            if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+                raise ValueError(f"columns must be a list of names or a mapping of names, got {quoted(names)}")
             if len(names) != count:
                 raise ValueError(
-                    f"{self.source} has {count} columns, but columns= names {len(names)}: {listed(names)}; name every "
-                    "column"
+                    f"{self.source} has {count} columns, but columns= names {len(names)}: {listed(names)}; name all"
                 )
-            return names
+            return list(names)
         if found is not None:
             return list(found)
         if count not in self.known.headerless:
-            known = "; ".join(f"{n}: {', '.join(names)}" for n, names in self.known.headerless.items())
+            known = "; ".join(f"{n}: {', '.join(axes)}" for n, axes in self.known.headerless.items())
             raise ValueError(
                 f"{self.source} has {count} columns without names, which is known for ({known}) only; "
                 "name them with columns=[...]"
@@ -90,10 +99,9 @@ class Naming:
             )
         if twice := repeated(found):
             raise ValueError(f"{self.source} has columns of the same name {listed(twice)}; rename them in the file")
-        given: Mapping[str, str | None] = self.columns if isinstance(self.columns, Mapping) else {}
-        chosen = _explicit(given, found, self.source)
-        if REST not in given:
-            rest = [name for name in found if name not in given]
+        chosen = _explicit(self.given, found, self.source)
+        if REST not in self.given:
+            rest = [name for name in found if name not in self.given]
             chosen.update(_by_alias(rest, set(chosen.values()), self))
         chosen = {name: chosen[name] for name in found if name in chosen}
         _check_complete(chosen, found, self)
@@ -122,13 +130,6 @@ def short_names(paths: Sequence[tuple[str, ...]]) -> list[str]:
     return [path[-1] if last[path[-1]] == 1 else ".".join(path) for path in paths]
 
 
-def _checked_sequence(columns: Sequence[str]) -> list[str]:
-    """Return the names as a list, or say what a ``columns=`` sequence must be."""
-    if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
-        raise ValueError(f"columns must be a list of names or a mapping of names, got {quoted(columns)}")
-    return list(columns)
-
-
 def _explicit(given: Mapping[str, str | None], found: Sequence[str], source: str) -> dict[str, str]:
     """Return the part of a naming that the user's mapping settles."""
     if given.get(REST) is not None:
@@ -155,27 +156,25 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
     own = {v.name: v.name for v in naming.known.variables}
     aliases = {alias: v.name for v in naming.known.variables for alias in v.aliases}
     for table in (own, aliases):
-        used = taken | set(chosen.values())
-        matches = {name: table[name.lower()] for name in names if name not in chosen and name.lower() in table}
-        sharing = Counter(matches.values())
-        for name, ours in matches.items():
-            if ours in used:
-                continue
-            if sharing[ours] > 1:
-                same = [other for other, its in matches.items() if its == ours]
+        used: set[str | None] = {None, *taken, *chosen.values()}
+        matches = defaultdict(list)
+        for name in names:
+            if name not in chosen and table.get(name.lower()) not in used:
+                matches[table[name.lower()]].append(name)
+        for ours, same in matches.items():
+            if len(same) > 1:
                 remedy = f"choose one with columns={{{quoted(same[0])}: {ours!r}, {quoted(same[1])}: None}}"
                 if naming.is_mapping:
                     remedy = f"name one of them {ours!r}, and leave the others out"
                 raise ValueError(f"columns {listed(same)} of {naming.source} could all be {ours!r}; {remedy}")
-            chosen[name] = ours
-    used = taken | set(chosen.values())
+            chosen[same[0]] = ours
+    used = {None, *taken, *chosen.values()}
     for name in names:
-        if name not in chosen:
-            if name in used:
-                raise ValueError(
-                    f"column {quoted(name)} of {naming.source} is in the way of another one; rename it with columns="
-                )
-            chosen[name] = name
+        if name not in chosen and name in used:
+            raise ValueError(
+                f"column {quoted(name)} of {naming.source} is in the way of another one; rename it with columns="
+            )
+        chosen.setdefault(name, name)
     return chosen
 
 
@@ -207,10 +206,9 @@ def to_dataset(
     field : str, default "calorimeter"
         A key of `FIELDS`.
     units : mapping of str to str, optional
-        Units of the columns, by variable. Values of variables that the field knows are converted to its unit:
-        ``"us"``, ``"MeV"``, ``"25 ns"``. A column without a unit has the field's. Of variables that the field knows,
-        units of another quantity are refused, but for positions in pixels or as angles and deposits that are not
-        calibrated, which stay as they are.
+        Units of the columns, by variable, such as ``"us"`` or ``"25 ns"``. Variables of the field are converted to its
+        unit, which those without one are taken to have. Units of another quantity are refused, but for positions in
+        pixels or as angles and deposits that are not calibrated, which stay as they are.
     source : str or path, optional
         Goes to ``attrs["source"]``, and into messages.
     attrs : mapping of str to object, optional
@@ -224,12 +222,7 @@ def to_dataset(
     Raises
     ------
     ValueError
-        For an unknown field, missing or ambiguous names, unequal lengths, values of another kind, and units that are
-        not known or of another quantity.
-
-    Notes
-    -----
-    No array is copied unless its type changes. Values are not searched for NaN: estimators do so.
+        For missing or ambiguous names, unequal lengths, values of another kind, and units of another quantity.
 
     Examples
     --------
@@ -272,7 +265,7 @@ def _with_attrs(
 ) -> tuple[Any, dict[str, str]]:
     """Return checked values in the field's unit, and their attributes."""
     lazy = hasattr(values, "__dask_graph__")
-    array = values if lazy else np.asarray(values)
+    array: Any = values if lazy else np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"variable {quoted(name)} must have one dimension, got shape {array.shape}")
     if variable is None:
@@ -280,11 +273,17 @@ def _with_attrs(
     by = _ratio_of(variable, unit, source)
     if not lazy:
         array = conform(array, variable, source=source)
-    elif target_dtype(array.dtype, variable) != array.dtype:
-        wanted = target_dtype(array.dtype, variable)
-        raise ValueError(f"variable {quoted(name)} has dtype {array.dtype}; call .astype({str(wanted)!r}) on it first")
+    elif (wanted := target_dtype(array.dtype, variable)) != array.dtype:
+        array = array.map_blocks(
+            _conform_block, variable=variable, source=source, dtype=wanted, meta=np.empty(0, wanted),
+            name=f"daskclust-io-{wanted}-{array.name}",
+        )  # fmt: skip
     told = unit if by is None else variable.unit
     return converted(array, by or ONE), {**({"units": told} if told else {}), "long_name": variable.doc}
+
+
+def _conform_block(values: Any, *, variable: Variable, source: str, block_info: Mapping[Any, Any]) -> Any:
+    return conform(values, variable, first_row=block_info[None]["array-location"][0][0], source=source)
 
 
 def _ratio_of(variable: Variable, unit: str | None, source: str) -> Fraction | None:

@@ -1,8 +1,9 @@
 """Pictures of clusterings: HoloViews elements for bokeh and matplotlib.
 
 In a notebook call ``holoviews.extension("bokeh")`` (or ``"matplotlib"``) once, as for any other HoloViews element.
-Clusters have nine colours that people with any colour vision can tell apart, noise is grey, and amounts have the
-colours of viridis. bokeh draws without a ground, to be read in light and in dark notebooks; matplotlib draws for paper.
+Clusters have nine colours that people with any colour vision can tell apart, the same where labels are equal modulo
+nine; noise is grey, and amounts have the colours of viridis. bokeh draws without a ground, to be read in light and in
+dark notebooks; matplotlib draws for paper. The gallery of the documentation has an example of each picture.
 """
 
 from __future__ import annotations

@@ -52,18 +52,9 @@ def ellipses(
     -------
     holoviews.Overlay
         `holoviews.Points` "noise" and "member" (all that are in a cluster), `holoviews.Contours` "ellipse", a white one
-        below a dark one, and `holoviews.Labels` with the clusters' numbers at their centroids. Of more than 100 000
-        cells, members are rasterized (`holoviews.RGB`), and noise if it is more than 10 000 (`holoviews.Image`).
-
-    Notes
-    -----
-    The covariance is that of the two channels, divided by the number of cells.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 2.0], [9.0, 9.0]])
-    >>> {element.label: len(element) for element in ellipses(X, [0, 0, 0, 0, -1], 0, 1).values()}
-    {'noise': 1, 'member': 4, 'edge': 1, 'ellipse': 1, 'ground': 1, 'number': 1}
+        below a dark one, of the covariance of the two channels divided by the number of cells, and `holoviews.Labels`
+        with the clusters' numbers at their centroids. Of more than 100 000 cells, members are rasterized
+        (`holoviews.RGB`), and noise if it is more than 10 000 (`holoviews.Image`).
     """
     sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
     return _draw(cells, cells.labels(labels), (x, y), sigma, most)
@@ -94,12 +85,6 @@ def ellipse_grid(
     -------
     holoviews.Layout
         Of what `ellipses` returns.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> len(ellipse_grid(X, np.zeros(100, int), [0, 1, 2]))
-    3
     """
     sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
     pairs = _pairs(channels, len(cells.names))
@@ -120,21 +105,23 @@ def _draw(
     xs, ys = columns.T
     dims, pixels = [*kdims, hv.Dimension("label")], pixels_for(len(labels))
     noise, member = by_cluster((xs, ys), {"label": labels}, dims, size or point_size(len(labels)), pixels)
-    numbers, sizes, centroids, covariances = _moments(columns, labels)
-    chosen = np.sort(np.argsort(-sizes, kind="stable")[:most])
+    clusters, sizes = np.unique(labels[labels != NOISE], return_counts=True)
+    numbers = clusters[np.sort(np.argsort(-sizes, kind="stable")[:most])]
+    members = {int(number): columns[labels == number].astype(np.float64) for number in numbers}
     paths = [
-        dict(zip((kdim.name for kdim in kdims), _ellipse(centroids[k], covariances[k], sigma), strict=True))
-        | {"cluster": int(numbers[k]), "cells": int(sizes[k])}
-        for k in chosen
+        dict(zip((kdim.name for kdim in kdims), _ellipse(mine, sigma), strict=True))
+        | {"cluster": number, "cells": len(mine)}
+        for number, mine in members.items()
     ]
+    centroids = np.array([mine.mean(axis=0) for mine in members.values()]).reshape(-1, 2)
     elements = [*noise, member]
     for label, color, width, tools in (("edge", "#FFFFFF", 3.2, []), ("ellipse", "#222222", 1.4, ["hover"])):
         lines = hv.Contours(paths, kdims=kdims, vdims=["cluster", "cells"], label=label)
         bokeh, matplotlib = {"line_width": width, "tools": tools}, {"linewidth": 0.8 * width}
         elements.append(styled(lines, bokeh, matplotlib, color=color, show_legend=False))
-    elements += _badges(centroids[chosen], numbers[chosen], kdims)
+    elements += _badges(centroids, numbers, kdims)
     count = np.count_nonzero(labels == NOISE)
-    title = f"{len(numbers):,} clusters, {count:,} of {len(labels):,} cells noise; ellipses at {sigma:g} {SIGMA}"
+    title = f"{len(clusters):,} clusters, {count:,} of {len(labels):,} cells noise; ellipses at {sigma:g} {SIGMA}"
     return overlay(elements, kdims, title)
 
 
@@ -149,30 +136,13 @@ def _badges(centroids: Float, numbers: Ids, kdims: list[Any]) -> list[Any]:
     return [ground, styled(text, bokeh, {"size": 9, "weight": "bold", "color": "#222222"})]
 
 
-def _ellipse(centroid: Float, covariance: Float, sigma: float) -> tuple[list[float], list[float]]:
+def _ellipse(members: Float, sigma: float) -> tuple[list[float], list[float]]:
     """Return the points at Mahalanobis distance sigma, a line or a point where the covariance is singular."""
     angle = 2 * np.pi * np.arange(_CORNERS + 1) / _CORNERS
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(np.cov(members.T, bias=True))
     axes = vectors * np.sqrt(np.maximum(values, 0.0))
-    x, y = centroid[:, None] + sigma * (axes @ np.stack([np.cos(angle), np.sin(angle)]))
+    x, y = members.mean(axis=0)[:, None] + sigma * (axes @ np.stack([np.cos(angle), np.sin(angle)]))
     return x.tolist(), y.tolist()
-
-
-def _moments(columns: npt.NDArray[Any], labels: Ids) -> tuple[Ids, Ids, Float, Float]:
-    """Return number, size, centroid and covariance (by 1 / size) of each cluster that is not noise."""
-    inside = labels != NOISE
-    numbers, row = np.unique(labels[inside], return_inverse=True)
-    values = columns[inside].astype(np.float64)
-    sizes = np.bincount(row, minlength=len(numbers))
-
-    def mean(weights: Float) -> Float:
-        return np.bincount(row, weights, len(numbers)) / sizes
-
-    centroids = np.stack([mean(column) for column in values.T], axis=1)
-    away = values - centroids[row]
-    products = {(a, b): mean(away[:, a] * away[:, b]) for a in (0, 1) for b in (a, 1)}
-    covariances = np.stack([products[min(a, b), max(a, b)] for a in (0, 1) for b in (0, 1)], axis=1)
-    return numbers, sizes, centroids, covariances.reshape(-1, 2, 2)
 
 
 def _pairs(channels: Any, count: int) -> Sequence[tuple[Channel, Channel]]:

@@ -40,8 +40,7 @@ def clusters(
     layer : int, optional
         Draw this layer only.
     links : bool, default False
-        Draw a line from each follower to its nearest higher. Across the seam of a periodic axis it leaves the
-        picture.
+        Draw a line from each follower to its nearest higher, out of the picture across the seam of a periodic axis.
     seeds : bool, optional
         Draw seeds as stars. Default: where `result` has them.
 
@@ -51,17 +50,6 @@ def clusters(
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
-
-    Notes
-    -----
-    There are nine colours: clusters whose labels are equal modulo nine have the same.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> {element.label: len(element) for element in clusters(result).values()}
-    {'noise': 10, 'member': 90, 'seed': 8}
     """
     result, seeds = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
     return _draw(result, x, y, layer, links=links, seeds=seeds)
@@ -97,18 +85,6 @@ def layers(
     -------
     holoviews.NdLayout or holoviews.HoloMap
         Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
-
-    Raises
-    ------
-    ValueError
-        Where there are no layers.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(3, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> layers(result, [0, 2]).keys()
-    [0, 2]
     """
     result, seeds = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:

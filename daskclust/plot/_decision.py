@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._data import dimension, in_memory
@@ -49,7 +50,7 @@ def decision(
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
     rhoc, delta_c, delta_o : float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
-        `result` was clustered with. A `rhoc` of each point has no line.
+        `result` was clustered with, which distances may not exceed. A `rhoc` of each point has no line.
     logx, logy : bool, default False
         Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
 
@@ -61,21 +62,9 @@ def decision(
         logarithmic axes `holoviews.QuadMesh`), with one point at NaN for the legend. Points without a higher one within
         reach (``delta`` is inf) are on a dotted line of their own at the top.
 
-    Raises
-    ------
-    ValueError
-        For thresholds of distance beyond the reach of the clustering.
-
     References
     ----------
     .. [1] Rovere et al., figure 4, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315
-
-    Examples
-    --------
-    >>> from daskclust.datasets import calorimeter
-    >>> result = calorimeter(1, 100, rng=0).clust.clue(20.0, 8.0)
-    >>> [(points.label, len(points)) for points in decision(result).values() if isinstance(points, hv.Points)]
-    [('follower', 86), ('outlier', 6), ('seed', 8)]
     """
     result = _of_estimator(result) if hasattr(result, "density_") else dataset_of(result)
     result = in_memory(result, ("density", "delta"), ("label", "is_seed", _rhoc_variable(result)))
@@ -130,9 +119,7 @@ def _thresholds(
     attrs = result["delta"].attrs
     reach = max((attrs[name] for name in ("delta_c", "delta_o") if name in attrs), default=math.inf)
     for name, value in (("rhoc", rhoc), ("delta_c", delta_c), ("delta_o", delta_o)):
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{name} must be finite and not negative, got {value!r}")
-        if value is not None and name != "rhoc" and value > reach:
+        if value is not None and check_positive(name, value, zero=True) > reach and name != "rhoc":
             raise ValueError(f"{name} = {value:g} is beyond the {reach:g} of the clustering; cluster again with it")
     line = rhoc if rhoc is not None else result["density"].attrs.get("rhoc")
     named = _rhoc_variable(result)

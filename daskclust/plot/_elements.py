@@ -123,26 +123,23 @@ def _counts(
     log: tuple[bool, bool],
 ) -> Any:
     """Return how many points are in each pixel, in shades of a colour."""
-    from holoviews.operation.datashader import rasterize
+    import datashader
+    import pandas as pd
 
-    # the pixels of an image have equal size; on logarithmic axes they do as cells of a mesh that grow
-    columns = tuple(np.log10(values) if is_log else values for values, is_log in zip(xy, log, strict=True))
-    spans = [
-        (float(np.log10(low)), float(np.log10(high))) if is_log else (low, high)
-        for (low, high), is_log in zip(limits, log, strict=True)
-    ]
-    frame = {"width": pixels[0], "height": pixels[1], "x_range": spans[0], "y_range": spans[1]}
-    image = rasterize(hv.Points(columns, kdims), dynamic=False, **frame)
-    number = image.dimension_values(2, flat=False).astype(np.float32)
+    scales = ["log" if is_log else "linear" for is_log in log]
+    canvas = datashader.Canvas(*pixels, *limits, *scales)
+    number = canvas.points(pd.DataFrame({"x": xy[0], "y": xy[1]}), "x", "y").values.astype(np.float32)
     number[number == 0] = np.nan
     vdim = hv.Dimension("points", label=f"points ({label})")
-    if any(log):
-        edges = [np.linspace(low, high, cells + 1) for (low, high), cells in zip(spans, pixels, strict=True)]
-        edges = [10**column if is_log else column for column, is_log in zip(edges, log, strict=True)]
+    if any(log):  # the pixels of an image have equal size; on logarithmic axes they do as cells of a mesh that grow
+        edges = [
+            (np.geomspace if is_log else np.linspace)(*ends, count + 1)
+            for ends, count, is_log in zip(limits, pixels, log, strict=True)
+        ]
         picture = hv.QuadMesh((*edges, number), kdims, [vdim], label=label)
     else:
-        bounds = (spans[0][0], spans[1][0], spans[0][1], spans[1][1])
-        picture = hv.Image(number[::-1], bounds=bounds, kdims=kdims, vdims=[vdim], label=label)
+        (left, right), (low, high) = limits
+        picture = hv.Image(number[::-1], bounds=(left, low, right, high), kdims=kdims, vdims=[vdim], label=label)
     return styled(picture, cmap=shades(color), cnorm="log")
 
 

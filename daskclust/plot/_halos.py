@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from types import EllipsisType
 from typing import Any
 
+import dask
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
@@ -16,7 +18,7 @@ from daskclust.core.data.columns import column
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import counted, dimension, finite, in_memory, on_host, shown, unit_of
+from daskclust.plot._data import counted, dimension, finite, in_memory, shown, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
@@ -70,8 +72,10 @@ def projected_density(
     for name, side in zip(axes, sides, strict=True):
         if side:
             frame[name] = frame[name] % side
-    spanned = _limits(ds, [name for name, side in zip(axes, sides, strict=True) if not side])
-    limits = [(0.0, side) if side else spanned[name] for name, side in zip(axes, sides, strict=True)]
+    limits = [(0.0, side) for side in sides]
+    if not all(sides):
+        ends = dask.compute(*((frame[name].min(), frame[name].max()) for name in axes))  # in one pass
+        limits = [whole if whole[1] else _limits(*each) for whole, each in zip(limits, ends, strict=True)]
     spans = [high - low for low, high in limits]
     width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
     canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
@@ -117,13 +121,6 @@ def halo_circles(
     holoviews.Contours
         A line for each, with its number, size and mass under the mouse. In a periodic box a circle that crosses a face
         is there on the other side, too. Rows without a centre or a radius are left out.
-
-    Examples
-    --------
-    >>> columns = {"x": [2.0, 9.5], "y": [3.0, 5.0], "r_max": [1.0, 1.0], "mass": [9.0, 5.0]}
-    >>> table = xr.Dataset({name: ("cluster", values) for name, values in columns.items()}, attrs={"boxsize": 10.0})
-    >>> len(halo_circles(table).split())  # the second one, on both sides
-    3
     """
     table, most = dataset_of(table), check_whole("most", most, 0)
     loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))
@@ -177,11 +174,6 @@ def mass_function(
         volume. Bars are the central 68 % interval of a Poisson distribution, as from a chi-squared one. Bins without
         halos are left out, and so are rows without mass, counted in the title.
 
-    Raises
-    ------
-    ValueError
-        For box sizes that are negative, or not one for each axis.
-
     References
     ----------
     Gehrels, "Confidence limits for small numbers of events in astrophysical data", The Astrophysical Journal 303
@@ -221,25 +213,17 @@ def mass_function(
 
 def _frame(ds: xr.Dataset, names: list[str]) -> Any:
     """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
+    names = list(dict.fromkeys(names))
     if set(names) <= set(ds.variables) and any(is_dask(ds[name].data) for name in names):
-        lazy = ds[list(dict.fromkeys(names))].reset_coords()
-        return lazy.drop_vars([name for name in lazy.variables if name not in names]).unify_chunks().to_dask_dataframe()
+        return ds[names].reset_coords().unify_chunks().to_dask_dataframe()[names]
     loaded = in_memory(ds, names)
-    return loaded.drop_vars([name for name in loaded.variables if name not in names]).to_dataframe()
+    return pd.DataFrame({name: loaded[name].values for name in names})
 
 
-def _limits(ds: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[float, float]]:
-    """Return what variables span, and more than nothing where all is equal; of lazy ones in one pass."""
-    if not names or ds[names[0]].size == 0:
-        return dict.fromkeys(names, (0.0, 1.0))
-    loaded = xr.Dataset(
-        {f"{end}_{name}": getattr(ds[name].reset_coords(drop=True), end)() for name in names for end in ("min", "max")}
-    ).compute()
-    limits = {}
-    for name in names:
-        low, high = (float(on_host(loaded[f"{end}_{name}"].data)) for end in ("min", "max"))
-        limits[name] = (low, high) if high > low else (low - 0.5, high + 0.5)
-    return limits
+def _limits(low: Any, high: Any) -> tuple[float, float]:
+    """Return limits that hold all, and more than nothing where all is equal, or NaN as of nothing."""
+    low, high = float(low), float(high)
+    return (low, high) if high > low else (low - 0.5, high + 0.5) if high == low else (0.0, 1.0)
 
 
 def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:

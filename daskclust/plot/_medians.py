@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.hierarchy import leaf_order
@@ -41,38 +40,25 @@ def channel_medians(
     -------
     holoviews.HeatMap
         A row for each cluster, with its number and number of cells, and a column for each channel.
-
-    Raises
-    ------
-    ValueError
-        For no cells, and for channels of the same name.
-
-    Examples
-    --------
-    >>> picture = channel_medians(np.array([[1.0, 5.0], [3.0, 5.0], [7.0, 6.0]]), [0, 0, 1])
-    >>> picture.dimension_values("median").tolist()
-    [2.0, 5.0, 7.0, 6.0]
     """
     cells = cells_of(data)
     names = cells.names
     if len(set(names)) < len(names):
         raise ValueError(f"channels must have different names, got {names}")
     there = cells.labels(labels)
-    order, starts, numbers = _groups(there)
-    if not len(numbers):
+    if not len(there):
         raise ValueError("there are no cells to draw")
-    X = cells.columns(range(len(names)))
-    sizes = np.diff(starts)
-    medians = np.stack([np.median(X[order[a:b]], axis=0) for a, b in itertools.pairwise(starts)])
+    groups = pd.DataFrame(cells.columns(range(len(names)))).groupby(there)
+    medians, sizes = groups.median(), groups.size()
     if scaled:
-        low, high = medians.min(axis=0), medians.max(axis=0)
-        medians = (medians - low) / np.where(high > low, high - low, 1.0)
-    rows = _row_order(numbers, there, Z)
-    words = [f"{'noise' if numbers[row] == NOISE else numbers[row]}: {sizes[row]:,}" for row in rows]
+        low, high = medians.min(), medians.max()
+        medians = (medians - low) / (high - low).where(high > low, 1.0)
+    rows = _row_order(medians.index.to_numpy(), there, Z)
+    words = [f"{'noise' if row == NOISE else row}: {sizes[row]:,}" for row in rows]
     unit = None if scaled else cells.unit or None
     vdim = hv.Dimension("median", label="scaled median" if scaled else "median", unit=unit)
-    title = f"{len(there):,} cells, {int((numbers >= 0).sum()):,} clusters"
-    return _heat_map(medians[rows], names, words, vdim, title)
+    title = f"{len(there):,} cells, {len(set(rows) - {NOISE}):,} clusters"
+    return _heat_map(medians.loc[rows].to_numpy(), names, words, vdim, title)
 
 
 def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimension, title: str) -> hv.HeatMap:
@@ -94,21 +80,11 @@ def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimen
     return finished(picture, title, **both)
 
 
-def _groups(labels: Ids) -> tuple[Ids, Ids, Ids]:
-    """Return the order that sorts cells by label, where each label starts and all end, and the labels."""
-    order = np.argsort(labels, kind="stable")
-    numbers, starts = np.unique(labels[order], return_index=True)
-    return order, np.append(starts, len(labels)), numbers
-
-
-def _row_order(numbers: Ids, labels: Ids, Z: npt.ArrayLike | None) -> Ids:
-    """Return the order of rows: by leaf of the tree, or number, noise last."""
-    key = numbers.astype(np.int64)
+def _row_order(numbers: Ids, labels: Ids, Z: npt.ArrayLike | None) -> list[int]:
+    """Return the labels of rows: by leaf of the tree, or number, noise last."""
     if Z is not None:
         order = leaf_order(on_host(Z))
         if len(order) != len(labels):
             raise ValueError(f"Z must be of the same cells, got {len(order)} for {len(labels)} labels")
-        first = np.unique(labels[order], return_index=True)[1]
-        key = first.astype(np.int64)
-    key[numbers == NOISE] = np.iinfo(np.int64).max
-    return np.argsort(key, kind="stable")
+        numbers = pd.unique(labels[order])
+    return sorted(numbers.tolist(), key=lambda number: number == NOISE)

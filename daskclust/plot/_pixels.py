@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.inputs import dataset_of
@@ -64,31 +65,13 @@ def event_display(
         A picture of the detector, with all that is known of a pixel under the mouse: its cluster, ToT, ToA and number
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
         Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
-
-    Raises
-    ------
-    ValueError
-        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
-
-    Notes
-    -----
-    There are nine colours: clusters whose labels are equal modulo nine have the same.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import timepix
-    >>> ds = timepix(10_000, kind="lead", rng=0)
-    >>> picture = event_display(ds, "truth", window=(0.0, 20_000.0))
-    >>> int(np.nansum(picture.dimension_values("hits"))) == int((ds["toa"] <= 20_000.0).sum())
-    True
     """
     ds = dataset_of(ds)
-    columns, units = _columns(ds, labels, color, chip)
-    color = color or ("label" if "label" in columns else "tot")
-    chosen = _chosen(columns, window, clusters, chip)
-    columns = {name: values[chosen] for name, values in columns.items()}
-    frame = _frame(columns["x"], columns["y"], tight=clusters is not None)
-    return _by_chip(columns, ds, chip, lambda mine: _matrix(mine, frame, color, units))
+    hits, units = _hits(ds, labels, color, chip)
+    color = color or ("label" if "label" in hits else "tot")
+    hits = _chosen(hits, window, clusters, chip)
+    frame = _frame(hits, tight=clusters is not None)
+    return _by_chip(hits, ds, chip, lambda mine: _matrix(mine, frame, color, units))
 
 
 def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
@@ -107,30 +90,26 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     -------
     holoviews.Image or holoviews.NdLayout
         As of `event_display`; pixels without hits are blank.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import timepix
-    >>> picture = hit_map(timepix(10_000, rng=0))
-    >>> int(np.nansum(picture.dimension_values("hits")))
-    10000
     """
     ds = dataset_of(ds)
-    loaded = in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
-    columns = {str(name): loaded[name].values for name in loaded}
-    frame = _frame(columns["x"], columns["y"], tight=False)
+    hits = _table(in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",)))
+    frame = _frame(hits, tight=False)
 
-    def draw(mine: dict[str, Array]) -> hv.Image:
-        pixel = _pixel(mine["x"], mine["y"], frame)
-        number = np.bincount(pixel, minlength=frame.width * frame.height).astype(np.float64)
-        title = f"{pixel.size:,} hits on {np.count_nonzero(number):,} pixels"
+    def draw(mine: pd.DataFrame) -> hv.Image:
+        number = np.bincount(_pixel(mine, frame), minlength=frame.width * frame.height).astype(np.float64)
+        title = f"{len(mine):,} hits on {np.count_nonzero(number):,} pixels"
         number[number == 0] = np.nan
         return _image({"hits": number}, frame, [hv.Dimension("hits")], amounts(number, log), title)
 
-    return _by_chip(columns, ds, chip, draw)
+    return _by_chip(hits, ds, chip, draw)
 
 
-def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[dict[str, Array], xr.Dataset]:
+def _table(loaded: xr.Dataset) -> pd.DataFrame:
+    """Return hits as a table."""
+    return pd.DataFrame({str(name): loaded[name].values for name in loaded})
+
+
+def _hits(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[pd.DataFrame, xr.Dataset]:
     """Return what is drawn, and the Dataset of it for its units."""
     if color not in (None, "label", "tot"):
         raise ValueError(f"color must be 'label', 'tot' or None, got {color!r}")
@@ -140,44 +119,40 @@ def _columns(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -
     needed += ["tot"] * (color == "tot" or labels is None) + ["chip"] * (chip is not None)
     needed += [labels] * isinstance(labels, str)
     loaded = hits_in_memory(ds, needed, ("tot", "chip"))
-    columns = {str(name): loaded[name].values for name in loaded}
+    hits = _table(loaded)
     if isinstance(labels, str):
-        columns["label"] = columns[labels]
+        hits["label"] = hits[labels]
     elif labels is not None:
-        columns["label"] = on_host(labels)
-        if columns["label"].shape != columns["x"].shape:
-            raise ValueError(
-                f"labels have shape {columns['label'].shape}, the hits {columns['x'].shape}; give one for each hit"
-            )
-    if color == "label" and "label" not in columns:
+        given = on_host(labels)
+        if given.shape != (len(hits),):
+            raise ValueError(f"labels have shape {given.shape}, the hits ({len(hits)},); give one for each hit")
+        hits["label"] = given
+    if color == "label" and "label" not in hits:
         raise ValueError("color='label' needs labels; give labels=, or cluster the hits first")
-    return columns, loaded
+    return hits, loaded
 
 
 def _chosen(
-    columns: dict[str, Array], window: tuple[float, float] | None, clusters: Sequence[int] | None, chip: int | None
-) -> npt.NDArray[np.bool_]:
-    """Return which hits are drawn."""
-    chosen = np.ones(columns["x"].shape, dtype=bool)
+    hits: pd.DataFrame, window: tuple[float, float] | None, clusters: Sequence[int] | None, chip: int | None
+) -> pd.DataFrame:
+    """Return the hits that are drawn."""
     if window is not None:
         begin, end = window
         if not begin <= end:
             raise ValueError(f"window must be the first and the last time in ns, got {window!r}")
-        chosen &= (columns["toa"] >= begin) & (columns["toa"] <= end)
+        hits = hits[hits["toa"].between(begin, end)]
     if clusters is not None:
-        if "label" not in columns:
+        if "label" not in hits:
             raise ValueError("clusters= needs labels; give labels=, or cluster the hits first")
-        chosen &= np.isin(columns["label"], np.asarray(clusters))
-    if chip is not None:
-        chosen &= columns["chip"] == chip
-    return chosen
+        hits = hits[hits["label"].isin(clusters)]
+    return hits if chip is None else hits[hits["chip"] == chip]
 
 
-def _frame(x: Array, y: Array, *, tight: bool) -> _Frame:
+def _frame(hits: pd.DataFrame, *, tight: bool) -> _Frame:
     """Return the pixels to draw: whole chips from 0, or hits and some pixels around them."""
-    if not x.size:
+    if not len(hits):
         return _Frame(0, 0, _SIDE, _SIDE)
-    corners = [(int(axis.min()), int(axis.max())) for axis in (x, y)]
+    corners = [(int(hits[axis].min()), int(hits[axis].max())) for axis in ("x", "y")]
     if tight:
         (left, right), (low, high) = ((max(0, a - _MARGIN), b + _MARGIN) for a, b in corners)
         frame = _Frame(left, low, right - left + 1, high - low + 1)
@@ -191,16 +166,13 @@ def _frame(x: Array, y: Array, *, tight: bool) -> _Frame:
     return frame
 
 
-def _by_chip(
-    columns: dict[str, Array], ds: xr.Dataset, chip: int | None, draw: Callable[[dict[str, Array]], Any]
-) -> Any:
+def _by_chip(hits: pd.DataFrame, ds: xr.Dataset, chip: int | None, draw: Callable[[pd.DataFrame], Any]) -> Any:
     """Return a picture of all hits, or by number of the chip where chips are detectors of their own."""
-    numbers = columns.get("chip", np.empty(0, int))
-    there = [chip] if chip is not None else np.unique(numbers).tolist()
-    if len(there) < 2 or ds.attrs.get("layout", "chips") != "chips":
-        only = slice(None) if chip is None else numbers == chip
-        return draw({name: values[only] for name, values in columns.items()})
-    pictures = {each: draw({name: values[numbers == each] for name, values in columns.items()}) for each in there}
+    if chip is not None:
+        return draw(hits[hits["chip"] == chip])
+    if "chip" not in hits or hits["chip"].nunique() < 2 or ds.attrs.get("layout", "chips") != "chips":
+        return draw(hits)
+    pictures = {number: draw(mine) for number, mine in hits.groupby("chip")}
     # the same colours for the same amounts
     limits = [hv.Store.lookup_options("bokeh", picture, "plot").kwargs["clim"] for picture in pictures.values()]
     low, high = zip(*limits, strict=True)
@@ -209,26 +181,24 @@ def _by_chip(
     return side_by_side(hv.NdLayout(panels, kdims=["chip"]), 2)
 
 
-def _pixel(x: Array, y: Array, frame: _Frame) -> npt.NDArray[np.int64]:
+def _pixel(hits: pd.DataFrame, frame: _Frame) -> npt.NDArray[np.int64]:
     """Return the place of each hit in the picture."""
-    place: npt.NDArray[np.int64] = (y.astype(np.int64) - frame.low) * frame.width + (x.astype(np.int64) - frame.left)
+    x, y = (hits[name].to_numpy().astype(np.int64) for name in ("x", "y"))
+    place: npt.NDArray[np.int64] = (y - frame.low) * frame.width + (x - frame.left)
     return place
 
 
-def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:
+def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:
     """Return the picture of one chip or detector; the first layer gives the colour."""
-    cells, toa = frame.width * frame.height, columns["toa"]
-    pixel = _pixel(columns["x"], columns["y"], frame)
-    hits = np.bincount(pixel, minlength=cells)
-    layers: dict[str, Array] = {}
+    hits = hits.assign(pixel=_pixel(hits, frame)).sort_values("toa", kind="stable")
+    last = hits.drop_duplicates("pixel", keep="last").set_index("pixel")
+    found = {"label": last["label"]} if "label" in hits else {}
+    found |= {"tot": hits["tot"].astype(np.float64).groupby(hits["pixel"]).sum()} if "tot" in hits else {}
+    found |= {"toa": last["toa"], "hits": hits["pixel"].value_counts()}
+    everywhere = range(frame.width * frame.height)
+    layers = {name: values.reindex(everywhere).to_numpy(np.float64) for name, values in found.items()}
     vdims = {"label": hv.Dimension("label"), "hits": hv.Dimension("hits")}
     vdims |= {name: dimension(units[name], words) for name, words in (("tot", "ToT"), ("toa", "ToA")) if name in units}
-    if "label" in columns:
-        layers["label"] = _last(columns["label"], pixel, toa, cells)
-    if "tot" in columns:
-        layers["tot"] = np.bincount(pixel, weights=columns["tot"].astype(np.float64), minlength=cells)
-    layers |= {"toa": _last(toa, pixel, toa, cells), "hits": hits}
-    layers = {name: np.where(hits > 0, layer, np.nan) for name, layer in layers.items()}
     if color == "label":  # nine colours in turn, and one more for noise
         number = layers["label"]
         layers = {"color": np.where(number == NOISE, len(COLORS), number % len(COLORS)), **layers}
@@ -237,25 +207,16 @@ def _matrix(columns: dict[str, Array], frame: _Frame, color: str, units: xr.Data
     else:
         layers = {"tot": layers.pop("tot"), **layers}
         options = amounts(layers["tot"], log=True)
-    return _image(layers, frame, [vdims[name] for name in layers], options, _title(columns))
+    return _image(layers, frame, [vdims[name] for name in layers], options, _title(hits))
 
 
-def _last(values: Array, pixel: npt.NDArray[np.int64], toa: Array, cells: int) -> npt.NDArray[np.float64]:
-    """Return for each pixel the value of its last hit."""
-    order = np.argsort(toa, kind="stable")
-    last = np.full(cells, np.nan)
-    last[pixel[order]] = values[order]  # of several to one place, the last one stays
-    return last
-
-
-def _title(columns: dict[str, Array]) -> str:
+def _title(hits: pd.DataFrame) -> str:
     """Return how many hits and clusters there are, and when."""
-    words = [f"{columns['x'].size:,} hits"]
-    if "label" in columns:
-        words.append(f"{np.unique(columns['label'][columns['label'] != NOISE]).size:,} clusters")
-    if columns["toa"].size:
-        first, last = float(columns["toa"].min()), float(columns["toa"].max())
-        (span,), unit = in_time_units(np.array([last - first]))
+    words = [f"{len(hits):,} hits"]
+    if "label" in hits:
+        words.append(f"{hits['label'][hits['label'] != NOISE].nunique():,} clusters")
+    if len(hits):
+        (span,), unit = in_time_units(np.array([float(hits["toa"].max() - hits["toa"].min())]))
         words.append(f"{span:.4g} {unit}")
     return ", ".join(words)
 

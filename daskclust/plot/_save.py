@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import replacing
+from daskclust.core.data.files import known_suffix, replacing
 from daskclust.plot._look import hv, load_backends
 
 _BY_MATPLOTLIB = (".png", ".svg", ".pdf")
@@ -38,10 +38,7 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: f
     Raises
     ------
     ValueError
-        For other extensions, for pictures with a slider in a format that cannot have one, and for a `width` that is
-        not positive, or of HTML.
-    OSError
-        Where the folder does not exist or cannot be written to.
+        For other extensions, and for pictures with a slider in a format that cannot have one.
 
     Examples
     --------
@@ -53,11 +50,7 @@ def save(element: Any, path: str | os.PathLike[str], *, dpi: int = 150, width: f
     b'PNG'
     """
     target = Path(path)
-    suffix = target.suffix.lower()
-    if suffix not in (".html", *_BY_MATPLOTLIB):
-        raise ValueError(
-            f"unknown extension {suffix!r} of {os.fspath(path)}; known: .html, {', '.join(_BY_MATPLOTLIB)}"
-        )
+    suffix = known_suffix(path, (".html", *_BY_MATPLOTLIB))
     has_slider = bool(element.traverse(lambda part: part, [hv.HoloMap]))
     if has_slider and suffix != ".html":
         raise ValueError(f"a picture with a slider cannot be {suffix}; save one frame of it, or .html")

@@ -41,12 +41,6 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     holoviews.Histogram
         Counts of clusters. Those whose energy is not finite, as of pixels without calibration, are left out, and
         counted in the title.
-
-    Examples
-    --------
-    >>> table = xr.Dataset({"energy": ("cluster", [1.0, 2.0, 2.5, 9.0])})
-    >>> int(energy_spectrum(table, bins=3).dimension_values("clusters").sum())
-    4
     """
     table = dataset_of(table)
     bins = check_whole("bins", bins, 1)
@@ -78,16 +72,6 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     -------
     holoviews.Histogram
         Counts of clusters. Numbers without points are left out, and counted in the title.
-
-    See Also
-    --------
-    size_spectrum : On logarithmic axes.
-
-    Examples
-    --------
-    >>> table = xr.Dataset({"size": ("cluster", [1, 2, 2, 9])})
-    >>> int(cluster_sizes(table).dimension_values("clusters").sum())
-    4
     """
     return _sizes(table, bins, log=log)
 
@@ -104,12 +88,6 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
     -------
     holoviews.Histogram
         As of `cluster_sizes`, but divided by how many sizes are in a bin: a power law is a straight line.
-
-    Examples
-    --------
-    >>> table = xr.Dataset({"size": ("cluster", [1, 2, 2, 9])})
-    >>> size_spectrum(table).dimension_values("clusters")[:2].tolist()
-    [1.0, 2.0]
     """
     return _sizes(table, bins, log=True, logy=True, per=(1.0, "number of points"))
 
@@ -132,12 +110,6 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     -------
     holoviews.Histogram
         Counts for each 25 ns. Values that are not finite are left out, and counted in the title.
-
-    Examples
-    --------
-    >>> from daskclust.datasets import timepix
-    >>> tot_spectrum(timepix(1000, rng=0)).kdims[0].pprint_label
-    'ToT of a hit (ns)'
     """
     bins = check_whole("bins", bins, 1)
     tot = hits_in_memory(dataset_of(ds), ("tot",))["tot"]
@@ -164,12 +136,6 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     holoviews.Histogram
         Counts; the axis is in ns, µs, ms or s. Hits before the first trigger, whose time of flight is NaN, are left
         out, and counted in the title.
-
-    Examples
-    --------
-    >>> ds = xr.Dataset({"tof": ("hit", [1e6, 2e6, float("nan")], {"units": "ns"})})
-    >>> tof_spectrum(ds, bins=2).kdims[0].pprint_label
-    'time of flight (ms)'
     """
     bins = check_whole("bins", bins, 1)
     tof = hits_in_memory(dataset_of(ds), ("tof",))["tof"]
@@ -198,11 +164,6 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
         A `holoviews.Curve` of steps for each, labelled by what it counts: the rate in the middle of intervals, and
         at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
         in the title.
-
-    Raises
-    ------
-    ValueError
-        For no Dataset.
 
     Examples
     --------

@@ -48,22 +48,8 @@ def dendrogram(
     -------
     holoviews.Overlay
         `holoviews.Segments` for "several clusters", for noise and for each cluster, or for each colour if there are
-        many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage, labels that do not fit, and `min_size` over the number of points.
-
-    Notes
-    -----
-    Leaves are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
-
-    Examples
-    --------
-    >>> Z = [[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]]
-    >>> {element.label: len(element) for element in dendrogram(Z, labels=[0, 0, 0, 1]).values()}
-    {'several clusters': 1, 'cluster 0: 3': 7, 'cluster 1: 1': 1}
+        many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse. Leaves
+        are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
     """
     Z = check_linkage(on_host(Z))
     n, top = len(Z) + 1, condense(Z, p, min_size)
@@ -100,27 +86,12 @@ def point_height_scatter(
     -------
     holoviews.Overlay
         `holoviews.Points` "points", and a `holoviews.Curve` where both are equal. More than 100 000 points are
-        rasterized into counts (`holoviews.Image`). The correlation is in the title.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage, and for different numbers of points.
-
-    See Also
-    --------
-    daskclust.metrics.point_height_correlation : The number alone.
+        rasterized into counts (`holoviews.Image`). `daskclust.metrics.point_height_correlation` is in the title.
 
     References
     ----------
     .. [1] Smelko, "Mahalanobis based hierarchical clustering accelerated on GPU", Charles University (2020), figures
        3.6 and 3.7.
-
-    Examples
-    --------
-    >>> Z = [[0, 1, 1.0, 2], [2, 3, 3.0, 3]]
-    >>> len(point_height_scatter(Z, Z).get(0))
-    3
     """
     sides = on_host(Z1), on_host(Z2)
     correlation = point_height_correlation(*sides)

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
-from daskclust.core.merge.labels import NOISE
 
 from . import _lazy, _pixels
-from ._columns import check_n_clusters, checked, label_values, row_count, table_of, variable
+from ._columns import check_n_clusters, checked, in_rows, label_values, table_of, variable
 from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
@@ -42,10 +42,9 @@ def cluster_table(
     Parameters
     ----------
     ds : xarray.Dataset
-        Points along one dimension, numpy or dask. Variables ``layer`` (integer) and ``is_seed`` (boolean) are used
-        where they are present. Timepix hits (``attrs["field"]`` is "timepix", or there are ``x``, ``y``, ``toa`` and
-        ``tot``) have a table of their own, which uses ``energy``, ``chip`` and ``tof`` where they are present; of cupy
-        arrays it is made of such, too.
+        Points along one dimension, numpy or dask; ``layer`` (integer) and ``is_seed`` (boolean) are used where they are
+        present. Timepix hits (``attrs["field"]`` is "timepix", or there are ``x``, ``y``, ``toa`` and ``tot``), numpy,
+        cupy or dask, have a table of their own, which uses ``energy``, ``chip`` and ``tof`` where they are present.
     labels : str or array_like of int, shape (n,), default "label"
         Cluster numbers, -1 for noise: a variable of `ds`, or an array.
     weight : str or None, optional
@@ -53,65 +52,56 @@ def cluster_table(
         without energy "tot".
     coords : sequence of str, optional
         Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
-        ``z`` that `ds` has. Not for angles such as ``phi``, whose means are wrong where they wrap, nor Timepix hits.
+        ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
     n_clusters : int, optional
-        Number of rows. Default: the largest label plus 1, for which a table of dask arrays is computed at once; with
-        a number it is lazy.
+        Number of rows; with it a table of dask arrays is lazy. Default: the largest label plus 1, computed at once.
 
     Returns
     -------
     xarray.Dataset
-        Along ``cluster`` (coordinate 0 to k-1), for a coordinate ``x`` and the weight ``energy``:
+        Along ``cluster`` (coordinate 0 to k-1), float64 where nothing else is said; for a coordinate ``x`` and the
+        weight ``energy``:
 
-        - ``size`` (int64): number of points;
-        - ``energy`` (float64): sum of weights; not there if `weight` is None;
-        - ``x`` (float64): weighted mean; NaN where the sum of weights is 0;
-        - ``x_rms`` (float64): weighted root mean square distance to the mean along x; ``rms``: over all coordinates;
-        - ``x_min``, ``x_max`` (float64): extent; NaN for a number without points;
-        - ``seed`` (int64), ``x_seed`` (float64): index of the first seed in `ds`, -1 if there is none, and its
-          position; only with ``is_seed``;
+        - ``size`` (int64): number of points; ``energy``: sum of weights, not there if `weight` is None;
+        - ``x``, ``x_rms``: weighted mean, and root mean square distance to it along x; ``rms``: over all coordinates;
+          NaN where the sum of weights is 0;
+        - ``x_min``, ``x_max``: extent; NaN for a number without points;
+        - ``seed`` (int64), ``x_seed``: index of the first seed in `ds`, -1 without one, and its position; only with
+          ``is_seed``;
         - ``layer`` (int64): that of the seed, -1 without one; where `ds` has no ``is_seed``, the common layer, -1 where
           a cluster has several; only with ``layer``.
 
         Of Timepix hits:
 
-        - ``size`` (int64): number of hits;
-        - ``tot`` (float64, ns), ``energy`` (float64, keV): sums;
+        - ``size`` (int64): number of hits; ``tot`` (ns), ``energy`` (keV): sums;
         - ``x``, ``y`` (float32, pixel): centroid weighted by `weight`, where weights are not all 0; ``x_plain``,
           ``y_plain``: not weighted;
         - ``length``, ``width`` (float32, pixel): along the principal axes, 1 of a single pixel; ``angle`` (float32,
           rad): of the long axis from x towards y, above -pi/2 and up to pi/2, 0 where no axis is longer;
-        - ``toa``, ``toa_last`` (float64, ns): of the first and of the last hit;
-        - ``tof`` (float64, ns), ``chip``: of the first hit (in `ds`, if there are several);
+        - ``toa``, ``toa_last`` (ns): of the first and of the last hit; ``tof`` (ns), ``chip``: of the first one;
         - ``x_min``, ``x_max``, ``y_min``, ``y_max`` (type of x and y): bounding box, inclusive;
         - ``seed`` (int64): index in `ds` of the first hit with the largest ToT, -1 without one; ``x_seed``,
           ``y_seed``, ``tot_max``: its pixel and ToT.
 
-        In the row of a number without hits sums, pixels and chips are 0, the others NaN.
-
-        Units are those of the variables. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_weight``, which
-        are variables without dimension in a lazy table.
+        In the row of a number without hits sums, pixels and chips are 0, the others NaN. Noise has no row: ``attrs``
+        has its ``noise_size`` and ``noise_weight``, which are variables without dimension in a lazy table.
 
     Raises
     ------
     ValueError
-        For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
-        unknown chunk sizes, pixels that are not from 0 to 65535, units that are not known or cannot be converted, and
-        values that are not finite or weights that are negative (of dask arrays: when they are computed).
+        For variables that are missing, of another length or with units that do not fit, and for values that are not
+        finite, negative weights, labels below -1 and pixels beyond 65535 (of dask arrays: when they are computed).
 
     Notes
     -----
-    Each chunk gives a summary of the clusters in it, and summaries are merged as a tree: memory is one chunk and the
-    summaries, time is O(n). Sizes, extents, seeds and layers are the same for any chunking. Sums, means and rms are
-    equal to rounding only, and repeat exactly for the same chunks. Squares are taken around each cluster's own mean
-    (Chan et al.), so that they do not cancel far from the origin. Of Timepix hits, fastest in time order, all but
-    ``energy`` and the centroid weighted by it are the same for any chunking, threads and device, as long as ToT is a
-    whole number of ticks.
+    Each chunk gives a summary of its clusters, and summaries are merged as a tree: memory is one chunk and the
+    summaries, time is O(n). Sums, means and rms depend on the chunks by rounding only, all else not at all: of Timepix
+    hits whose ToT is a whole number of ticks only ``energy`` and the centroid weighted by it. Squares are taken around
+    each cluster's own mean (Chan et al.), so that they do not cancel far from the origin.
 
     ``length`` and ``width`` are sqrt(12 v + 1), where v is the larger and the smaller eigenvalue of the covariance
     (divided by n, not weighted) of the pixels' centres: the sides of the rectangle with the second moments (Hu) of the
-    cluster's pixels, each a unit square with the moment 1/12. A row of n pixels has length n and width 1. Axes of the
-    ellipse with these moments are 2 / sqrt(3) times as long.
+    cluster's pixels, each a unit square with the moment 1/12. A row of n pixels has length n and width 1.
 
     References
     ----------
@@ -175,7 +165,7 @@ def _inputs(ds: xr.Dataset, labels: Any, weight: str | None, names: tuple[str, .
         if role in ds:
             arrays[role] = ds[role].data
     arrays |= {f"[{name}]": variable(ds, name, "coords").data for name in names}
-    return checked(arrays, first.shape, ["layer"])
+    return checked(arrays, first.shape, {"layer": numbers_of})
 
 
 def _finish(partial: Partial, n_clusters: int | None, *, weight: str | None, layered: bool) -> dict[str, Array]:
@@ -185,13 +175,8 @@ def _finish(partial: Partial, n_clusters: int | None, *, weight: str | None, lay
         raise ValueError(
             f"the table would have {twice} twice; choose other coords or weight, or rename variables of ds"
         )
-    largest = int(partial.ids.max(initial=-1))
-    rows = row_count(largest, int(partial.size.sum()) + partial.noise_size, n_clusters)
-    columns: dict[str, Array] = {}
-    for name, values in found:
-        empty = 0 if name in ("size", weight) else NOISE if values.dtype.kind == "i" else np.nan
-        columns[name] = np.full(rows, empty, dtype=values.dtype)
-        columns[name][partial.ids] = values
+    points = int(partial.size.sum()) + partial.noise_size
+    columns = in_rows(dict(found), partial.ids, points, n_clusters, ("size", str(weight)))
     noise = {"noise_size": np.asarray(partial.noise_size), "noise_weight": np.asarray(partial.noise_weight)}
     return columns | noise
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.checks import check_whole
-from daskclust.core.data.columns import column, coordinate, for_kernels, label_numbers, native, numbers_of
+from daskclust.core.data.checks import check_count, check_whole
+from daskclust.core.data.columns import Kind, column, for_kernels, label_numbers, native, numbers_of, reals
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
 from daskclust.core.merge.labels import NOISE
@@ -36,12 +36,12 @@ def label_values(ds: xr.Dataset, labels: Any) -> Any:
     return variable(ds, labels, "labels").data if isinstance(labels, str) else labels
 
 
-def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], whole: Collection[str] = ()) -> dict[str, Any]:
-    """Return arrays as kernels take them, by their role; refuse those of another shape or kind than their role has."""
-    kinds = {"labels": label_numbers, "is_seed": native} | dict.fromkeys(whole, numbers_of)
+def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], kinds: Mapping[str, Kind]) -> dict[str, Any]:
+    """Return arrays as kernels take them, by role: real numbers where `kinds` names no other; refuse other shapes."""
+    kinds = {"labels": label_numbers, "is_seed": native, **kinds}
     found = {}
     for role, values in arrays.items():
-        array = column(role.strip("[]"), values, kinds.get(role, coordinate))
+        array = column(role.strip("[]"), values, kinds.get(role, reals))
         if any(np.isnan(size) for size in array.shape):
             raise ValueError(f"{role} has unknown chunk sizes; call .compute_chunk_sizes() first")
         if array.shape != shape or array.ndim != 1:
@@ -52,6 +52,16 @@ def checked(arrays: Mapping[str, Any], shape: tuple[int, ...], whole: Collection
             raise ValueError(f"is_seed must be boolean, got dtype {array.dtype}; convert it with .astype")
         found[role] = for_kernels(role, array)
     return found
+
+
+def pixels(name: str, values: Any, first: int = 0) -> Any:
+    """Return numbers of pixels or chips, a kind of columns: unsigned integers of at most 16 bits."""
+    values = numbers_of(name, values, first)
+    if values.dtype in (np.uint8, np.uint16):
+        return values
+    host = device_of(values).to_host(values)
+    check((host >= 0) & (host <= 65535), host, name, "must be from 0 to 65535", first)
+    return device_of(values).cast(values, np.uint16)
 
 
 def check_n_clusters(n_clusters: int | None, n_points: int) -> None:
@@ -109,33 +119,86 @@ def check(good: npt.NDArray[np.bool_], values: Array, name: str, rule: str, star
         )
 
 
-def on_device(device: Host | Cuda, array: Any) -> Any:
-    """Return an array where kernels are to find it."""
-    if device is HOST:
-        return device_of(array).to_host(array) if is_cuda(array) else array
-    return array if is_cuda(array) else device.from_host(array)
+def explain(arrays: Mapping[str, Any], start: int, names: Collection[str], not_negative: Collection[str]) -> None:
+    """Raise for the first label, and the first value of `names`, that cannot be; `start` is the index of point 0."""
+    host = {role: device_of(array).to_host(array) for role, array in arrays.items()}
+    check_labels(host["labels"], start)
+    for name in names:
+        if name in host:
+            values = finite(host[name], name, start)
+            if name in not_negative:
+                check(values >= 0, host[name], name, "must not be negative", start)
 
 
-def groups(labels: Int) -> tuple[Int, Int]:
-    """Return the distinct labels, ascending, and for each point the position of its label among them."""
-    if not len(labels):
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    first, last = int(labels.min()), int(labels.max())
-    if last - first > 4 * len(labels) + 1024:
-        ids, group = np.unique(labels, return_inverse=True)
-        return ids, group
-    # Cluster numbers are dense, so a table of them is smaller and faster than a sort of the points.
-    shifted = labels - first
-    present = np.zeros(last - first + 1, dtype=bool)
-    present[shifted] = True
-    position = np.cumsum(present) - 1
-    return np.flatnonzero(present) + first, position[shifted]
+def on_device(device: Host | Cuda, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays of `checked` where kernels are to find them."""
+    check_count(len(arrays["labels"]))
+    found = {}
+    for role, array in arrays.items():
+        if is_cuda(array) and device is HOST:
+            array = device_of(array).to_host(array)
+        elif not is_cuda(array) and device is not HOST:
+            array = device.from_host(array)
+        found[role] = device.argument(array)
+    return found
+
+
+class Groups(NamedTuple):
+    """Which of n rows are of the same cluster."""
+
+    ids: Int  # (m,): the clusters, ascending
+    group: Int  # (n,): the place of each row's cluster among them
+    first: Int  # (m,): the first row of each
+    rest: Int  # (n - m,): the other rows
+
+    def reduced(self, operation: np.ufunc, values: Array) -> Array:
+        """Return an operation's result for the values (n,) of each cluster, in the order of rows."""
+        result: Array = values[self.first]
+        operation.at(result, self.group[self.rest], values[self.rest])
+        return result
+
+    def lowest(self, key: Array) -> Int:
+        """Return the row of each cluster with the smallest key, the first of several."""
+        rows = np.flatnonzero(key == self.reduced(np.minimum, key)[self.group])
+        result = np.empty_like(self.first)
+        result[self.group[rows[::-1]]] = rows[::-1]  # the last that is written stays
+        return result
+
+
+def grouped(labels: Int) -> Groups:
+    """Return which rows have the same label."""
+    ids, group = _distinct(labels)
+    rows, first = np.arange(len(labels)), np.empty(len(ids), np.int64)
+    first[group[::-1]] = rows[::-1]  # the last that is written stays
+    return Groups(ids, group, first, np.flatnonzero(first[group] != rows))
 
 
 def numbered(labels: Int) -> tuple[Int, Int]:
-    """Return the clusters of a chunk, and for each point the position of its cluster among them, or -1."""
-    inside = labels >= 0
-    ids, group = groups(labels[inside])
+    """Return the clusters of a chunk, and for each point the place of its cluster among them, -1 for noise."""
     local = np.full(len(labels), NOISE, np.int64)
-    local[inside] = group
+    ids, local[labels >= 0] = _distinct(labels[labels >= 0])
     return ids, local
+
+
+def _distinct(labels: Int) -> tuple[Int, Int]:
+    """Return the distinct labels, ascending, and the place of each label among them."""
+    first, last = (int(labels.min()), int(labels.max())) if len(labels) else (0, 0)
+    if last - first > 4 * len(labels) + 1024:
+        return np.unique(labels, return_inverse=True)
+    # Cluster numbers are dense, so a table of them is ten times faster than pandas' or NumPy's ways.
+    is_there = np.zeros(last - first + 1, dtype=bool)
+    is_there[labels - first] = True
+    return np.flatnonzero(is_there) + first, (np.cumsum(is_there) - 1)[labels - first]
+
+
+def in_rows(
+    found: Mapping[str, Array], ids: Int, n_points: int, n_clusters: int | None, zero: Collection[str]
+) -> dict[str, Array]:
+    """Return columns of clusters as those of the table, whose other rows are 0 where they are `zero`, -1 or NaN."""
+    rows = row_count(int(ids.max(initial=-1)), n_points, n_clusters)
+    columns = {}
+    for name, values in found.items():
+        empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan
+        columns[name] = np.full(rows, empty, values.dtype)
+        columns[name][ids] = values
+    return columns

@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.checks import check_count
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
+from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.threads import one_thread
 from daskclust.properties.kernels import halos as kernels
 from daskclust.properties.kernels.halos import Columns, Means, Particles, Spreads
 
-from ._columns import Array, Int, check, check_labels, finite, groups, numbered, on_device, row_count
+from ._columns import Array, Int, explain, grouped, in_rows, numbered, on_device, row_count
 
 _BLOCK = 256  # particles that a thread surveys, on all devices: sums of noise have one order
 _GRAIN = 64  # halos a task, at least
@@ -59,17 +58,8 @@ def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_
 
 
 def _prepared(device: Host | Cuda, arrays: Mapping[str, Any]) -> tuple[Any, Particles]:
-    """Return labels and particles in the types that kernels are compiled for, on the device."""
-    check_count(len(arrays["labels"]))
-    ready = {}
-    for role, array in arrays.items():
-        array = on_device(device, array)
-        if role == "labels":
-            array = device.cast(array, np.int64)
-        elif array.dtype != np.float32:
-            array = device.cast(array, np.float64)
-        ready[role] = device.argument(np.ascontiguousarray(array) if device is HOST else array)
-    nothing = device.empty(0, np.float64)
+    """Return labels and particles on the device."""
+    ready, nothing = on_device(device, arrays), device.empty(0, np.float64)
     return ready["labels"], Particles(*(ready.get(name, nothing) for name in Particles._fields))
 
 
@@ -82,19 +72,9 @@ def _survey(
     bad = device.full(1, 0, np.int64)
     device.run(kernels.survey_particles, blocks, _BLOCK, labels, particles, highest, size, mass, bad, grain=256)
     if device.to_host(bad)[0]:
-        _explain({role: device_of(array).to_host(array) for role, array in arrays.items()}, start)
+        explain(arrays, start, Particles._fields, ("mass",))
     highest, size, mass = (device.to_host(each) for each in (highest, size, mass))
     return int(highest.max(initial=-1)), int(size.sum()), float(np.sum(mass))
-
-
-def _explain(arrays: Mapping[str, Array], start: int) -> None:
-    """Raise for the first value that cannot be; `start` is the index of the first particle in the data set."""
-    check_labels(arrays["labels"], start)
-    for role in Particles._fields:
-        if role in arrays:
-            values = finite(arrays[role], role, start)
-            if role == "mass":
-                check(values >= 0, arrays[role], role, "must not be negative", start)
 
 
 def _members(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any]:
@@ -142,15 +122,16 @@ def merge(parts: Sequence[Partial], setting: Setting) -> Partial:
     """Return the summary of all chunks of which some summaries of the first pass are."""
     if len(parts) == 1:
         return parts[0]
-    ids, group = groups(np.concatenate([part.ids for part in parts]))
+    groups = grouped(np.concatenate([part.ids for part in parts]))
     joined = _joined([part.means for part in parts])
+    particles = Particles(*(getattr(joined, name) for name in Particles._fields))
     with one_thread():
-        means = _means_of(Particles(*(getattr(joined, name) for name in Particles._fields)), group, len(ids), setting)
-    means.size[:] = _reduced(np.add, group, joined.size, len(ids))
-    return Partial(ids, means, parts[0].spreads, *_noise(parts))
+        means = _means_of(particles, groups.group, len(groups.ids), setting)
+    means.size[:] = groups.reduced(np.add, joined.size)
+    return Partial(groups.ids, means, parts[0].spreads, *_noise(parts))
 
 
-def part_of(total: Partial, mine: Partial) -> Partial:
+def part_of(mine: Partial, total: Partial) -> Partial:
     """Return what a chunk needs for the second pass."""
     place = np.searchsorted(total.ids, mine.ids)
     return replace(mine, means=Means(*(column[place] for column in total.means)))
@@ -171,28 +152,20 @@ def merge_again(parts: Sequence[Partial]) -> Partial:
     """Return the summary of all chunks of which some summaries of the second pass are."""
     if len(parts) == 1:
         return parts[0]
-    ids, group = groups(np.concatenate([part.ids for part in parts]))
-    place = np.empty(len(ids), np.int64)
-    place[group] = np.arange(len(group))  # any will do: all have the means of all chunks
-    means = Means(*(column[place] for column in _joined([part.means for part in parts])))
+    groups = grouped(np.concatenate([part.ids for part in parts]))
+    # any of a halo's will do: all have the means of all chunks
+    means = Means(*(column[groups.first] for column in _joined([part.means for part in parts])))
     joined = _joined([part.spreads for part in parts])._asdict()
-    spreads = {
-        name: _reduced(np.maximum if name == "r2" else np.add, group, values, len(ids))
-        for name, values in joined.items()
-    }
-    return Partial(ids, means, Spreads(**spreads), *_noise(parts))
+    spreads = {name: groups.reduced(np.maximum if name == "r2" else np.add, values) for name, values in joined.items()}
+    return Partial(groups.ids, means, Spreads(**spreads), *_noise(parts))
 
 
 def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dict[str, Any]:
     """Return the columns of the table, and the two numbers of noise."""
-    points = int(partial.means.size.sum()) + partial.noise_size
-    rows = row_count(int(partial.ids.max(initial=-1)), points, n_clusters)
     with one_thread():
         found = _columns(HOST, setting, partial.means, partial.spreads)
-    columns: dict[str, Any] = {}
-    for name, values in found.items():
-        columns[name] = np.full(rows, 0 if name in ("size", "mass") else np.nan, values.dtype)
-        columns[name][partial.ids] = values
+    points = int(partial.means.size.sum()) + partial.noise_size
+    columns = in_rows(found, partial.ids, points, n_clusters, ("size", "mass"))
     noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_mass)}
     return columns | noise
 
@@ -208,13 +181,6 @@ def _means_of(particles: Particles, local: Array, rows: int, setting: Setting) -
 def _joined(columns: Sequence[Any]) -> Any:
     """Return one tuple of columns of several."""
     return type(columns[0])(*(np.concatenate(each) for each in zip(*columns, strict=True)))
-
-
-def _reduced(operation: np.ufunc, group: Array, values: Array, rows: int) -> Array:
-    """Return an operation's result for the values of each group, none of them below 0 where it is a maximum."""
-    result = np.zeros(rows, values.dtype)
-    operation.at(result, group, values)
-    return result
 
 
 def _noise(parts: Sequence[Partial]) -> tuple[int, float]:

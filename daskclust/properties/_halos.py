@@ -56,20 +56,17 @@ def halo_table(
         Gravitational constant in units of velocity**2 * length / mass, for ``spin``; 43009.17 for kpc, km/s and 1e10
         solar masses. For comoving positions and peculiar velocities divide it by the scale factor.
     n_clusters : int, optional
-        Number of rows. Default: the largest label plus 1, for which a table of dask arrays is computed at once; with
-        a number it is lazy.
+        Number of rows; with it a table of dask arrays is lazy. Default: the largest label plus 1, computed at once.
 
     Returns
     -------
     xarray.Dataset
         Along ``cluster`` (coordinate 0 to k-1), float64 but for ``size``:
 
-        - ``size`` (int64): number of particles;
-        - ``mass``: sum of masses;
+        - ``size`` (int64): number of particles; ``mass``: sum of masses;
         - ``x``, ``y``, ``z``: centre of mass, from 0 to the box size, which is excluded;
-        - ``vx``, ``vy``, ``vz``: mean velocity, weighted by mass;
-        - ``sigma_v``: velocity dispersion in one dimension, the square root of the mean over the axes of the variance
-          weighted by mass (divided by the mass, not by n - 1);
+        - ``vx``, ``vy``, ``vz``: mean velocity, weighted by mass; ``sigma_v``: velocity dispersion in one dimension,
+          the square root of the mean over the axes of the variance weighted by mass (divided by the mass);
         - ``r_rms``, ``r_max``: root mean square distance from the centre, weighted by mass, and the largest distance;
         - ``jx``, ``jy``, ``jz``: angular momentum about the centre by mass; in two dimensions ``jz`` only;
         - ``spin``: lambda' = j / (sqrt(2) V R) with V**2 = G M / R (Bullock et al., eq. 5) of all mass within R =
@@ -79,35 +76,30 @@ def halo_table(
           place; good to 1e-7 where an axis vanishes; in two dimensions ``b_to_a`` only.
 
         In the row of a number without particles ``size`` and ``mass`` are 0, the others NaN; so are others where all
-        masses are 0. Units are those of the variables; positions, and velocities, are converted to that of the first
-        axis. Noise has no row: ``attrs`` has its ``noise_size`` and ``noise_mass``, which are variables without
-        dimension in a lazy table, and ``boxsize``, a list with 0 for open axes, with its unit in ``boxsize_units``.
+        masses are 0. Positions, and velocities, are in the unit of the first axis. Noise has no row: ``attrs`` has its
+        ``noise_size`` and ``noise_mass``, which are variables without dimension in a lazy table, and ``boxsize``, a
+        list with 0 for open axes, with its unit in ``boxsize_units``.
 
     Raises
     ------
     ValueError
-        For missing variables, labels that are no integers, below -1, or not below `n_clusters`, unequal lengths,
-        unknown chunk sizes, units that are not known or cannot be converted, box sizes that are negative or not one
-        for each axis, `G` without velocities in three dimensions, and values that are not finite or masses that are
-        negative (of dask arrays: when they are computed).
+        As `cluster_table`, and for box sizes that are negative or not one for each axis, and `G` without velocities in
+        three dimensions.
 
     See Also
     --------
-    cluster_table : Of hits and of other points.
     where, select : Rows of the table by an expression.
 
     Notes
     -----
     In a box the offsets of a halo's particles from the first one are those to its nearest image; their mean gives the
-    centre. So a halo may lie across faces, edges and corners. The centre of a halo that is wider than half of the box
-    is ill-defined.
+    centre, which is ill-defined for a halo wider than half of the box.
 
     The first pass over the particles gives centres and velocities, the second the sums around them, in float64: no
     digits cancel far from the origin, or in halos that move fast. Time is O(n); memory is chunks and summaries of the
-    halos in them. As each chunk is used twice, dask keeps it in memory in between, or spills it.
-
-    Sizes are the same for any chunking, all other columns to rounding: to some 1e-12 of the scale of their terms. The
-    same chunks repeat exactly, and in memory the answer is the same for any number of threads, and on CPU and GPU.
+    halos in them. As each chunk is used twice, dask keeps it in memory in between, or spills it. Sizes are the same for
+    any chunking, all other columns to some 1e-12 of the scale of their terms; in memory the answer is the same for any
+    number of threads, and on CPU and GPU.
 
     References
     ----------
@@ -139,7 +131,10 @@ def halo_table(
     setting = Setting((x, y, z), len(axes), _gravity(G, axes, names))
     sources = dict(zip(_AXES, axes, strict=False)) | dict(zip(_VELOCITIES, names, strict=False))
     sources |= {} if mass is None else {"mass": mass}
-    arrays = _inputs(ds, labels, sources)
+    arrays = {
+        role: variable(ds, name, "mass" if role == "mass" else "velocities").data for role, name in sources.items()
+    }
+    arrays = checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, {})
     arrays |= {role: converted(arrays[role], by) for role, by in ratios.items()}
     if _lazy.is_lazy(arrays):
         columns = _lazy.columns(
@@ -205,14 +200,6 @@ def _gravity(G: float | None, axes: tuple[str, ...], names: tuple[str, ...]) -> 
     if len(axes) < 3 or not names:
         raise ValueError(f"G={G!r}: the spin needs x, y, z and velocities; leave it out, or name them with velocities=")
     return check_positive("G", G)
-
-
-def _inputs(ds: xr.Dataset, labels: Any, sources: dict[str, str]) -> dict[str, Any]:
-    """Return checked arrays by role."""
-    arrays = {"labels": label_values(ds, labels)}
-    for role, name in sources.items():
-        arrays[role] = variable(ds, name, "mass" if role == "mass" else "velocities").data
-    return checked(arrays, ds["x"].shape)
 
 
 def _there(axes: int, *, moving: bool, spinning: bool) -> list[str]:

@@ -15,17 +15,16 @@ import numpy.typing as npt
 from daskclust.core.data.columns import for_kernels
 
 Array = npt.NDArray[Any]
-Summarise = Callable[[Mapping[str, Array], int], Any]  # arrays of one chunk by role, its first index -> summary
+Summarise = Callable[..., Any]  # arrays of one chunk by role, its first index, its part if there is one -> summary
 Merge = Callable[[Sequence[Any]], Any]
-Part = Callable[[Any, Any], Any]  # merged summary, that of one chunk -> what of the first a chunk needs
-Finish = Callable[[Any, int | None], Mapping[str, Array]]  # summary, number of rows -> columns of the table
+Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> columns of the table
 
 
 class SecondPass(NamedTuple):
     """What is done with all chunks once more, when all summaries are merged."""
 
-    part: Part
-    summarise: Callable[[Mapping[str, Array], int, Any], Any]  # as `Summarise`, with the part
+    part: Callable[[Any, Any], Any]  # summary of one chunk, merged summary -> what of the second that chunk needs
+    summarise: Summarise
     merge: Merge
 
 
@@ -49,13 +48,13 @@ def columns(
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
     nothing, total = summarise(empty, 0), _merged(blocks, merge)
     if second is not None:
-        parts = mapped("part", _part_block, blocks, total, part=second.part, chunks=blocks.chunks)
+        parts = mapped("part", _of_contents, blocks, total, make=second.part, chunks=blocks.chunks)
         # Taking blocks ends a chain that dask would fuse: all of the merged summary would go to each worker then.
         blocks = _partials(arrays, second.summarise, parts.blocks[:])
         nothing, total = second.summarise(empty, 0, nothing), _merged(blocks, second.merge)
     if rows is None:
         return finish(total.compute()[0], None)
-    table = mapped("finish", _finish_block, total, finish=finish, rows=rows, chunks=((1,),))
+    table = mapped("finish", _of_contents, total, make=functools.partial(finish, n_clusters=rows), chunks=((1,),))
     result = {}
     for name, like in finish(nothing, 0).items():
         chunks = ((rows if like.ndim else 1,),)
@@ -83,28 +82,24 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _partials(arrays: Mapping[str, Any], summarise: Callable[..., Any], *parts: Any) -> Any:
+def _partials(arrays: Mapping[str, Any], summarise: Summarise, *parts: Any) -> Any:
     """Return a dask array of objects: the summary of every chunk, with its part of what is known where there is one."""
     same = in_same_chunks(list(arrays.values()))
     options = {"roles": tuple(arrays), "summarise": summarise, "chunks": ((1,) * same[0].numblocks[0],)}
     return mapped("summary", _summarise_block, *same, *parts, **options)
 
 
-def _summarise_block(
-    *blocks: Array, roles: tuple[str, ...], summarise: Callable[..., Any], block_info: Mapping[Any, Any] | None = None
-) -> Array:
+def _summarise_block(*blocks: Array, roles: tuple[str, ...], summarise: Summarise, block_info: Any = None) -> Array:
     """Return the summary of one chunk in an array of length 1; dask tells where the chunk begins."""
-    if block_info is None:
-        raise ValueError("block_info is missing: this function is for dask.array.map_blocks")
     start = block_info[0]["array-location"][0][0]
     known = [block[0] for block in blocks[len(roles) :]]
     arrays = {role: for_kernels(role, block) for role, block in zip(roles, blocks, strict=False)}
     return _boxed(summarise(arrays, start, *known))
 
 
-def _part_block(block: Array, total: Array, part: Part) -> Array:
-    """Return what of the merged summary a chunk needs, in an array of length 1."""
-    return _boxed(part(total[0], block[0]))
+def _of_contents(*boxes: Array, make: Callable[..., Any]) -> Array:
+    """Return what a function makes of the objects in arrays of length 1, in such an array."""
+    return _boxed(make(*(box[0] for box in boxes)))
 
 
 def _boxed(value: Any) -> Array:
@@ -119,7 +114,6 @@ def _merged(blocks: Any, merge: Merge) -> Any:
     import dask.array as da
 
     combine = functools.partial(_combine, merge=merge)
-
     return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
         blocks,
         chunk=_unchanged,
@@ -137,11 +131,6 @@ def _merged(blocks: Any, merge: Merge) -> Any:
 def _combine(parts: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
     """Return one summary of several, each in an array of length 1."""
     return _boxed(merge([part[0] for part in (parts if isinstance(parts, list) else [parts])]))
-
-
-def _finish_block(total: Array, finish: Finish, rows: int) -> Array:
-    """Return the columns of the table of a summary, each in an array of length 1."""
-    return _boxed(finish(total[0], rows))
 
 
 def _unchanged(part: Array, axis: Any, keepdims: Any) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from daskclust.core.merge.labels import NOISE
 
-from ._columns import check, check_labels, finite, groups
+from ._columns import Groups, check, check_labels, finite, grouped
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -42,7 +42,7 @@ class Partial:
     last_layer: Int
 
     def columns(self, weight: str | None, *, layered: bool) -> list[tuple[str, npt.NDArray[Any]]]:
-        """Return the properties of the m clusters by name; NaN, and -1 for integers, where one has no such property."""
+        """Return the properties of the clusters by name; NaN, and -1 for integers, where one has none."""
         total = np.where(self.weight > 0, self.weight, np.nan)
         found: list[tuple[str, npt.NDArray[Any]]] = [("size", self.size)]
         found += [] if weight is None else [(weight, self.weight)]
@@ -71,9 +71,7 @@ def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[s
     inside = labels != NOISE
     n = int(inside.sum())
     x = np.array([values[inside] for values in points]).reshape(len(names), n)
-    seed = np.full(n, _NONE)
-    if "is_seed" in arrays:
-        seed = np.where(arrays["is_seed"][inside], start + np.flatnonzero(inside), _NONE)
+    seeds = arrays["is_seed"][inside] if "is_seed" in arrays else np.zeros(n, bool)
     layer = arrays["layer"][inside].astype(np.int64) if "layer" in arrays else np.full(n, _NONE)
     every = Partial(
         names=names,
@@ -87,9 +85,9 @@ def summarise(arrays: Mapping[str, npt.NDArray[Any]], start: int, names: tuple[s
         square=np.zeros_like(x),
         low=x,
         high=x,
-        seed_at=x,
-        seed=seed,
-        seed_layer=layer,
+        seed_at=np.where(seeds, x, np.nan),
+        seed=np.where(seeds, start + np.flatnonzero(inside), _NONE),
+        seed_layer=np.where(seeds, layer, _NONE),
         first_layer=layer,
         last_layer=layer,
     )
@@ -111,61 +109,49 @@ def merge(parts: Sequence[Partial]) -> Partial:
 
 def _grouped(many: Partial) -> Partial:
     """Return the summary of several, in which clusters may be more than once."""
-    ids, group = groups(many.ids)
-    m = len(ids)
-
-    def lowest(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        result = np.full((*values.shape[:-1], m), np.inf if values.dtype.kind == "f" else _NONE, values.dtype)
-        for row, of_row in zip(np.atleast_2d(result), np.atleast_2d(values), strict=True):  # fast for one axis only
-            np.minimum.at(row, group, of_row)
-        return result
-
-    def of_winner(values: npt.NDArray[Any], missing: float) -> npt.NDArray[Any]:
-        result = np.full((*values.shape[:-1], m), missing, values.dtype)
-        result[..., group[winner]] = values[..., winner]
-        return result
-
-    size = np.zeros(m, np.int64)
-    np.add.at(size, group, many.size)
-    seed = lowest(many.seed)
-    winner = (many.seed == seed[group]) & (many.seed != _NONE)
-    moments = [_moments(group, m, many.weight, *each) for each in zip(many.mean, many.square, strict=True)]
-    mean, square = np.array(moments).reshape(len(many.names), 2, m).swapaxes(0, 1)
+    groups = grouped(many.ids)
+    seed = groups.lowest(many.seed)
+    moments = [_moments(groups, many.weight, *each) for each in zip(many.mean, many.square, strict=True)]
+    mean, square = np.array(moments).reshape(len(many.names), 2, len(groups.ids)).swapaxes(0, 1)
     return replace(
         many,
-        ids=ids,
-        size=size,
-        weight=_sums(group, m, many.weight),
+        ids=groups.ids,
+        size=groups.reduced(np.add, many.size),
+        weight=_sums(groups, many.weight),
         mean=mean,
         square=square,
-        low=lowest(many.low),
-        high=-lowest(-many.high),
-        seed_at=of_winner(many.seed_at, np.nan),
-        seed=seed,
-        seed_layer=of_winner(many.seed_layer, _NONE),
-        first_layer=lowest(many.first_layer),
-        last_layer=-lowest(-many.last_layer),
+        low=_along_axes(groups, np.minimum, many.low),
+        high=_along_axes(groups, np.maximum, many.high),
+        seed_at=many.seed_at[:, seed],
+        seed=many.seed[seed],
+        seed_layer=many.seed_layer[seed],
+        first_layer=groups.reduced(np.minimum, many.first_layer),
+        last_layer=groups.reduced(np.maximum, many.last_layer),
     )
 
 
-def _moments(group: Int, m: int, weight: Float, x: Float, square: Float) -> tuple[Float, Float]:
+def _moments(groups: Groups, weight: Float, x: Float, square: Float) -> tuple[Float, Float]:
     """Return weighted means, and weighted sums of squares around them, of groups of points or of summaries.
 
     A summary is a point at its mean, with the squares around that added (Chan et al.). All differences are taken from
     a point of the group itself, then from its mean, so that no digits cancel far from the origin.
     """
-    total = _sums(group, m, weight)
+    group, total = groups.group, _sums(groups, weight)
     divisor = np.where(total > 0, total, 1.0)
-    mean = np.empty(m)
-    mean[group[::-1]] = x[::-1]
-    mean += _sums(group, m, weight * (x - mean[group])) / divisor
+    mean = x[groups.first]
+    mean += _sums(groups, weight * (x - mean[group])) / divisor
     rest = x - mean[group]
-    shift = _sums(group, m, weight * rest) / divisor
-    around = _sums(group, m, weight * rest * rest + square)
+    shift = _sums(groups, weight * rest) / divisor
+    around = _sums(groups, weight * rest * rest + square)
     return mean + shift, np.maximum(around - total * shift * shift, 0.0)
 
 
-def _sums(group: Int, m: int, values: Float) -> Float:
+def _along_axes(groups: Groups, operation: np.ufunc, values: Float) -> Float:
+    """Return an operation's result for each axis and group."""
+    return np.array([groups.reduced(operation, row) for row in values]).reshape(len(values), len(groups.ids))
+
+
+def _sums(groups: Groups, values: Float) -> Float:
     """Return the sum of values of each group, in the order of the points."""
     # Of no points, bincount returns integers.
-    return np.bincount(group, weights=values, minlength=m).astype(np.float64, copy=False)
+    return np.bincount(groups.group, values, len(groups.ids)).astype(np.float64, copy=False)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.data.checks import check_count
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, fill
+from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.properties.kernels import chains as chain_kernels
 from daskclust.properties.kernels.clusters import Columns, Hits, Totals
 
-from ._columns import Array, check, check_labels, finite, on_device, row_count
+from ._columns import explain, on_device, row_count
 
 OPTIONAL = ("energy", "chip", "tof")
+CHECKED = ("toa", "tot", "energy"), ("tot", "energy")  # finite, and not negative
 BLOCK = 4096  # hits of which the range of labels is known
 _CUDA_BLOCK = 256  # there each block is one thread's
 _PIECE = 1 << 15  # hits and rows of a piece, about: both fit the second-level cache
@@ -44,24 +44,6 @@ class Blocks(NamedTuple):
     noise_weight: Any  # float64
 
 
-def prepared(device: Host | Cuda, arrays: Mapping[str, Any], start: int = 0) -> dict[str, Any]:
-    """Return the arrays in the types that kernels are compiled for, on the device."""
-    result = {}
-    for role, array in arrays.items():
-        array = on_device(device, array)
-        if role in ("x", "y", "chip"):
-            if array.dtype not in (np.uint8, np.uint16):
-                values = device.to_host(array)
-                check((values >= 0) & (values <= 65535), values, role, "must be from 0 to 65535", start)
-                array = device.from_host(values.astype(np.uint16))
-        elif role == "labels":
-            array = device.cast(array, np.int64)
-        elif array.dtype != np.float32 or role in ("toa", "tof"):
-            array = device.cast(array, np.float64)
-        result[role] = device.argument(np.ascontiguousarray(array) if device is HOST else array)
-    return result
-
-
 def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
     """Return the columns of hits; one that is not there is empty."""
     empty = {name: device.empty(0, np.uint8 if name == "chip" else np.float64) for name in OPTIONAL}
@@ -70,9 +52,8 @@ def hits_of(device: Host | Cuda, arrays: Mapping[str, Any]) -> Hits:
 
 def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters: int | None) -> dict[str, Any]:
     """Return the columns of the table of hits in memory."""
-    check_count(len(arrays["labels"]))
-    given, arrays = arrays, prepared(device, arrays)
-    hits, labels, n = hits_of(device, arrays), arrays["labels"], len(arrays["labels"])
+    ready = on_device(device, arrays)
+    hits, labels, n = hits_of(device, ready), ready["labels"], len(arrays["labels"])
     bad = device.full(1, 0, np.int64)
     blocks = survey(device, labels, hits, by, bad)
     rows = row_count(int(device.to_host(blocks.highest).max(initial=-1)), n, n_clusters)
@@ -89,12 +70,14 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
                 grain=end - begin + 1,
             )  # fmt: skip
 
-        _over_pieces(len(pieces.first_block), tabulate_some)
+        many, threads = len(pieces.first_block), thread_count()
+        tasks = 1 if threads == 1 else min(many, 8 * threads)
+        in_threads(lambda k: tabulate_some(many * k // tasks, many * (k + 1) // tasks), tasks, threads)
     else:
         ends, order, following = _chain_on_cuda(device, labels, rows)
         device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
     if device.to_host(bad)[0]:
-        explain({name: device_of(a).to_host(a) for name, a in given.items()}, 0)
+        explain(arrays, 0, *CHECKED)
     result = {name: device.give(column) for name, column in columns._asdict().items() if is_there(name, arrays)}
     size, total = device.to_host(blocks.noise_size).sum(), np.sum(device.to_host(blocks.noise_weight))
     return result | {"noise_size": size, "noise_weight": total}
@@ -146,13 +129,6 @@ def divided(rows: int, n: int, blocks: Blocks) -> Pieces:
     return Pieces(first, np.searchsorted(highest_before, first[:-1]), np.searchsorted(lowest_after, first[1:]))
 
 
-def _over_pieces(pieces: int, run: Callable[[int, int], None]) -> None:
-    """Call ``run(begin, end)`` for all pieces, in some runs for each thread."""
-    threads = thread_count()
-    tasks = 1 if threads == 1 else min(pieces, 8 * threads)
-    in_threads(lambda k: run(pieces * k // tasks, pieces * (k + 1) // tasks), tasks, threads)
-
-
 def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, Any, Any]:
     """Return where each cluster's hits begin among those in order, the order, and the hit that follows each."""
     n = len(labels)
@@ -161,20 +137,10 @@ def _chain_on_cuda(device: Host | Cuda, labels: Any, rows: int) -> tuple[Any, An
     slots, order, following = (device.scratch(f"pixel {name}", n, np.int32) for name in ("slots", "order", "following"))
     device.run(fill, rows + 1, first, np.int32(0))
     device.run(chain_kernels.count_hits, n, labels, first)
+    device.running_sum(first, cursor)
     device.running_sum(first, first)
-    device.run(chain_kernels.copy, rows + 1, first, cursor)
     device.run(chain_kernels.take_slot, n, labels, cursor, slots)
     inside = int(device.to_host(first)[-1])
     device.run(chain_kernels.order_slots, inside, slots, labels, first, order)
     device.run(chain_kernels.chain_hit, inside, order, labels, first, following)
     return first, order, following
-
-
-def explain(arrays: Mapping[str, Array], start: int) -> None:
-    """Raise for the first value that cannot be."""
-    check_labels(arrays["labels"], start)
-    for name in ("toa", "tot", "energy"):
-        if name in arrays:
-            values = finite(arrays[name], name, start)
-            if name != "toa":
-                check(values >= 0, arrays[name], name, "must not be negative", start)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any
 
+import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.columns import times
 from daskclust.core.device.arrays import device_of
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
 from . import _lazy
-from ._columns import checked, label_values, table_of, variable
+from ._columns import checked, label_values, pixels, table_of, variable
 from ._pixel_arrays import OPTIONAL, tabulate
 from ._pixel_chunks import finish, merge, summarise
 
 _NEEDED = ("x", "y", "toa", "tot")
+_WEIGHTS: dict[str | None, int] = {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}
+_KINDS = {"x": pixels, "y": pixels, "chip": pixels, "toa": times, "tof": times}
 
 # Of which variable a column has its units.
 _SOURCES = {
@@ -34,7 +37,7 @@ def are_pixels(ds: xr.Dataset) -> bool:
 
 def pixel_table(
     ds: xr.Dataset,
-    labels: Any,
+    labels: str | xr.DataArray | npt.ArrayLike,
     weight: str | EllipsisType | None,
     coords: Sequence[str] | None,
     n_clusters: int | None,
@@ -42,39 +45,24 @@ def pixel_table(
     """Return the table of pixel clusters: `cluster_table` of a Timepix data set."""
     if coords is not None:
         raise ValueError(f"coords={coords!r}: positions of pixels are x and y; leave it out, or drop tot for points")
-    by = _weighing(ds, weight)
-    arrays = _inputs(ds, labels)
+    weight = ("energy" if "energy" in ds else "tot") if isinstance(weight, EllipsisType) else weight
+    if weight not in tuple(_WEIGHTS):
+        raise ValueError(f"weight of pixels must be 'tot', 'energy' or None, got {weight!r}")
+    if weight is not None:
+        variable(ds, weight, "weight")
+    missing = [name for name in _NEEDED if name not in ds]
+    if missing:
+        raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
+    given = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
+    arrays = checked({"labels": label_values(ds, labels), **given}, ds["x"].shape, _KINDS)
+    by = _WEIGHTS[weight]
     if _lazy.is_lazy(arrays):
         of_chunk, all_of_them = functools.partial(summarise, by=by), functools.partial(finish, by=by, has=tuple(arrays))
         columns = _lazy.columns(arrays, of_chunk, merge, all_of_them, n_clusters)
     else:
         columns = tabulate(device_of(arrays["x"]), arrays, by, n_clusters)
+    told = {name: ds[name].attrs["units"] for name in given if "units" in ds[name].attrs}
+    units = {name: told[source] for name, source in _SOURCES.items() if source in told}
+    units |= {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
     first = [name for name in ("size", "tot", "energy") if name in columns]
-    return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, _units(ds))
-
-
-def _units(ds: xr.Dataset) -> dict[str, Any]:
-    """Return the units of columns by their names."""
-    given = {name: ds[name].attrs["units"] for name in _SOURCES.values() if name in ds and "units" in ds[name].attrs}
-    units = {name: given[source] for name, source in _SOURCES.items() if source in given}
-    return units | {"size": "1", "seed": "1", "angle": "rad", "noise_size": "1"}
-
-
-def _weighing(ds: xr.Dataset, weight: str | EllipsisType | None) -> int:
-    """Return what weighs the centroid."""
-    if weight is ...:
-        weight = "energy" if "energy" in ds else "tot"
-    if weight not in (None, "tot", "energy"):
-        raise ValueError(f"weight of pixels must be 'tot', 'energy' or None, got {weight!r}")
-    if weight is not None:
-        variable(ds, str(weight), "weight")
-    return {None: BY_NOTHING, "tot": BY_TOT, "energy": BY_ENERGY}[weight]
-
-
-def _inputs(ds: xr.Dataset, labels: Any) -> dict[str, Any]:
-    """Return checked arrays by role."""
-    missing = [name for name in _NEEDED if name not in ds]
-    if missing:
-        raise ValueError(f"the Timepix data set has no {', '.join(missing)}; it has {', '.join(map(str, ds))}")
-    arrays = {name: ds[name].data for name in (*_NEEDED, *OPTIONAL) if name in ds}
-    return checked({"labels": label_values(ds, labels), **arrays}, ds["x"].shape, ["x", "y", "chip"])
+    return table_of({name: columns[name] for name in dict.fromkeys([*first, *columns])}, units)

@@ -36,28 +36,19 @@ def cluster_on_gpu(
     builder : EventBuilder
         What a cluster is.
     window : int, default 4_194_304
-        Hits that are on the device at once in each lane, about: a window goes on up to a quiet gap of more than
-        ``dt_max``, to the end if there is none.
+        Hits that are on the device at once in each lane, about: a window ends at a quiet gap of more than ``dt_max``.
     lanes : int, default 2
         Windows that are under way at once.
 
     Returns
     -------
-    labels : numpy.ndarray of int64, shape (n,)
+    labels, n_clusters : numpy.ndarray of int64, shape (n,), and int
         As `EventBuilder` gives them.
-    n_clusters : int
-        Number of clusters.
 
     Raises
     ------
-    TypeError
-        For hits that are not in host memory.
-    ValueError
-        For hits that are not in the order of time, a `window` or `lanes` below 1, and as `EventBuilder.fit`.
-
-    Notes
-    -----
-    Threads, pinned memory and scratch memory on the device are kept for the next call with as many lanes.
+    TypeError, ValueError
+        For hits that are not in host memory or not in the order of time, and as `EventBuilder.fit`.
     """
     plan = builder._plan()
     window, lanes = check_whole("window", window, 1, clamp=True), check_whole("lanes", lanes, 1)

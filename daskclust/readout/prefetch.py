@@ -6,6 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _MOST_ITEMS = 4  # that are read and not taken
@@ -30,14 +31,12 @@ class Prefetch:
         A round is of `size` in all or more, or of what comes within `latency` seconds. The error of a source that fails
         is raised after the last round.
         """
-        reader = threading.Thread(target=self._read, name="daskclust-source", daemon=True)
-        reader.start()
+        threading.Thread(target=self._read, name="daskclust-source", daemon=True).start()
+        end = None
         try:
-            while True:
+            while end is None:
                 taken, end = self._take(size, latency)
                 yield taken, end is not None
-                if end is not None:
-                    break
         finally:
             self._stop.set()
         if end.error is not None:  # what came before was given first
@@ -82,8 +81,8 @@ class Prefetch:
         return False
 
 
+@dataclass
 class _End:
     """The last item of a source, with what it raised."""
 
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+    error: BaseException | None

@@ -24,7 +24,7 @@ from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
 from daskclust.events.estimator import EventBuilder
-from daskclust.io.timepix.readout import WordReader
+from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
 from daskclust.readout.prefetch import Prefetch
@@ -44,20 +44,16 @@ class Counters:
 
     Parameters
     ----------
-    hits_in, hits_out : int
-        Hits received, and put out in clusters or as noise.
-    clusters : int
-        Clusters put out.
+    hits_in, hits_out, clusters : int
+        Hits received, hits put out in clusters or as noise, and clusters put out.
     noise_hits : int
         Hits among `hits_out` in clusters of less than ``min_hits`` hits.
     late_hits : int
         Hits that came later than `disorder` allows. They are clustered with what is still open then.
     split_clusters : int
         Clusters put out while they were still open, for want of memory.
-    backlog : int
-        Hits received and not yet put out.
-    largest_backlog : int
-        Largest `backlog` so far.
+    backlog, largest_backlog : int
+        Hits received and not yet put out, and the most so far.
     waiting : int
         Items of the source that have been read and not yet taken.
     """
@@ -114,7 +110,7 @@ class EventStream:
         What makes hits of bytes; by default one for chips that are apart. With a ``trigger``, hits and clusters get
         times of flight.
     prepare : function, optional
-        Takes and returns a Dataset of hits before they are clustered: calibration, correction of time walk.
+        Takes and returns a Dataset of hits before they are clustered: calibration, correction of timewalk.
 
     Attributes
     ----------
@@ -125,15 +121,12 @@ class EventStream:
 
     Notes
     -----
-    The source is read by a thread of its own, which prefetches a few items: a source that is too fast is made to wait,
-    and so, through TCP, is its sender.
-
-    Clusters come out in the order of their first hits and have the numbers that `EventBuilder` gives for all hits at
-    once, unless there are late hits or split clusters. Rows wait for the earliest open cluster.
+    A thread reads a few items ahead: a source that is too fast is made to wait, and so, through TCP, is its sender.
+    Clusters come out in the order of their first hits, with the numbers that `EventBuilder` gives for all hits at once,
+    unless there are late hits or split clusters. Rows wait for the earliest open cluster.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from daskclust import EventBuilder, EventStream
     >>> from daskclust.datasets import timepix
     >>> hits = timepix(10_000, rng=0)
@@ -219,7 +212,7 @@ class EventStream:
         late = int(np.count_nonzero(toa[held.n_hits :] < held.horizon))
         held.latest = max(held.latest, float(toa.max()))
         held.horizon = np.inf if is_last else held.latest - self._disorder
-        if not _ascend(toa):
+        if (toa[1:] < toa[:-1]).any():
             hits = _part(hits, order_of_times(toa))
         ready = int(np.searchsorted(hits["toa"], held.horizon))
         if ready == 0:
@@ -253,11 +246,8 @@ class EventStream:
         begin = _first(labels, closed)
         if len(toa) - begin > self._max_open:
             cut = len(np.unique(labels[recent:]))
-            _log.warning(
-                "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or set max_open higher",
-                len(toa) - begin,
-                cut,
-            )
+            told = "%d hits wait for clusters that do not end: %d are cut; a noisy pixel? Mask it, or raise max_open"
+            _log.warning(told, len(toa) - begin, cut)
             return total, cut
         return closed, 0
 
@@ -280,13 +270,11 @@ class EventStream:
         labels[labels >= 0] += before.clusters
         return table, labels
 
-    def _count(self, **changes: int) -> None:
+    def _count(self, backlog: int | None = None, **more: int) -> None:
         now = self.counters
-        new = {name: getattr(now, name) + value for name, value in changes.items() if name != "backlog"}
-        if "backlog" in changes:
-            new["backlog"] = changes["backlog"]
-            new["largest_backlog"] = max(now.largest_backlog, changes["backlog"])
-        self.counters = replace(now, **new)
+        backlog = now.backlog if backlog is None else backlog
+        counted = {name: getattr(now, name) + value for name, value in more.items()}
+        self.counters = replace(now, backlog=backlog, largest_backlog=max(now.largest_backlog, backlog), **counted)
 
     def _decoded(self, item: Any) -> Columns:
         """Return the hits of an item, by name."""
@@ -311,13 +299,13 @@ class _Round(NamedTuple):
     n_clusters: int
 
 
+@dataclass
 class _Held:
     """Hits that go into the next round, in the order of time."""
 
-    def __init__(self) -> None:
-        self.hits: Columns | None = None
-        self.latest = -np.inf
-        self.horizon = -np.inf  # no hit earlier than this is to come
+    hits: Columns | None = None
+    latest: float = -np.inf
+    horizon: float = -np.inf  # no hit earlier than this is to come
 
     @property
     def n_hits(self) -> int:
@@ -357,10 +345,6 @@ def _first(labels: NDArray[np.int64], cluster: int) -> int:
     """Return the place of a cluster's first hit, the number of hits where there is none."""
     place = int(np.argmax(labels == cluster))
     return place if labels[place] == cluster else len(labels)
-
-
-def _ascend(toa: NDArray[np.float64]) -> bool:
-    return bool((toa[1:] >= toa[:-1]).all())
 
 
 def _dataset(hits: Columns) -> xr.Dataset:

@@ -29,10 +29,8 @@ def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False)
 
     Raises
     ------
-    ValueError
-        For unknown systems.
-    ImportError
-        Where CuPy is missing, with `cuda`.
+    ValueError, ImportError
+        For unknown systems; where CuPy is missing, with `cuda`.
     """
     import dask
 
@@ -45,15 +43,7 @@ def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False)
 
 
 class CompileKernels(WorkerPlugin):
-    """Worker plugin: kernels are compiled, or loaded from numba's cache, as a worker starts.
-
-    Parameters
-    ----------
-    systems : sequence of str
-        As of `compile_kernels`.
-    cuda : bool
-        For the worker's GPU.
-    """
+    """Worker plugin: kernels are compiled, or loaded from numba's cache, as a worker starts."""
 
     name = "daskclust-compile-kernels"
     idempotent = False
@@ -69,9 +59,8 @@ class CompileKernels(WorkerPlugin):
 
 def checked_systems(systems: str | Sequence[str]) -> tuple[str, ...]:
     """Return names of systems, checked; of ``"all"`` each."""
-    known = tuple(registry.SYSTEMS)
-    names = known if systems == "all" else (systems,) if isinstance(systems, str) else tuple(systems)
+    names = SYSTEMS if systems == "all" else (systems,) if isinstance(systems, str) else tuple(systems)
     for name in names:
-        if name not in known:
-            raise ValueError(f"systems are {', '.join(known)}, or all; got {name!r}")
+        if name not in SYSTEMS:
+            raise ValueError(f"systems are {', '.join(SYSTEMS)}, or all; got {name!r}")
     return names

@@ -19,8 +19,8 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
     collection : dask collection or xarray.Dataset
         What is to be computed by the current client.
     report : function
-        Called with the number of tasks done, that of all, and the step of the last one, in a thread of the scheduler
-        where that is in this process, so it must be quick. Of a scheduler elsewhere, parts of the result are counted.
+        Called with the number of tasks done, that of all, and the step of the last one, in the scheduler's thread, so
+        it must be quick. Of a scheduler in another process, parts of the result are counted.
 
     Returns
     -------
@@ -29,10 +29,8 @@ def persist(collection: Any, report: Callable[[int, int, str], None]) -> Any:
 
     Raises
     ------
-    Exception
-        What a task raised.
     ConnectionError
-        Where the scheduler is lost meanwhile.
+        Where the scheduler is lost meanwhile. What a task raised is raised, too.
     """
     client = default_client()
     address, scheduler = client.scheduler.address, getattr(client.cluster, "scheduler", None)

@@ -42,18 +42,17 @@ def start(
 ) -> Client:
     """Return a client of a Dask cluster whose workers suit the kernels.
 
-    A worker runs one task at a time and kernels run on one thread within it, so a worker for each core, or one for each
-    GPU, uses the machine without more threads than cores. Results do not depend on any of it. Ctrl-C in a terminal is
-    for this process alone: workers that it started go on until it closes them.
+    A worker runs one task at a time and kernels run on one thread within it, so that a worker for each core, or for
+    each GPU, uses the machine. Ctrl-C in a terminal is for this process alone: its workers go on until it closes them.
 
     Parameters
     ----------
     n_workers : int, optional
-        Number of workers. Default: one for each core that this process may use, or for each GPU. With `scheduler`: how
-        many workers to wait for, by default one.
+        Default: one for each core that this process may use, or for each GPU. With `scheduler`: how many workers to
+        wait for, by default one.
     cuda : bool or None, default False
-        Whether workers have a GPU each: dask-cuda's `LocalCUDACluster`, with one memory pool for CuPy if RMM is
-        installed. None: where this machine can. Where arrays are still decides where kernels run.
+        Whether workers have a GPU each (dask-cuda's `LocalCUDACluster`, CuPy with RMM's memory pool if that is
+        installed). None: where this machine can. Where arrays are still decides where kernels run.
     scheduler : str or cluster, optional
         Address of a scheduler that runs, such as ``"tcp://host:8786"``, or a cluster object, of dask-jobqueue or
         dask-gateway for instance. Nothing is started then.
@@ -66,9 +65,9 @@ def start(
         Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which.
     warm : str or sequence of str, default ()
         Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task: as
-        of `compile_kernels`. One worker of each machine goes first, as the others find its kernels in the cache.
+        of `compile_kernels`.
     silent : bool, default False
-        Whether workers log no errors of tasks, which are raised where the results are asked for in any case.
+        Whether workers log no errors of tasks, which are raised where results are asked for.
 
     Returns
     -------
@@ -78,8 +77,7 @@ def start(
     Raises
     ------
     ValueError
-        For fewer workers than one, or more than there are GPUs; memory that is no amount; options that a cluster that
-        is there already does not take; unknown systems.
+        For numbers of workers, memory and systems that cannot be.
     NoGPUError
         A RuntimeError: where a driver, a GPU or a package is missing, with how to install it.
     ConnectionError
@@ -107,8 +105,10 @@ def start(
     else:
         client = _on_cores(n_workers, memory_limit, processes, dashboard)
     try:
-        if cuda and scheduler is not None:
-            _check_gpus(client)
+        asked = client.run(missing_for_cuda, False) if cuda and scheduler is not None else {}
+        for address, missing in asked.items():
+            if missing:
+                raise no_gpu(f"the worker {address} has no GPU", missing)
         _warm(client, systems, on_gpus)
         if silent:
             client.register_plugin(Silent())
@@ -227,13 +227,6 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
             "itself, and would be ended and started again for ever"
         )
     return amount
-
-
-def _check_gpus(client: Client) -> None:
-    """Refuse workers that cannot use a GPU."""
-    for address, missing in client.run(missing_for_cuda, False).items():
-        if missing:
-            raise no_gpu(f"the worker {address} has no GPU", missing)
 
 
 def _warm(client: Client, systems: Sequence[str], cuda: bool) -> None:

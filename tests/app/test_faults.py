@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,15 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.table import Table
 
 
+@pytest.fixture(autouse=True)
+def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    yield
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(("count", "apart"), [(1, 10.0), (2, 10.0), (3, 10.0), (2, 0.0), (5, 0.0)])
 @pytest.mark.parametrize("name", SYSTEMS)
-def test_very_few_points_are_shown(name: str, count: int, apart: float, caplog: pytest.LogCaptureFixture) -> None:
+def test_very_few_points_are_shown(name: str, count: int, apart: float) -> None:
     ds = hits(count) if name == "events" else points(count, apart)
     explorer = daskclust.app.explore(ds, name)
     assert not told(explorer)
@@ -26,7 +33,6 @@ def test_very_few_points_are_shown(name: str, count: int, apart: float, caplog: 
     assert int(explorer.state.mask.sum()) == count
     assert len(view(explorer, Table).panel.value) == explorer.state.present.n_clusters
     assert not told(explorer)
-    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -38,7 +44,7 @@ def test_very_few_points_are_shown(name: str, count: int, apart: float, caplog: 
         ("hca", {"cut": "height", "height": 0.001, "min_size": 5}),
     ],
 )
-def test_all_noise(name: str, parameters: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+def test_all_noise(name: str, parameters: dict[str, Any]) -> None:
     explorer = daskclust.app.explore(points(400), name, **parameters)
     assert explorer.state.present.n_clusters == 0
     assert "0 clusters" in explorer._head.object
@@ -48,10 +54,9 @@ def test_all_noise(name: str, parameters: dict[str, Any], caplog: pytest.LogCapt
     assert explorer.state.mask is None
     assert b"cluster" in explorer._file("csv").getvalue()
     assert not told(explorer)
-    assert not caplog.records
 
 
-def test_every_point_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_point_a_cluster() -> None:
     explorer = daskclust.app.explore(points(100_000), "dbscan", eps=1.0, min_samples=1)
     assert explorer.state.present.n_clusters == 100_000
     assert len(view(explorer, Table).panel.value) == 100_000
@@ -60,7 +65,6 @@ def test_every_point_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
     explorer._on_python()
     assert len(explorer._lines.value) < 2_000  # a range, not a hundred thousand numbers
     assert not told(explorer)
-    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -78,9 +82,7 @@ def test_every_point_a_cluster(caplog: pytest.LogCaptureFixture) -> None:
         ("events", "dt_max", -5.0, "dt_max must"),
     ],
 )
-def test_numbers_out_of_range(
-    name: str, parameter: str, value: Any, words: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_numbers_out_of_range(name: str, parameter: str, value: Any, words: str) -> None:
     parameters = {"min_size": 1} if name == "hca" else {}
     ds = hits(100) if name == "events" else points(100)
     explorer = daskclust.app.explore(ds, name, **parameters)
@@ -92,7 +94,6 @@ def test_numbers_out_of_range(
     explorer._on_parameter(parameter, good)
     assert not told(explorer)
     assert explorer.state.present is before
-    assert not caplog.records  # no fault of ours
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -100,7 +100,7 @@ def test_a_box_and_a_lasso_choose_branches(explorer: Explorer) -> None:
     state.set(distance="full")
     state.update()
     again = made(state)
-    assert "drawn" in again
+    assert "before" in again
     np.testing.assert_array_equal(again["inside"], before)
     np.testing.assert_array_equal(again["result"]["label"], state.present.label)
 
@@ -149,6 +149,6 @@ def test_dark_pages_have_the_same_colours(explorer: Explorer) -> None:
     assert parts(NOISE_COLOR) < parts(LIGHT.noise)
     assert parts(NOISE_COLOR) > parts(DARK.noise)
     explorer._dress(DARK)
-    mapper = view(explorer, Picture)._canvas._glyphs[1].fill_color.transform
+    mapper = view(explorer, Picture)._marks.glyph.fill_color.transform
     assert mapper.palette == [*COLORS, DARK.noise]
     assert view(explorer, Dendrogram)._canvas.figure.background_fill_color == DARK.paper

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
-from cases.explorer import DATA, STEPS, made
+from cases.explorer import DATA, STEPS, made, written
 
 from daskclust import CLUE, datasets, properties
 from daskclust.app.code import code
+from daskclust.app.opening import open_file
 from daskclust.app.selection import Box, Clusters, Lasso
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, SYSTEMS, Clue, names_for
@@ -80,7 +82,7 @@ def test_chosen_points_and_their_lines(name: str) -> None:
         names = made(state)
         np.testing.assert_array_equal(names["inside"], state.mask)
         assert 0 < names["chosen"].sizes[names["result"]["label"].dims[0]] == state.mask.sum() < len(state.mask)
-        table = state.chosen_table()
+        table = state.present.rows(state.mask)
         assert int(table["selected"].sum()) == int((state.mask & (state.present.label >= 0)).sum())
         # what was chosen stays when clusters become others
         before = state.mask
@@ -92,7 +94,23 @@ def test_chosen_points_and_their_lines(name: str) -> None:
     state.select(None)
     assert state.mask is None
     assert "inside" not in code(state)
-    assert state.chosen_table().sizes["cluster"] == state.present.n_clusters
+    assert state.present.rows(state.mask).sizes["cluster"] == state.present.n_clusters
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_lines_run_alone_from_the_file(name: str, tmp_path: Path) -> None:
+    ds, line = open_file(written(name, DATA[name](), tmp_path), name)
+    state = State(ds, name, source=(line,), **STEPS[name][0])
+    x, y = state.system.axes
+    columns = state.update().columns
+    low, high = np.quantile(columns[x], [0.1, 0.6]).tolist()
+    state.select(Box((x, y), (low, high), (float(columns[y].min()), float(columns[y].max()))))
+    names: dict[str, Any] = {}
+    exec(code(state), names)
+    np.testing.assert_array_equal(names["result"]["label"], state.present.label)
+    np.testing.assert_array_equal(names["inside"], state.mask)
+    xr.testing.assert_equal(names["table"], state.present.table)
+    assert state.present.n_clusters > 0
 
 
 def test_chosen_in_the_decision_plot() -> None:
@@ -127,31 +145,31 @@ def test_systems_keep_their_parameters() -> None:
 
 
 def test_data_is_brought_to_memory_unchanged() -> None:
-    ds = DATA["clue"]()
-    state = State(ds.chunk(hit=200))
+    ds, given = DATA["clue"](), DATA["clue"]().chunk(hit=200)
+    state = State(given)
     xr.testing.assert_identical(state.ds, ds)
     np.testing.assert_array_equal(state.update().label, State(ds).update().label)
     assert state.present.table.equals(properties.cluster_table(state.present.result))
+    xr.testing.assert_identical(given, ds)
+    assert given.chunks
+
+
+NOTHING = xr.Dataset({"x": ("hit", np.empty(0)), "y": ("hit", np.empty(0))})
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("ds", "change", "words"),
     [
-        ({"system": "kmeans"}, "'kmeans'"),
-        ({"system": "events"}, "events needs x, y and toa; the data set has the variables x, y"),
-        ({"eps": 3.0}, "there is no parameter 'eps'; there are dc"),
-        ({"dc": "wide"}, "dc must be a number, got 'wide'"),
-        ({"kernel": "box"}, "kernel must be one of 'flat'"),
-        ({"rhoc": float("nan")}, "rhoc must be finite"),
+        (None, {"system": "kmeans"}, "'kmeans'"),
+        (None, {"system": "events"}, "events needs x, y and toa; the data set has the variables x, y"),
+        (None, {"eps": 3.0}, "there is no parameter 'eps'; there are dc"),
+        (None, {"dc": "wide"}, "dc must be a number, got 'wide'"),
+        (None, {"kernel": "box"}, "kernel must be one of 'flat'"),
+        (None, {"rhoc": float("nan")}, "rhoc must be finite"),
+        (xr.Dataset({"a": ("hit", [1.0])}), {}, "no system suits a data set with the variables a; rename positions"),
+        (NOTHING, {}, "no points"),
     ],
 )
-def test_errors_tell_what_to_do(change: dict[str, Any], words: str) -> None:
+def test_errors_tell_what_to_do(ds: xr.Dataset | None, change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        State(DATA["clue"](), **change)
-
-
-def test_data_that_nothing_suits() -> None:
-    with pytest.raises(ValueError, match="no system suits a data set with the variables a; rename positions"):
-        State(xr.Dataset({"a": ("hit", [1.0])}))
-    with pytest.raises(ValueError, match="no points"):
-        State(xr.Dataset({"x": ("hit", np.empty(0)), "y": ("hit", np.empty(0))}))
+        State(DATA["clue"]() if ds is None else ds, **change)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape
+from cases.lanes import COMMON, a_shape, drawn_points, on_host
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import CLUE
-from daskclust.core.device.arrays import is_cuda
 
 RESULTS = ("labels", "density", "delta", "nearest_higher", "is_seed")
 
@@ -82,11 +80,7 @@ class Case:
 def results(clue: CLUE) -> dict[str, np.ndarray]:
     """Return the five result arrays on the host, computed in one go."""
     arrays = {name: getattr(clue, f"{name}_") for name in RESULTS}
-    if any(hasattr(array, "dask") for array in arrays.values()):
-        return dask.compute(arrays)[0]
-    if is_cuda(arrays["labels"]):
-        return {name: a.get() if hasattr(a, "get") else a.copy_to_host() for name, a in arrays.items()}
-    return arrays
+    return {name: on_host(array) for name, array in dask.compute(arrays)[0].items()}
 
 
 def assert_same_results(got: CLUE, wanted: CLUE | dict[str, np.ndarray]) -> None:
@@ -132,13 +126,7 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = draw(st.sampled_from([1.0, 4.0, 20.0]))
     kind = draw(st.sampled_from(["lattice", "uniform", "clumps", "pairs"]))
-    X = rng.uniform(-size, size, (n, d))
-    if kind == "lattice":  # distances of exactly dc, and many equal ones
-        X = np.round(X * 2) / 2
-    elif kind == "clumps":
-        X = X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    elif kind == "pairs":
-        X = X[rng.integers(0, n, n)]
+    X = drawn_points(rng, kind, n, d, size)
     columns: dict[str, Any] = {}
     if draw(st.booleans()):
         columns["layer"] = rng.integers(-1, 3, n) * draw(st.sampled_from([1, 1000]))
@@ -164,11 +152,3 @@ def cases(draw, shapes=SHAPES, kernels=("flat",), most=60):
     if draw(st.sampled_from([False, False, False, True])):
         rhoc = (rng.integers(0, 8, n) / 2).astype(dtype)
     return Case(X.astype(dtype), 1.0, rhoc, columns, others)
-
-
-@st.composite
-def row_chunks(draw, n):
-    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
-    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=4)))
-    ends = [0, *cuts, n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from cases.lanes import COMMON, a_shape
+from cases.lanes import COMMON, a_shape, drawn_points, on_host
+from cases.steps import some_planes
 from hypothesis import strategies as st
 from oracles import brute as oracles
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import HOST, is_cuda
+from daskclust.core.device.arrays import HOST
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.kernels.blocking import sort_into_blocks
 from daskclust.dbscan.kernels.blocks import make_grid
+from daskclust.dbscan.plan import DbscanPlan
 
 
 @dataclass
@@ -59,17 +60,19 @@ class Case:
         by_links = self.min_members is not None or (self.min_samples <= 2 and self.weight is None)
         return self.eps if by_links else 2 * self.eps
 
+    def plan(self) -> DbscanPlan:
+        period = self.period or (0.0,) * self.X.shape[1]
+        least = 2 if self.min_samples == 2 else 1
+        return DbscanPlan(self.eps, self.min_samples, least, period, self.weight is not None)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        return {"X": self.X} if self.weight is None else {"X": self.X, "weight": self.weight}
+
     def answer(self) -> oracles.Groups:
         """Return the answer of brute force."""
         if self.min_members is not None:
             return oracles.dbscan(self.X, self.eps, 1, period=self.period, least=self.min_members)
         return oracles.dbscan(self.X, self.eps, self.min_samples, weight=self.weight, period=self.period)
-
-
-def on_host(array: Any) -> Any:
-    if is_cuda(array):
-        return array.get() if hasattr(array, "get") else array.copy_to_host()
-    return array
 
 
 def results(fitted: Any) -> tuple[Any, Any, int]:
@@ -105,18 +108,6 @@ SHAPES = [*COMMON, (1, np.float64), (2, np.float32), (3, np.float32), (4, np.flo
 KINDS = ["lattice", "tenths", "uniform", "clumps", "pairs"]
 
 
-def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
-    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
-    X = rng.uniform(-size, size, (n, d))
-    if kind == "lattice":
-        return np.round(X * 2) / 2
-    if kind == "tenths":
-        return np.round(X * 10) / 10
-    if kind == "clumps":
-        return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
-    return X[rng.integers(0, n, n)] if kind == "pairs" else X
-
-
 @st.composite
 def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
     """Draw points with many ties, few, or none; weights, periods, or friends-of-friends."""
@@ -140,24 +131,9 @@ def cases(draw, shapes=SHAPES, most=60, periodic=True, friends=True):
 
 
 @st.composite
-def planes(draw, case, axes=3):
-    """Draw a partition by any planes across the first axes: through points, at and beside the faces of the box."""
-    cuts = []
-    for axis in range(draw(st.integers(0, min(case.X.shape[1], axes)))):
-        cycle = case.period[axis] if case.period else 0.0
-        low, high = (0.0, cycle) if cycle else (-5.0, 5.0)
-        inside = st.floats(low, high, exclude_min=True, exclude_max=True)
-        at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
-        asked = draw(st.lists(st.one_of(inside, at_points), max_size=3))
-        cuts.append(np.unique([x for x in asked if not cycle or low < x < high]))
-    return case.partition(*cuts, farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
-
-
-@st.composite
-def row_chunks(draw, n):
-    """Draw the lengths of up to five chunks of n rows, empty ones among them."""
-    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=4))), n]
-    return tuple(b - a for a, b in itertools.pairwise(ends))
+def planes(draw, case):
+    """Draw a partition by any planes across the first axes."""
+    return case.partition(*draw(some_planes(case.X, case.period)), farther=draw(st.sampled_from([1.0, 1.0, 1.5])))
 
 
 def blocks_of(X, eps, period=None):

@@ -18,6 +18,7 @@ import dask
 import dask.array as da
 import numpy as np
 import xarray as xr
+from cases.lanes import on_host
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -153,13 +154,8 @@ class Case:
 
 def assert_labels(got: EventBuilder, wanted: np.ndarray) -> None:
     """Demand these labels, int64, and their number of clusters."""
-    labels, count = got.labels_, got.n_clusters_
-    if hasattr(labels, "dask"):
-        labels, count = dask.compute(labels, count)
-    elif hasattr(labels, "copy_to_host"):
-        labels = labels.copy_to_host()
-    elif hasattr(labels, "get"):
-        labels = labels.get()
+    labels, count = dask.compute(got.labels_, got.n_clusters_)
+    labels = on_host(labels)
     np.testing.assert_array_equal(labels, wanted)
     assert labels.dtype == np.int64
     assert int(count) == wanted.max(initial=-1) + 1
@@ -237,13 +233,6 @@ def cases(draw, most=150, variants=VARIANTS, is_sorted=None):
         "min_hits": draw(st.integers(1, 5)),
     }
     return Case(hits, dt_max, others, quad)
-
-
-@st.composite
-def row_chunks(draw, n, most=8):
-    """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
-    cuts = sorted(draw(st.lists(st.integers(0, n), max_size=most - 1)))
-    return tuple(b - a for a, b in itertools.pairwise([0, *cuts, n]))
 
 
 HITS = dense(90, 1)

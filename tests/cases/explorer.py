@@ -70,7 +70,7 @@ def view(explorer: Explorer, kind: type) -> Any:
 
 def glyphs(explorer: Explorer, kind: type) -> list[dict[str, Any]]:
     """Return the data of the glyphs of a view."""
-    return [dict(source.data) for source in view(explorer, kind)._canvas._sources]
+    return [dict(layer.data_source.data) for layer in view(explorer, kind)._canvas.figure.renderers]
 
 
 def told(explorer: Explorer) -> str:

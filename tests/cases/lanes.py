@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+
+from daskclust.core.device.arrays import is_cuda
 
 IS_LONG = os.environ.get("DASKCLUST_TESTS") == "long"
 COMMON: Sequence[Any] = ((2, np.float64), (3, np.float64))
@@ -35,3 +38,29 @@ def a_shape(draw: Any, shapes: Sequence[Any]) -> Any:
 def by_lane(values: Sequence[Any]) -> list[Any]:
     """Return dimensions and dtypes as parameters of a test; only the common ones are in the quick lane."""
     return [each if each in COMMON else pytest.param(*each, marks=pytest.mark.slow) for each in values]
+
+
+@st.composite
+def row_chunks(draw: Any, n: int, most: int = 8) -> tuple[int, ...]:
+    """Draw the lengths of up to `most` chunks of n rows, empty ones among them."""
+    ends = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=most - 1))), n]
+    return tuple(b - a for a, b in itertools.pairwise(ends))
+
+
+def drawn_points(rng: np.random.Generator, kind: str, n: int, d: int, size: float) -> np.ndarray:
+    """Return points (n, d) of [-size, size]: with distances of exactly 1, of tenths, none equal, or repeated."""
+    X = rng.uniform(-size, size, (n, d))
+    if kind == "lattice":
+        return np.round(X * 2) / 2
+    if kind == "tenths":
+        return np.round(X * 10) / 10
+    if kind == "clumps":
+        return X[rng.integers(0, max(1, n // 8), n)] + rng.normal(0, 0.3, (n, d))
+    return X[rng.integers(0, n, n)] if kind == "pairs" else X
+
+
+def on_host(array: Any) -> Any:
+    """Return an array of cupy or numba as one of NumPy, any other as it is."""
+    if is_cuda(array):
+        return array.get() if hasattr(array, "get") else array.copy_to_host()
+    return array

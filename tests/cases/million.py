@@ -52,22 +52,11 @@ def table(n: int) -> xr.Dataset:
 
 @functools.cache
 def tree(n: int) -> np.ndarray:
-    """Return the linkage of clusters that take up points one after the other."""
-    rng = np.random.default_rng(2)
-    heights, sizes = np.sort(rng.exponential(1.0, n - 1)), np.ones(2 * n - 1)
-    order = rng.permutation(n)
-    pairs = [*order[: 2 * (n // 4)].tolist()]  # a quarter of merges is of points, the others take up one at a time
-    rest, merges, k = order[2 * (n // 4) :].tolist(), [], n
-    for a, b in zip(pairs[::2], pairs[1::2], strict=True):
-        merges.append((a, b))
-    roots = list(range(n, n + len(merges))) + rest
-    last = roots[0]
-    for root in roots[1:]:
-        merges.append((last, root))
-        last = n + len(merges) - 1
-    for k, (a, b) in enumerate(merges, n):
-        sizes[k] = sizes[a] + sizes[b]
-    return np.column_stack([np.sort(merges, axis=1), heights, sizes[n:]])
+    """Return the linkage of a cluster that takes up points one after the other."""
+    rows, rng = np.arange(n - 1), np.random.default_rng(2)
+    last, points = np.where(rows, n + rows - 1, 0), rng.permutation(np.arange(1, n))
+    heights = np.sort(rng.exponential(1.0, n - 1))
+    return np.column_stack([np.sort([last, points], axis=0).T, heights, rows + 2.0])
 
 
 def cells(n: int) -> np.ndarray:

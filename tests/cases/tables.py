@@ -9,19 +9,10 @@ import numba
 import numpy as np
 import xarray as xr
 
-from daskclust.core.device.arrays import HOST
-
 L = 64.0  # side of the box
 G = 43007.1
 WIDTH = 2.0  # of halos
 SPEED = 300.0
-
-
-class Elsewhere(type(HOST)):  # type: ignore[misc]
-    """A device that is not the host, so that the ways of CUDA are taken; its kernels run on the CPU."""
-
-    def running_sum(self, values: Any, sums: Any) -> None:
-        np.cumsum(values, out=sums, dtype=np.int32)
 
 
 def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:
@@ -35,6 +26,31 @@ def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:
     finally:
         numba.set_num_threads(before)
     return tables
+
+
+def hit_columns(n: int, k: int, optional: bool = True) -> dict[str, np.ndarray]:
+    """Return hits in the order of time, of `k` clusters and noise."""
+    rng = np.random.default_rng(n + k)
+    arrays = {
+        "labels": rng.integers(-1, k, n),
+        "x": rng.integers(0, 256, n).astype(np.uint16),
+        "y": rng.integers(0, 256, n).astype(np.uint16),
+        "toa": np.sort(rng.integers(0, n, n)) * 1.5625,
+        "tot": (25 * rng.integers(0, 5, n)).astype(np.float32),
+    }
+    if optional:
+        arrays["energy"] = rng.exponential(3.0, n).astype(np.float32)
+        arrays["chip"] = rng.integers(0, 4, n).astype(np.uint8)
+        arrays["tof"] = rng.uniform(0, 1e6, n)
+    return arrays
+
+
+def particle_columns(n: int, k: int, d: int = 3, optional: bool = True, dtype: Any = np.float64) -> dict[str, Any]:
+    """Return particles of `k` halos and others, with velocities, the first in float32, and masses."""
+    rng = np.random.default_rng(n + k)
+    names = ["x", "y", "z"][:d] + [*["vx", "vy", "vz"][:d], "mass"] * optional
+    arrays = {name: rng.exponential(8.0, n).astype(np.float32 if name == "vx" else dtype) for name in names}
+    return {"labels": rng.integers(-1, k, n)} | arrays
 
 
 def random_hits(n: int, k: int, seed: int = 0, *, offset: float = 0.0) -> xr.Dataset:

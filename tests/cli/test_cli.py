@@ -71,16 +71,6 @@ def test_info_tells_what_to_install(command, monkeypatch):
     assert 'pip install "daskclust[gpu]"' in out
 
 
-def test_bench_prints_a_table(command, tmp_path):
-    target = tmp_path / "bench.json"
-    code, out, _ = command("bench", "clue", "--sizes", "2000", "--repeats", 1, "-o", target)
-    assert code == 0
-    assert out.count("\n| 2,000 |") == 1
-    report = json.loads(target.read_text())
-    assert report["runs"][0]["points"] == 2000
-    assert sum(report["runs"][0]["steps_ms"].values()) > 0
-
-
 @pytest.mark.slow
 def test_demo(command, tmp_path):
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
@@ -90,10 +80,7 @@ def test_demo(command, tmp_path):
     assert "Decision plot" in page
 
 
-def test_no_arguments_show_help(command):
+def test_help_without_arguments_and_the_version(command):
     code, out, err = command()
     assert (code, "clue" in out + err) == (2, True)
-
-
-def test_version(command):
     assert command("--version") == (0, f"daskclust {__version__}\n", "")

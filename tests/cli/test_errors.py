@@ -85,6 +85,12 @@ def told(command, wrong, monkeypatch):
     return run
 
 
+LEAST = [
+    ("CLUE --workers -1", 0, -1), ("DBSCAN --min-samples 0", 1, 0), ("FOF --min-members 0", 1, 0),
+    ("EVENTS --disorder -1", 0, -1), ("EVENTS --disorder nan", 0, "nan"), ("EVENTS --gap -1", 0, -1),
+    ("EVENTS --follow --idle -1", 0, -1), ("HCA --n-clusters 0", 1, 0), ("HCA --height nan", 0, "nan"),
+    ("demo --workers 0", 1, 0), ("demo --seed -1", 0, -1),
+]  # fmt: skip
 USAGE = [
     ("clu", "no such command 'clu'", "`daskclust --help`"),
     ("--fast", "no such option: --fast", "`daskclust --help`"),
@@ -98,6 +104,12 @@ USAGE = [
     ("CLUE --kernel box", "'box' is not one of 'flat', 'gaussian', 'exponential'", "--kernel:"),
     ("clue hits.csv more.csv --dc 1 --rhoc 1", "unexpected extra argument", "--help"),
     ("events run.tpx3", "missing option '--dt-max'", "--dt-max: Largest"),
+    *(
+        (line, f"greater than or equal to {least}, got '{value}'", f"{line.split()[-2]}: ")
+        for line, least, value in LEAST
+    ),
+    ("EVENTS --trigger 3", "less than or equal to 2, got '3'", "--trigger: "),
+    ("explore hits.csv --port 70000", "less than or equal to 65535, got '70000'", "--port: Port"),
     ("explore hits.csv --system kmeans", "'kmeans' is not one of 'clue', 'events', 'fof'", "--system: clue"),
 ]
 
@@ -115,7 +127,6 @@ ERRORS = [
     ("clue hits.csv --dc -1 --rhoc 1", "--dc must be finite and positive, got -1.0", "--dc: Radius"),
     ("clue hits.csv --dc nan --rhoc 1", "got nan", "--dc: Radius"),
     ("clue hits.csv --dc 1 --rhoc cut", "--rhoc names 'cut', which hits.csv does not have", "energy"),
-    ("CLUE --workers -1", "--workers must be 0 or more, got -1", "0 clusters in this"),
     ("CLUE --columns 'x=, y=b'", "--columns must be pairs", "--columns: Which column"),
     ("CLUE --columns x=a,x=b", "--columns names 'x' twice", "--columns:"),
     ("CLUE --units x=mm,q=m", "--units names 'q'", "it has 'x', 'y', 'layer', 'energy'"),
@@ -123,7 +134,6 @@ ERRORS = [
     ("CLUE --wrap phi", "--wrap must be AXIS=PERIOD", "--wrap:"),
     ("bench clue --sizes many", "--sizes must be whole numbers from 1 on", "--sizes:"),
     ("dbscan hits.csv 0", "EPS must be finite and positive, got 0", "EPS: Largest"),
-    ("DBSCAN --min-samples 0", "--min-samples must be 1 or more, got 0", "--min-samples:"),
     ("DBSCAN --weight mass", "--weight names 'mass', which hits.csv does not have", ""),
     ("DBSCAN --boxsize 0.0", "--boxsize must be finite and positive, got 0.0", "--boxsize: Period of"),
     ("FOF --boxsize nan", "--boxsize must be finite and positive, got nan", "--boxsize: Period of"),
@@ -136,25 +146,19 @@ ERRORS = [
     ("fof hits.csv", "got --b None", "give --b or --linking-length, and not both"),
     ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give --b or --linking-length, and not both"),
     ("fof hits.csv --b -0.2", "--b must be finite and positive, got -0.2", "--b: Linking"),
-    ("FOF --min-members 0", "--min-members must be 1 or more, got 0", "--min-members:"),
     ("fof random.hdf5 --b 1 --particle-type dust", "--particle-type must be a number", "--particle-type: Which"),
     ("events pixels.csv --dt-max 2 --units toa=m", "the unit 'm'", "give their unit with --units"),
     ("events run.tpx3 --dt-max 0", "--dt-max must be finite and positive, got 0.0", "--dt-max:"),
     ("events run.tpx3 --dt-max nan --workers 2", "--dt-max must be finite and positive, got nan", "--dt-max:"),
     ("EVENTS --connectivity 6", "--connectivity must be 8 or 4 pixels, got 6", "--connectivity:"),
     ("EVENTS --min-hits 0", "--min-hits must be 1 or more, got 0", "--min-hits:"),
-    ("EVENTS --disorder -1", "--disorder must be 0 or more, got -1", "--disorder:"),
-    ("events run.parquet --dt-max 2 --gap -1", "--gap must be 0 or more, got -1", "--gap:"),
-    ("EVENTS --trigger 3", "--trigger must be 1 or 2, got 3", "--trigger:"),
     ("EVENTS --where 'energy > 3'", "unknown energy", "the table has size"),
     ("EVENTS --where \"__import__('os')\"", "__import__", ""),
     ("EVENTS --calibration small", "small/a.txt, line 1: expected 256 fields", "correct that line"),
     ("EVENTS --calibration none", "no such folder: none", "`ls .` tells"),
-    ("explore hits.csv --port 70000", "--port must be from 0 to 65535, got 70000", "--port:"),
     ("hca data many", "THRESHOLD must be a number of cells, or a fraction", "THRESHOLD: Cells"),
     ("hca data 0", "THRESHOLD must be 1 or more, got 0", "THRESHOLD: Cells"),
     ("hca data 1.5", "THRESHOLD must be a fraction of the points in (0, 1], got 1.5", "THRESHOLD: Cells"),
-    ("HCA --n-clusters 0", "--n-clusters must be 1 or more", "--n-clusters: Cut"),
     ("HCA --n-clusters 900", "at most", ""),
     ("HCA --min-size 1.5", "--min-size must be a number of cells, or a fraction", "--min-size:"),
     ("hca cells.csv 1 --apriori cluster", "'cluster'", ""),
@@ -171,7 +175,6 @@ ERRORS = [
     ("EVENTS --columns x=a", "--columns is for tables, got run.tpx3", "leave it out"),
     ("events a.t3pa --dt-max 2 --layout quad", "--layout quad is not for a.t3pa, whose chips are apart", "leave it"),
     ("EVENTS --idle 1", "--idle is for --follow, got --idle 1 without it", "leave it out"),
-    ("EVENTS --follow --idle -1", "--idle must be 0 or more, got -1", "--idle:"),
     ("events run.parquet --dt-max 2 --follow", "--follow reads raw words", "leave --follow out"),
     ("events tcp://127.0.0.1:1 --dt-max 2", "is a running readout", "add --follow"),
     ("events tcp://nowhere --dt-max 2 --follow", "is no address", ""),
@@ -216,7 +219,6 @@ ERRORS = [
     ("HCA -o data", "-o must be a .parquet or .csv or .npy file", "-o:"),
     ("hca data 100 asgns.csv -o asgns.csv", "-o asgns.csv is the input", "write to another"),
     ("demo -o hits.csv", "-o hits.csv is a file, not a folder", "name another one"),
-    ("demo --workers 0", "--workers must be 1 or more, got 0", "--workers:"),
     # where it runs
     ("DBSCAN --scheduler tcp://h:1 --workers 2", "--scheduler tcp://h:1 has workers of its own", "leave --workers"),
     ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),

@@ -12,11 +12,11 @@ import pytest
 import xarray as xr
 from cases.events import Clock
 
-from daskclust import EventBuilder
+from daskclust import EventBuilder, io
 from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
-from daskclust.io.timepix import readout
+from daskclust.io.timepix import sources
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -186,19 +186,14 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
 
 def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
     folder = write_calibration(tmp_path / "matrices")
-    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", "energy > 20")
-    data = open_tpx3(raw)
-    a, b, c, t = 2.0, 30.0, 100.0, 1.0
-    tot = data["tot"].values.astype(np.float64)
-    energy = (a * t + tot - b + np.sqrt((b + a * t - tot) ** 2 + 4 * a * c)) / (2 * a)
-    labels = EventBuilder(200.0).fit(data).labels_
-    sums = np.bincount(labels, energy)
-    written = pd.read_parquet(target)
-    np.testing.assert_array_equal(written["cluster"], np.flatnonzero(sums > 20))
-    np.testing.assert_allclose(written["energy"], sums[sums > 20], rtol=1e-6)
-    found = pd.read_parquet(hits)
-    assert len(found) == np.isin(labels, written["cluster"]).sum()
-    np.testing.assert_allclose(found["energy"].sum(), energy[np.isin(labels, written["cluster"])].sum(), rtol=1e-6)
+    table, labelled = offline(io.calibrate(open_tpx3(raw), io.read_calibration(folder)))
+    where = f"energy > {float(table['energy'].median())}"
+    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", where)
+    kept = select(table, where)
+    assert 0 < kept.sizes["cluster"] < table.sizes["cluster"]
+    assert_table(target, kept)
+    assert_hits(hits, labelled.isel(hit=np.isin(labelled["label"], kept["cluster"])))
+    assert pd.read_parquet(hits)["energy"].sum() == pytest.approx(float(kept["energy"].sum()), rel=1e-6)
 
 
 def test_pixels_without_energy_add_nothing(run, tmp_path, raw, scheduler):
@@ -295,7 +290,7 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, 
 def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hits):
     growing = tmp_path / "growing.tpx3"
     data, written = raw.read_bytes(), threading.Event()
-    monkeypatch.setattr(readout, "time", Clock(written))
+    monkeypatch.setattr(sources, "time", Clock(written))
 
     def grow():
         time.sleep(0.1)
@@ -348,7 +343,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
         while not stop():
             time.sleep(0.01)
 
-    monkeypatch.setattr("daskclust.io.timepix.readout.follow", interrupted)
+    monkeypatch.setattr("daskclust.io.timepix.sources.follow", interrupted)
     before = signal.getsignal(signal.SIGINT)
     told = run(raw, "--disorder", 20, "--follow", "-o", target)
     assert told["hits_out"] == N

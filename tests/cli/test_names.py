@@ -11,20 +11,11 @@ import pytest
 import xarray as xr
 
 from daskclust import io
-from daskclust.cli import app
-from daskclust.cli._run import run
 
 
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Return a function that runs a command in a folder, and returns its exit code and what it says on errors."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    def call_it(*arguments: Any) -> tuple[int, str]:
-        status = run(app, [str(argument) for argument in arguments])
-        return status, capsys.readouterr().err
-
-    return call_it
 
 
 WHERE = [
@@ -38,9 +29,9 @@ WHERE = [
 
 @pytest.mark.parametrize("source", ["run.tpx3", "run.t3pa", "run.csv", "run.parquet", "tcp://127.0.0.1:1 --follow"])
 @pytest.mark.parametrize(("where", "message"), WHERE)
-def test_where_is_checked_before_anything_is_read(call: Any, source: str, where: str, message: str) -> None:
+def test_where_is_checked_before_anything_is_read(command: Any, source: str, where: str, message: str) -> None:
     """There is no such source, so that reading would be another error."""
-    status, err = call("events", *source.split(), "--dt-max", 100, "--where", where)
+    status, _, err = command("events", *source.split(), "--dt-max", 100, "--where", where)
     assert status == 1
     assert message in " ".join(err.replace("\nhint:", ";").split())
 
@@ -55,17 +46,17 @@ def test_where_is_checked_before_anything_is_read(call: Any, source: str, where:
         (("run.csv", "--where", "energy > 3 and tof > 1"), "no such file: run.csv"),
     ],
 )
-def test_where_knows_which_columns_there_will_be(call: Any, arguments: Any, message: str) -> None:
-    status, err = call("events", arguments[0], "--dt-max", 100, *arguments[1:])
+def test_where_knows_which_columns_there_will_be(command: Any, arguments: Any, message: str) -> None:
+    status, _, err = command("events", "--dt-max", 100, *arguments)
     assert (status, message in err) == (1, True), err
 
 
-def test_where_of_a_table_is_checked_by_its_head(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_of_a_table_is_checked_by_its_head(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     hits = {name: ("hit", np.arange(4)) for name in ("x", "y", "toa", "tot")}
     io.write_hits(io.to_dataset({name: values for name, (_, values) in hits.items()}, field="timepix"), "run.parquet")
     monkeypatch.setattr("daskclust.cli._pixels._in_time", lambda data: data)
     monkeypatch.setattr("daskclust.cli.events.windows", None)
-    status, err = call("events", "run.parquet", "--dt-max", 100, "--where", "energy > 3")
+    status, _, err = command("events", "run.parquet", "--dt-max", 100, "--where", "energy > 3")
     assert (status, "unknown energy" in err) == (1, True), err
 
 
@@ -79,7 +70,7 @@ def test_where_of_a_table_is_checked_by_its_head(call: Any, monkeypatch: pytest.
     ],
 )
 @pytest.mark.parametrize("file", ["a.csv", "a.npz", "a.h5", "a.parquet"])
-def test_columns_are_looked_for_before_values_are_read(call: Any, line: str, message: str, file: str) -> None:
+def test_columns_are_looked_for_before_values_are_read(command: Any, line: str, message: str, file: str) -> None:
     """Values that cannot be used would be another error."""
     values = np.full(2, np.nan) if file == "a.h5" else np.array(["one", "two"])
     columns = dict.fromkeys(("x", "y", "eta", "energy"), values)
@@ -90,19 +81,19 @@ def test_columns_are_looked_for_before_values_are_read(call: Any, line: str, mes
     else:
         frame = pd.DataFrame(columns)
         frame.to_csv(file, index=False) if file == "a.csv" else frame.to_parquet(file)
-    status, err = call(*line.replace("FILE", file).split())
+    status, _, err = command(*line.replace("FILE", file).split())
     assert status == 1
     assert message.replace("FILE", file) in " ".join(err.split())
 
 
-def test_an_axis_that_wraps_is_looked_for_before_the_file(call: Any) -> None:
-    status, err = call("clue", "none.csv", "--dc", 1, "--rhoc", 1, "--coordinates", "eta,phi", "--wrap", "phii=6.28")
-    assert status == 1
-    assert "--wrap names the axis 'phii'" in err
-
-
-def test_a_misspelt_column_of_a_mapping(call: Any) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("none.csv --coordinates eta,phi --wrap phii=6.28", "--wrap names the axis 'phii'"),  # before the file is read
+        ("a.csv --columns x=PosXX,y=PosY,energy=E", "has no column 'PosXX' (did you mean 'PosX'?)"),
+    ],
+)
+def test_a_misspelt_axis_and_a_column_of_a_mapping(command: Any, line: str, message: str) -> None:
     Path("a.csv").write_text("PosX,PosY,E\n1,2,3\n")
-    status, err = call("clue", "a.csv", "--dc", 1, "--rhoc", 1, "--columns", "x=PosXX,y=PosY,energy=E")
-    assert status == 1
-    assert "has no column 'PosXX' (did you mean 'PosX'?)" in err
+    status, _, err = command("clue", "--dc", 1, "--rhoc", 1, *line.split())
+    assert (status, message in err) == (1, True), err

@@ -35,25 +35,20 @@ os.fsync = fsync
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def heeds_interrupts():
-    """Jobs in a shell's background ignore SIGINT, and so do their children: not those of a process that handles it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 STARTED = []
 
 
 @pytest.fixture(autouse=True)
-def nothing_goes_on():
-    """End what a test that failed has left at work."""
+def heeds_interrupts():
+    """Jobs in a shell's background ignore SIGINT, and so do their children: not those of a process that handles it.
+
+    What a test that failed has left at work is ended.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    for process in STARTED:
-        if process.poll() is None:
-            process.kill()
-    STARTED.clear()
+    signal.signal(signal.SIGINT, before)
+    while STARTED:
+        STARTED.pop().kill()
 
 
 def start(folder, *arguments, before="", **options):

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, row_chunks
-from cases.lanes import every_dtype, every_shape
+from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases
+from cases.lanes import every_dtype, every_shape, row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 

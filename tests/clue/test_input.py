@@ -17,20 +17,10 @@ LAYER = RNG.integers(0, 3, 80)
 ENERGY = RNG.uniform(1, 2, 80)
 
 
-def with_value(row, axis, value):
-    changed = X.copy()
-    changed[row, axis] = value
-    return changed
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
         ({"dc": 0}, ValueError, "dc must be finite and positive, got 0"),
-        ({"dc": -1.5}, ValueError, r"dc must be finite and positive, got -1\.5"),
-        ({"dc": np.nan}, ValueError, "dc must be finite and positive, got nan"),
-        ({"dc": "wide"}, TypeError, "dc must be a number, got 'wide'"),
-        ({"dc": True}, TypeError, "dc must be a number, got True"),
         ({"rhoc": -1}, ValueError, "rhoc must be finite and not negative, got -1"),
         ({"delta_c": np.inf}, ValueError, "delta_c must be finite and positive, got inf"),
         ({"delta_o": 0.0}, ValueError, r"delta_o must be finite and positive, got 0\.0"),
@@ -51,57 +41,15 @@ def test_parameters(parameters, error, words):
         CLUE(**{"dc": 1.0, "rhoc": 2.0, **parameters}).fit(X)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("chunks", [None, 30])
-def test_coordinates_that_are_no_numbers(value, chunks):
-    bad = with_value(47, 1, value)
-    bad = bad if chunks is None else da.from_array(bad, chunks=(chunks, 2))
-    with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
-        np.asarray(CLUE(1.0, 2.0).fit(bad, layer=LAYER).labels_)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("wrap", [None, {1: 10.0}, {0: 10.0, 1: 3.0}])
-def test_coordinates_that_are_no_numbers_in_blocks_of_space(value, wrap):
-    lazy = CLUE(1.0, 2.0, wrap=wrap).fit(da.from_array(with_value(47, 1, value), chunks=(30, 2)), partition="space")
-    with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
-        lazy.labels_.compute()
-
-
-@pytest.mark.parametrize("name", ["sample_weight", "rhoc"])
-@pytest.mark.parametrize("chunks", [None, 30])
-def test_columns_that_are_no_numbers(name, chunks):
-    values = ENERGY.copy()
-    values[11] = np.nan
-    points = X if chunks is None else da.from_array(X, chunks=(chunks, 2))
-    columns = {"sample_weight": values} if name == "sample_weight" else {}
-    with pytest.raises(ValueError, match=rf"{name}\[11\] = nan"):
-        np.asarray(CLUE(1.0, values if name == "rhoc" else 2.0).fit(points, layer=LAYER, **columns).labels_)
-
-
-@pytest.mark.parametrize(
-    ("points", "words"),
-    [
-        (np.empty((0, 2)), "0 sample"),
-        (X[:, 0], "1D array"),
-        (X[None], "dim 3"),
-        (X.astype(complex), "Complex"),
-        (with_value(0, 0, 1e300), r"1e\+300 along axis 0.*remove far outliers"),
-    ],
-)
-def test_points(points, words):
-    with pytest.raises(ValueError, match=words):
-        CLUE(1.0, 2.0).fit(points)
-
-
-@pytest.mark.parametrize("name", ["layer", "event", "sample_weight"])
-@pytest.mark.parametrize("chunks", [None, 30])
-def test_lengths(name, chunks):
-    points = X if chunks is None else da.from_array(X, chunks=(chunks, 2))
-    with pytest.raises(
-        ValueError, match=rf"{name} must have one value for each of the 80 points of X, got shape \(79,\)"
-    ):
-        CLUE(1.0, 2.0).fit(points, **{name: LAYER[:79]})
+@pytest.mark.parametrize("chunks", [80, 30])
+def test_values_that_are_no_numbers_or_too_large(chunks):
+    far, rhoc = X.copy(), ENERGY.copy()
+    far[0, 0], rhoc[11] = 1e300, np.nan
+    for points in (X, da.from_array(X, chunks=(chunks, 2))):
+        with pytest.raises(ValueError, match=r"rhoc\[11\] = nan"):
+            np.asarray(CLUE(1.0, rhoc).fit(points, layer=LAYER).labels_)
+    with pytest.raises(ValueError, match=r"1e\+300 along axis 0.*remove far outliers"):
+        CLUE(1.0, 2.0).fit(far)
 
 
 def test_layers_that_are_not_whole():
@@ -121,19 +69,6 @@ def test_events_and_layers_beyond_32_bits(chunks, event, layer):
 def test_event_and_layer_of_one_point_beside_an_empty_chunk():
     one, zero = da.from_array(np.zeros((1, 1)), chunks=((0, 1), 1)), da.from_array(np.zeros(1, int), chunks=((0, 1),))
     assert CLUE(1.0, 1.0).fit(one, layer=zero, event=zero).labels_.compute() == [0]
-
-
-def test_dask_and_numpy_mixed():
-    with pytest.raises(TypeError, match="layer is a dask collection and X is not"):
-        CLUE(1.0, 2.0).fit(X, layer=da.from_array(LAYER))
-    lazy = CLUE(1.0, 2.0).fit(da.from_array(X, chunks=(30, 2)), layer=LAYER, sample_weight=list(ENERGY))
-    assert_same_results(lazy, CLUE(1.0, 2.0).fit(X, layer=LAYER, sample_weight=ENERGY))
-
-
-def test_unknown_chunk_sizes():
-    lazy = da.from_array(X, chunks=(30, 2))
-    with pytest.raises(ValueError, match=r"unknown chunk sizes; call X\.compute_chunk_sizes\(\) first"):
-        CLUE(1.0, 2.0).fit(lazy[lazy[:, 0] > 1])
 
 
 @pytest.mark.parametrize(("partition", "words"), [("tiles", "'tiles'"), ("layers", 'partition="layers" needs layer=')])
@@ -157,30 +92,15 @@ def test_partition_without_the_halo_is_refused():
 @pytest.mark.parametrize(
     "points",
     [
-        X[:1],
         X[:2],
-        np.repeat(X[:1], 50, axis=0),
         np.stack([X[:, 0], np.full(80, 3.0)], axis=1),
         pytest.param(X[:, :1], marks=pytest.mark.slow),
         pytest.param(X.astype(np.float32), marks=pytest.mark.slow),
-        (X * 10).astype(int),
-        np.asfortranarray(X),
-        np.repeat(X, 2, axis=0)[::2],
-        X.tolist(),
     ],
-    ids=["one", "two", "equal", "constant", "1-d", "float32", "int", "fortran", "strided", "list"],
+    ids=["two", "constant", "1-d", "float32"],
 )
 def test_odd_but_right(points):
-    array = np.asarray(points)
-    array = array if array.dtype in (np.float32, np.float64) else array.astype(float)
-    assert_right(Case(array), CLUE(1.0, 2.0).fit(points))
-
-
-def test_read_only_input_is_not_changed():
-    frozen = X.copy()
-    frozen.setflags(write=False)
-    assert_same_results(CLUE(1.0, 2.0, wrap={0: 4.0}).fit(frozen), CLUE(1.0, 2.0, wrap={0: 4.0}).fit(X))
-    np.testing.assert_array_equal(frozen, X)
+    assert_right(Case(points), CLUE(1.0, 2.0).fit(points))
 
 
 def test_data_frames_and_data_sets():

@@ -8,8 +8,9 @@ import tracemalloc
 import numba
 import numpy as np
 import pytest
-from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results, row_chunks
-from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape
+from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results
+from cases.lanes import COMMON, a_shape, by_lane, every_dtype, every_shape, row_chunks
+from cases.steps import some_planes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,18 +87,10 @@ def test_space_divided_in_any_way(data, case):
 @given(st.data(), cases())
 def test_any_division(data, case):
     """Planes at any coordinates, also through points and at periods, and groups of layers beside them."""
-    n, d = case.X.shape
-    cuts = []
-    for axis in range(data.draw(st.integers(0, min(d, 3)))):
-        low, high = (0.0, case.period[axis]) if case.period[axis] else (-5.0, 5.0)
-        inside = st.floats(low, high, exclude_min=True, exclude_max=True, width=32)
-        at_points = st.sampled_from(case.X[:, axis].astype(float).tolist())
-        planes = data.draw(st.lists(st.one_of(inside, at_points), max_size=3))
-        cuts.append(np.unique([x for x in planes if not case.period[axis] or low < x < high]).astype(float))
     groups = data.draw(st.integers(1, 3)) if case.columns.keys() & {"layer", "event"} else 1
-    farther = data.draw(st.sampled_from([1.0, 1.5]))
-    partition = Partition(groups=groups, cuts=tuple(cuts), period=case.period, halo=case.halo * farther)
-    assert_same_results(case.chunked(data.draw(row_chunks(n)), partition), case.fit())
+    farther, planes = data.draw(st.sampled_from([1.0, 1.5])), data.draw(some_planes(case.X, case.period))
+    partition = Partition(groups=groups, cuts=planes, period=case.period, halo=case.halo * farther)
+    assert_same_results(case.chunked(data.draw(row_chunks(len(case.X))), partition), case.fit())
 
 
 @every_shape

@@ -14,12 +14,7 @@ from oracles import brute as oracles
 from daskclust.clue.densities import square_below
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import body, lane_kernel
-from daskclust.core.device.operations import (
-    like,
-    load,
-    select,
-    store,
-)
+from daskclust.core.device.operations import like, load, select, store
 from daskclust.core.space.extent import group_range, survey
 from daskclust.core.space.grid import (
     PAD,
@@ -197,22 +192,13 @@ def _fold(i, m, row, cells, reach, reach2, digest, count):
     store(count, i, m, state[1])
 
 
-@lane_kernel
-def _search(i, m, row, cells, reach, reach2, digest, count):
-    zero = like(load(cells.order, i, m), 0)
-    context = (cells.grid.period, reach2, cells.order)
-    state = search_neighbours(i, m, cells, reach, (zero, zero), context)
-    store(digest, i, m, state[0])
-    store(count, i, m, state[1])
-
-
 def folded(walk, X, tile, reach, period, group):
     """Return digest and count of every point's neighbours, in input order."""
     n = len(X)
     cells = sort(X, tile, period, group)
     metric = {"_distance2": periodic_distance2} if period and any(period) else {}
     digest, count = np.empty(n + PAD, np.int32), np.empty(n + PAD, np.int32)
-    bound = walk.bind(visit=_digest, radius2=_reach2, **metric)
+    bound = _fold.bind(fold_neighbours=walk, visit=_digest, radius2=_reach2, **metric)
     bound.run(n, cells.row, cells, reach * WIDER, square_below(reach, X.dtype.type), digest, count)
     place = np.argsort(cells.order[:n])
     return digest[place], count[place]
@@ -249,10 +235,10 @@ def test_folds_meet_every_neighbour_once_in_order(seed, n, shape, reach, periodi
     period = tuple(float(rng.choice([0.0, 0.4, 1.0, 2.0, 3.3, 6.0])) for _ in range(d)) if periodic else None
     group = rng.integers(-1, 2, n).astype(np.int32) if grouped else None
     digest, count = by_pairs(X, 1.0, reach, period, group)
-    got_digest, got_count = folded(_fold, X, 1.0, reach, period, group)
+    got_digest, got_count = folded(fold_neighbours, X, 1.0, reach, period, group)
     np.testing.assert_array_equal(got_count, count)
     np.testing.assert_array_equal(got_digest, digest)
-    np.testing.assert_array_equal(folded(_search, X, 1.0, reach, period, group)[1], count)
+    np.testing.assert_array_equal(folded(search_neighbours, X, 1.0, reach, period, group)[1], count)
 
 
 @given(st.floats(-1e6, 1e6, allow_subnormal=False), st.floats(0.01, 1e3))

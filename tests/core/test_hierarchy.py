@@ -158,10 +158,8 @@ def test_small_clusters_are_noise() -> None:
 
 
 def test_fractions_of_points() -> None:
-    assert tree.least_size(0.07, 100) == 7
-    assert tree.least_size(0.1, 31) == 4
-    assert tree.least_size(1e-9, 31) == 1
-    assert tree.least_size(np.int64(5), 31) == 5
+    asked = ((0.07, 100), (0.1, 31), (1e-9, 31), (np.int64(5), 31))
+    assert [tree.least_size(*each) for each in asked] == [7, 4, 1, 5]
 
 
 # --------------------------------------------------------------------------------------------------------------- points
@@ -327,20 +325,17 @@ def test_wrong_arguments() -> None:
     for shape in ((4,), (3, 3), (0,)):
         with pytest.raises(ValueError, match=r"shape \(n - 1, 4\), got shape"):
             tree.check_linkage(np.ones(shape))
-    for how in ({}, {"n_clusters": 2, "height": 1.0}):
-        with pytest.raises(ValueError, match="give n_clusters or height, and not both"):
+    for how, words in (
+        ({}, "give n_clusters or height, and not both"),
+        ({"n_clusters": 2, "height": 1.0}, "give n_clusters or height, and not both"),
+        ({"n_clusters": 5}, "the 4 points have at most 4 clusters, got n_clusters = 5"),
+        ({"n_clusters": 0}, "n_clusters must be 1 or more, got 0"),
+        ({"height": math.nan}, "height must be a number, got nan"),
+        *(({"height": 1.0, "min_size": size}, "a fraction between 0 and 1") for size in (0.0, 1.0, -0.1, math.nan)),
+        ({"height": 1.0, "min_size": 0}, "min_size must be 1 or more, got 0"),
+    ):
+        with pytest.raises(ValueError, match=words):
             tree.cut(Z, **how)
-    with pytest.raises(ValueError, match="the 4 points have at most 4 clusters, got n_clusters = 5"):
-        tree.cut(Z, n_clusters=5)
-    with pytest.raises(ValueError, match="n_clusters must be 1 or more, got 0"):
-        tree.cut(Z, n_clusters=0)
-    with pytest.raises(ValueError, match="height must be a number, got nan"):
-        tree.cut(Z, height=math.nan)
-    for min_size in (0.0, 1.0, -0.1, math.nan):
-        with pytest.raises(ValueError, match="a fraction between 0 and 1"):
-            tree.cut(Z, height=1.0, min_size=min_size)
-    with pytest.raises(ValueError, match="min_size must be 1 or more, got 0"):
-        tree.cut(Z, height=1.0, min_size=0)
     with pytest.raises(ValueError, match="node must be at most 6, the root of 4 points, got 7"):
         tree.members(Z, 7)
     with pytest.raises(ValueError, match="one for each of the 4 points of Z, got shape"):

@@ -22,20 +22,10 @@ from daskclust.clue.kernels.density import user_kernel
 from daskclust.clue.plan import CluePlan
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, kernel, lane_kernel
-from daskclust.core.device.operations import (
-    atomic_add,
-    atomic_cas,
-    atomic_load,
-    atomic_max,
-    atomic_min,
-    load,
-    store,
-)
+from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, load, store
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.core.device.unionfind import start
-from daskclust.core.space.grid import (
-    PAD,
-)
+from daskclust.core.space.grid import PAD
 
 
 # -------------------------------------------------------------------------------------------------- bodies and kernels
@@ -96,12 +86,9 @@ def test_plans_travel(chi):
     assert again.chi is chi
 
 
-def test_user_kernels_are_not_kept_on_disk():
+def test_what_calls_user_kernels_is_not_kept_on_disk():
     assert kernels.density.bind(visit=kernels.add_weighted, chi=kernels.gaussian).cacheable
     assert not user_kernel(_slope).cacheable
-
-
-def test_what_calls_user_kernels_is_not_kept_on_disk():
     assert not kernels.density.bind(visit=kernels.add_weighted, chi=user_kernel(_slope)).cacheable
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
+from cases.steps import in_chunks
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
 from daskclust.core.merge.sets import NONE, Fragments, merge_fragments
 from daskclust.core.merge.tree import borders_of, join_borders, report
-from daskclust.core.run.exchange import exchange, sort_out, take_from, unbundled
+from daskclust.core.run.exchange import exchange, take_from, unbundled
 from daskclust.core.run.graph import Tasks
 from daskclust.core.space.partition import Partition
 from daskclust.core.space.planes import balanced_cuts
@@ -27,58 +28,31 @@ MIXED = RNG.permutation(X)
 LAYER = RNG.integers(0, 30, len(X))
 
 
-def clue(X, give):
-    return CLUE(0.6, 3.0).fit(give(X))
+CLUSTERS, AROUND = CLUE(0.6, 3.0), CLUE(0.6, 3.0, delta_o=1.4, wrap={0: 20.0, 2: 20.0})
+IN_BLOCKS = Partition(groups=4, cuts=balanced_cuts(X, (3, 2), (0.0,) * 3), period=(0.0, 0.0), halo=1.3)
+SYSTEMS = {
+    "clue": (CLUSTERS, {}),
+    "clue around": (AROUND, {}),
+    "clue of layers": (CLUSTERS, {"layer": LAYER, "partition": "layers"}),
+    "clue of layers in blocks": (CLUSTERS, {"layer": LAYER, "partition": IN_BLOCKS}),
+    "dbscan": (DBSCAN(0.6, min_samples=5), {}),
+    "friends": (FriendsOfFriends(0.55, min_members=3), {}),
+    "friends in a box": (FriendsOfFriends(0.55, boxsize=20.0), {}),
+}
 
 
-def clue_around(X, give):
-    return CLUE(0.6, 3.0, delta_o=1.4, wrap={0: 20.0, 2: 20.0}).fit(give(X))
-
-
-def clue_of_layers(X, give):
-    return CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition="layers")
-
-
-def clue_of_layers_in_blocks(X, give):
-    cuts = balanced_cuts(X, (3, 2), (0.0,) * 3)
-    partition = Partition(groups=4, cuts=cuts, period=(0.0, 0.0), halo=1.3)
-    return CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition=partition)
-
-
-def clue_as_given(X, give):
-    return CLUE(0.6, 3.0).fit(give(X), layer=give(np.sort(LAYER)), partition="chunks")
-
-
-def dbscan(X, give):
-    return DBSCAN(0.6, min_samples=5).fit(give(X))
-
-
-def friends(X, give):
-    return FriendsOfFriends(0.55, min_members=3).fit(give(X))
-
-
-def friends_in_a_box(X, give):
-    return FriendsOfFriends(0.55, boxsize=20.0).fit(give(X))
-
-
-SYSTEMS = [clue, clue_around, clue_of_layers, clue_of_layers_in_blocks, dbscan, friends, friends_in_a_box]
-
-
-def in_chunks(rows):
-    def give(array):
-        return da.from_array(array, chunks=(rows, *array.shape[1:]))
-
-    return give
+def fit(system, points, give=np.asarray):
+    estimator, how = SYSTEMS[system]
+    return clone(estimator).fit(give(points), **{k: give(v) if k == "layer" else v for k, v in how.items()})
 
 
 @pytest.mark.parametrize(("points", "width"), [(X, 5), (MIXED, 2)], ids=["in order", "mixed"])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_answers_are_those_without_chunks(system, points, width):
-    wanted = system(points, np.asarray)
+    wanted = fit(system, points)
     with dask.config.set({"daskclust.merge-width": width}):
-        found = system(points, in_chunks(130))
-        names = ["labels_", "n_clusters_"]
-        labels, n_clusters = dask.compute(*[getattr(found, name) for name in names])
+        found = fit(system, points, in_chunks(130))
+        labels, n_clusters = dask.compute(found.labels_, found.n_clusters_)
     assert any("merge-rank" in str(key) for key in found.labels_.dask)  # it was merged so
     np.testing.assert_array_equal(labels, wanted.labels_)
     assert n_clusters == wanted.n_clusters_
@@ -87,7 +61,7 @@ def test_answers_are_those_without_chunks(system, points, width):
 @pytest.mark.parametrize("width", [1, 0, -3])
 def test_widths_that_merge_nothing_are_refused(width):
     with dask.config.set({"daskclust.merge-width": width}), pytest.raises(ValueError, match=f"at least 2, got {width}"):
-        friends(X, in_chunks(600))
+        fit("friends", X, in_chunks(600))
 
 
 def test_steps_of_another_merge_have_other_names():
@@ -95,27 +69,18 @@ def test_steps_of_another_merge_have_other_names():
     keys = []
     for width in (2, 64):
         with dask.config.set({"daskclust.merge-width": width}):
-            keys.append(
-                {
-                    key
-                    for key in friends(X, in_chunks(600)).labels_.dask
-                    if "fof" in str(key) and "measure" not in str(key)
-                }
-            )
+            graph = fit("friends", X, in_chunks(600)).labels_.dask
+        keys.append({key for key in graph if "fof" in str(key) and "measure" not in str(key)})
     assert keys[0].isdisjoint(keys[1])
 
 
 def test_chunks_as_they_are_given():
     order = np.argsort(LAYER, kind="stable")
     ends = np.flatnonzero(np.diff(LAYER[order])) + 1
-    chunks = tuple(np.diff([0, *ends, len(X)]).tolist())
-
-    def give(array):
-        return da.from_array(array, chunks=(chunks, *array.shape[1:]))
-
-    wanted = clue_as_given(X[order], np.asarray)
+    give = in_chunks(tuple(np.diff([0, *ends, len(X)]).tolist()))
+    wanted = CLUE(0.6, 3.0).fit(X[order], layer=LAYER[order])
     with dask.config.set({"daskclust.merge-width": 2}):
-        found = clue_as_given(X[order], give)
+        found = CLUE(0.6, 3.0).fit(give(X[order]), layer=give(LAYER[order]), partition="chunks")
         np.testing.assert_array_equal(found.labels_.compute(), wanted.labels_)
         wrong = CLUE(0.6, 3.0).fit(give(X), layer=give(LAYER), partition="chunks")
         with pytest.raises(ValueError, match=r"layer \d+ is in several chunks"):
@@ -215,7 +180,3 @@ def test_some_to_some(seed):
     targets = [np.flatnonzero(rng.random(receivers) < share).tolist() for _ in range(senders)]
     _, got = sent_to(targets, receivers)
     assert got == [[f"{a} to {b}" for a in range(senders) if b in targets[a]] for b in range(receivers)]
-
-
-def test_pieces_are_sorted_out():
-    assert sort_out([["a", "b"], ["c"]], [[2, 5], [2]]) == [["a", "c"], ["b"]]

@@ -9,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cases.dask_steps import Steps
+from cases.steps import Steps, in_chunks
 from dask.callbacks import Callback
 from dask.sizeof import sizeof
 from laws.registry import ENTRIES, RUNS, fit, name_of
@@ -29,13 +29,6 @@ MIXED = RNG.permutation(X)
 
 def friends(X, give):
     return FriendsOfFriends(0.4).fit(give(X)).labels_
-
-
-def in_chunks(rows):
-    def give(array):
-        return da.from_array(array, chunks=(rows, *array.shape[1:]))
-
-    return give
 
 
 TRIED = list(dict.fromkeys(name_of(system, run) for system in ENTRIES for run in (system.runs[0], system.runs[-1])))

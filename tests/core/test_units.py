@@ -12,22 +12,8 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets
+from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets, io
 from daskclust.core.data.units import BOX, HITS, SIZES, common, converted, parse, ratio
-from daskclust.io import (
-    FIELDS,
-    TIMEPIX,
-    Calibration,
-    calibrate,
-    correct_timewalk,
-    linking_length,
-    open_particles,
-    open_tpx3,
-    read_hits,
-    time_of_flight,
-    write_hits,
-    write_tpx3,
-)
 from daskclust.properties import cluster_table, halo_table
 
 NAMES = [name for sizes in SIZES.values() for name in sizes]
@@ -86,8 +72,8 @@ def test_the_table_is_consistent(quantity: str) -> None:
             assert there is not None
             assert back is not None
             assert there * back == 1
-    assert all(parse(variable.unit or variable.usual) for field in FIELDS.values() for variable in field.variables)
-    assert {v.name: v.unit for v in TIMEPIX.variables if v.name in HITS} == HITS
+    assert all(parse(variable.unit or variable.usual) for field in io.FIELDS.values() for variable in field.variables)
+    assert {v.name: v.unit for v in io.TIMEPIX.variables if v.name in HITS} == HITS
 
 
 @given(st.sampled_from(NAMES), st.sampled_from(NAMES))
@@ -98,9 +84,7 @@ def test_units_convert_within_a_quantity_alone(one: str, other: str) -> None:
 
 def test_texts_of_units() -> None:
     assert (ratio("1e3 ns", "ns"), ratio(" us ", "ns"), ratio("1.5625 ns", "ns")) == (1000, 1000, Fraction(25, 16))
-    assert [parse(text) for text in ("furlong", "0 ns", "1.2.3 ns", "ns ns", "1e999 ns", "rad/h", "/h", "MM")] == [
-        None
-    ] * 8
+    assert not any(map(parse, ("furlong", "0 ns", "1.2.3 ns", "ns ns", "1e999 ns", "rad/h", "/h", "MM")))
     assert (ratio("kpc/h", "Mpc/h"), ratio("1e10 Msun/h", "Msun/h")) == (Fraction(1, 1000), 10**10)
     assert (ratio("Mpc/h", "Mpc"), ratio("Mpc/h", "Mpc", 70.0), ratio("Mpc", "kpc/h", 0.5)) == (None, None, 500)
     assert ratio("", "pixel") == ratio("1", "rad") == 1
@@ -153,14 +137,14 @@ def test_the_command_line(system: str, told: str, tmp_path: Path, command: Any) 
     mixed = ds.assign(y=ds["y"] * 10)
     mixed = in_units(mixed, x="cm", y="mm") if told == "file" else mixed.drop_attrs()
     path, out = tmp_path / "points.parquet", tmp_path / "out.parquet"
-    write_hits(mixed, path)
+    io.write_hits(mixed, path)
     option = ("--units", "x=cm,y=mm") if told == "option" else ()
     target = "--labels" if system == "fof" else "-o"
     more = ("--workers", 1, "--chunks", 150) if (system, told) == ("dbscan", "file") else ()
     code, _, err = command(system, path, *LINES[system], *option, *more, target, out, "--quiet")
     assert (code, err) == (0, "")
     expected = label_of(system, in_units(ds, x="cm", y="cm")).values
-    np.testing.assert_array_equal(read_hits(out)["label"], expected)
+    np.testing.assert_array_equal(io.read_hits(out)["label"], expected)
 
 
 @pytest.mark.parametrize(
@@ -191,17 +175,17 @@ def test_units_that_do_not_go_together(system: str, units: dict[str, str], messa
 @pytest.mark.parametrize("system", ["clue", "dbscan", "fof"])
 @pytest.mark.parametrize("units", ["x=GeV,y=furlong", "x=GeV,y=GeV", "x=cm,y=ns"])
 def test_readers_and_the_command_line_refuse(system: str, units: str, tmp_path: Path, command: Any) -> None:
-    write_hits(points(), tmp_path / "points.csv")
+    io.write_hits(points(), tmp_path / "points.csv")
     code, out, err = command(system, tmp_path / "points.csv", *LINES[system], "--units", units)
     assert (code, out) == (1, "")
     assert re.search(r"^error: variable '[xy]' of .* has the unit '(GeV|furlong|ns)', which", err)
     told = dict(pair.split("=") for pair in units.split(","))
     field = "calorimeter" if system == "clue" else "particles"
     with pytest.raises(ValueError, match=r"variable '[xy]' of .*points\.csv has the unit"):
-        read_hits(tmp_path / "points.csv", field=field, units=told)
+        io.read_hits(tmp_path / "points.csv", field=field, units=told)
     np.save(tmp_path / "points.npy", np.ones((5, 2)))
     with pytest.raises(ValueError, match=r"variable '[xy]' of .*points\.npy has the unit"):
-        open_particles(tmp_path / "points.npy", units=told)
+        io.open_particles(tmp_path / "points.npy", units=told)
 
 
 def test_one_unit_of_angles_and_numbers() -> None:
@@ -212,7 +196,7 @@ def test_one_unit_of_angles_and_numbers() -> None:
     expected = ds.clust.clue(0.3, 4.0, **axes)
     degrees = ds.assign(phi=("hit", np.rad2deg(ds["phi"].values), {"units": "deg"}))
     np.testing.assert_array_equal(degrees.clust.clue(0.3, 4.0, **axes)["label"], expected["label"])
-    assert [found["delta"].attrs["units"] for found in (expected,)] == ["1"]
+    assert expected["delta"].attrs["units"] == "1"
 
 
 def test_three_units_need_one_quantity_for_all() -> None:
@@ -246,11 +230,7 @@ def test_results_name_the_unit_of_lengths() -> None:
 
 
 def test_thresholds_are_in_the_unit_of_the_weights() -> None:
-    columns = {
-        "energy": np.full(400, 1e-3),
-        "noise": np.where(np.arange(400) % 2, 2.5, 0.5),
-        "bare": np.full(400, 3e-3),
-    }
+    columns = {"energy": np.full(400, 1e-3), "bare": np.full(400, 3e-3), "noise": np.arange(400) % 2 * 2 + 0.5}
     ds = points().assign({name: ("hit", values) for name, values in columns.items()})
     ds = in_units(ds, x="cm", y="cm", energy="GeV", noise="MeV")
     expected = CLUE(2.0, ds["noise"].values / 1e3).fit(ds).labels_
@@ -283,7 +263,7 @@ def test_boxes_have_a_unit(y: str, box: str) -> None:
     mixed, expected = box_of(y, box), plain.clust.fof(b=0.2)
     found = mixed.clust.fof(b=0.2)
     np.testing.assert_array_equal(found["label"], expected["label"])
-    assert linking_length(mixed) == pytest.approx(linking_length(plain), rel=1e-15)
+    assert io.linking_length(mixed) == pytest.approx(io.linking_length(plain), rel=1e-15)
     table, wanted = halo_table(found), halo_table(expected)
     xr.testing.assert_allclose(table, wanted, rtol=1e-6)
     assert (table["y"].attrs["units"], table["r_max"].attrs["units"], table.attrs[BOX]) == ("Mpc/h",) * 3
@@ -297,13 +277,13 @@ def test_boxes_have_a_unit(y: str, box: str) -> None:
 def test_the_box_of_a_file_is_in_its_unit(tmp_path: Path) -> None:
     np.save(tmp_path / "points.npy", np.ones((5, 3)))
     path = tmp_path / "points.npy"
-    assert BOX not in open_particles(path, boxsize=4.0).attrs
-    named = open_particles(path, boxsize=4.0, units={"length": "kpc/h"})
+    assert BOX not in io.open_particles(path, boxsize=4.0).attrs
+    named = io.open_particles(path, boxsize=4.0, units={"length": "kpc/h"})
     assert named.attrs[BOX] == "kpc/h"
-    write_hits(named, tmp_path / "points.parquet")
-    assert open_particles(tmp_path / "points.parquet").attrs[BOX] == "kpc/h"
-    assert open_particles(tmp_path / "points.parquet", units={"length": "Mpc/h"}).attrs[BOX] == "Mpc/h"
-    assert read_hits(tmp_path / "points.parquet", units={"x": "m"}).attrs[BOX] == "m"
+    io.write_hits(named, tmp_path / "points.parquet")
+    assert io.open_particles(tmp_path / "points.parquet").attrs[BOX] == "kpc/h"
+    assert io.open_particles(tmp_path / "points.parquet", units={"length": "Mpc/h"}).attrs[BOX] == "Mpc/h"
+    assert io.read_hits(tmp_path / "points.parquet", units={"x": "m"}).attrs[BOX] == "m"
 
 
 def test_velocities_of_halos_have_one_unit() -> None:
@@ -348,31 +328,27 @@ def test_times_of_hits_are_converted_to_ns(unit: str, chunk: int | None) -> None
 def test_units_that_hits_cannot_have(name: str, unit: str, message: str) -> None:
     ds = datasets.timepix(100, rng=0)
     ds[name].attrs["units"] = unit
-    for call in (
-        ds.clust.events,
-        lambda dt: EventBuilder(dt).fit(ds),
-        lambda dt: list(EventStream([ds], EventBuilder(dt))),
-    ):
+    events = EventBuilder(200.0)
+    for call in (lambda: ds.clust.events(200.0), lambda: events.fit(ds), lambda: list(EventStream([ds], events))):
         with pytest.raises(ValueError, match=message):
-            call(200.0)
+            call()
 
 
 def test_what_is_made_of_hits_knows_their_units(tmp_path: Path) -> None:
     ds = datasets.timepix(200, rng=0).assign_attrs(layout="chips")
-    other = ds.assign(
-        toa=("hit", ds["toa"].values / 1e3, {"units": "us"}), tot=("hit", ds["tot"].values / 25, {"units": "25 ns"})
-    )
+    other = ds.assign({name: ds[name] / by for name, by in (("toa", 1e3), ("tot", 25))})
+    other = in_units(other, toa="us", tot="25 ns")
     ones = np.ones((256, 256))
-    linear = Calibration(a=2 * ones, b=10 * ones, c=0 * ones, t=0 * ones)
-    energies = [calibrate(each, linear)["energy"] for each in (ds, other)]
+    linear = io.Calibration(a=2 * ones, b=10 * ones, c=0 * ones, t=0 * ones)
+    energies = [io.calibrate(each, linear)["energy"] for each in (ds, other)]
     np.testing.assert_allclose(energies[1], energies[0], rtol=1e-6)
     walk: Any = {"correction": [[0.0, 50.0], [1000.0, 0.0]], "by": "tot"}
-    early = [correct_timewalk(each, **walk)["toa"] for each in (ds, other)]
+    early = [io.correct_timewalk(each, **walk)["toa"] for each in (ds, other)]
     np.testing.assert_allclose(early[1], early[0], rtol=1e-12)
     assert early[1].attrs["units"] == "ns"
-    flights = [time_of_flight(each["toa"], [0.0, 5000.0]) for each in (ds, other)]
+    flights = [io.time_of_flight(each["toa"], [0.0, 5000.0]) for each in (ds, other)]
     np.testing.assert_allclose(flights[1], flights[0], rtol=1e-9)
-    write_tpx3(other, tmp_path / "run.tpx3")
-    back = open_tpx3(tmp_path / "run.tpx3")
+    io.write_tpx3(other, tmp_path / "run.tpx3")
+    back = io.open_tpx3(tmp_path / "run.tpx3")
     np.testing.assert_array_equal(back["tot"], ds["tot"])
     np.testing.assert_array_equal(back["toa"], ds["toa"])

@@ -9,14 +9,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases.clue import Case, assert_right, assert_same_results, cases, results
+from cases.steps import assert_steps
 from clue.test_reference import assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from numba import cuda
-from oracles import brute as oracles
 
-from daskclust import CLUE
-from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.device.arrays import is_cuda
 from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.cudasim
@@ -156,67 +154,7 @@ def test_rethreshold_with_a_rhoc_for_each_point():
 )
 def test_chunks_as_a_worker_treats_them(cupy, partition):
     case = Case(points(), 1.0, 2.0, {"layer": LAYER, "sample_weight": WEIGHT}, {"kernel": "gaussian"})
-    plan = case.estimator()._plan((0, 1))
     columns = {"X": case.X, "layer": case.columns["layer"].astype(np.int32), "weight": WEIGHT}
     columns = {name: cupy.asarray(values) for name, values in columns.items()}
     chunks = partition.split(columns, 0, group=columns["layer"])
-    local = [plan.local(plan.measure(chunk)) for chunk in chunks]
-    merged = plan.merge([frontier for _, frontier in local])
-    wanted = results(case.fit())
-    met = np.zeros(len(case.X), int)
-    for (mine, _), table in zip(local, merged, strict=True):
-        ids = mine.ids.on(device_of(mine[1])).get()
-        met[ids] += 1
-        for name, values in plan.finish(mine, table).items():
-            assert is_cuda(values)
-            np.testing.assert_array_equal(values.get(), wanted[name][ids], err_msg=name, strict=True)
-    assert (met == 1).all()
-
-
-# ------------------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_coordinates_that_are_no_numbers(value, word):
-    X = points()
-    X[[47, 51], 1] = value
-    with pytest.raises(ValueError, match=rf"X\[47, 1\] = {word}"):
-        CLUE(1.0, 2.0).fit(cuda.to_device(X))
-
-
-def test_columns_that_are_wrong():
-    X, weight = cuda.to_device(points()), WEIGHT.copy()
-    weight[11] = np.nan
-    with pytest.raises(ValueError, match=r"sample_weight\[11\] = nan"):
-        CLUE(1.0, 2.0).fit(X, sample_weight=weight)
-    with pytest.raises(ValueError, match="layer must have one value for each of the 60 points"):
-        CLUE(1.0, 2.0).fit(X, layer=LAYER[:59])
-    with pytest.raises(ValueError, match=r"shape \(n, d\), got \(60,\)"):
-        CLUE(1.0, 2.0).fit(cuda.to_device(points()[:, 0].copy()))
-
-
-# ---------------------------------------------------------------------------------------------------- parts of the core
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 64, 65, 600])
-@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
-def test_running_sum(n, dtype):
-    """Blocks of 8 threads in the simulator: 600 elements are summed on four levels."""
-    values = np.random.default_rng(n).integers(0, 2 if dtype is np.bool_ else 100, n).astype(dtype)
-    array = cuda.to_device(values)
-    device = device_of(array)
-    sums = device.empty(n, np.int32)
-    device.running_sum(array, sums)
-    np.testing.assert_array_equal(sums.copy_to_host(), np.cumsum(values))
-    if dtype is np.int32:
-        device.running_sum(array, array)
-        np.testing.assert_array_equal(array.copy_to_host(), np.cumsum(values))
-
-
-def test_union_find():
-    rng = np.random.default_rng(6)
-    n, edges = 80, rng.integers(0, 80, (60, 2)).astype(np.int32)
-    a, b = cuda.to_device(np.ascontiguousarray(edges[:, 0])), cuda.to_device(np.ascontiguousarray(edges[:, 1]))
-    device = device_of(a)
-    parent = device.empty(n, np.int32)
-    device.run(start, n, parent)
-    device.run(unite_edges, len(edges), a, b, parent)
-    device.run(flatten, n, parent)
-    np.testing.assert_array_equal(parent.copy_to_host(), oracles.groups_of(edges, n))
+    assert_steps(case.estimator()._plan((0, 1)), chunks, results(case.fit()))

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from laws.on_devices import assert_running_sum, assert_union_find
 from numba import cuda
 
 from daskclust.core.device.arrays import device_of, is_cuda
@@ -45,3 +46,14 @@ def test_device_arrays_travel_between_processes(cupy, values):
         found = device.to_host(array)
         assert found.dtype == values.dtype
         np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 64, 65, 600])
+@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
+def test_running_sum(n, dtype):
+    """Blocks of 8 threads in the simulator: 600 elements are summed on four levels."""
+    assert_running_sum(cuda.to_device, n, dtype)
+
+
+def test_union_find():
+    assert_union_find(cuda.to_device, 80, 60)

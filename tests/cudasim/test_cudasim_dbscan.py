@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer, cases
+from cases.steps import assert_steps
 from hypothesis import given, settings
 from numba import cuda
 
 from daskclust import DBSCAN, FriendsOfFriends
-from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.dbscan.plan import DbscanPlan
+from daskclust.core.device.arrays import is_cuda
 
 pytestmark = [
     pytest.mark.cudasim,
@@ -114,21 +114,10 @@ def test_weights_from_the_host():
     ids=["blocks", "links alone", "weights, periodic", "three axes, periodic"],
 )
 def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
-    period = case.period or (0.0,) * case.X.shape[1]
-    plan = DbscanPlan(case.eps, case.min_samples, 2 if case.min_samples == 2 else 1, period, case.weight is not None)
-    columns = {"X": cupy.asarray(case.X)}
-    if case.weight is not None:
-        columns["weight"] = cupy.asarray(case.weight)
+    plan, wanted = case.plan(), case.answer()
+    columns = {name: cupy.asarray(values) for name, values in case.columns().items()}
     chunks = replace(case.partition(*cuts), halo=plan.halo).split(columns, 0)
-    local = [plan.local(plan.measure(chunk)) for chunk in chunks]
-    wanted, met = case.answer(), np.zeros(len(case.X), int)
-    for (mine, _), merged in zip(local, plan.merge([fragments for _, fragments in local]), strict=True):
-        ids, got = mine.ids.on(device_of(mine[1])).get(), plan.finish(mine, merged)
-        met[ids] += 1
-        assert is_cuda(got["labels"])
-        np.testing.assert_array_equal(got["labels"].get(), wanted.labels[ids], strict=True)
-        np.testing.assert_array_equal(got["is_core"].get(), wanted.is_core[ids], strict=True)
-    assert (met == 1).all()
+    assert_steps(plan, chunks, {"labels": wanted.labels, "is_core": wanted.is_core})
     assert wanted.labels.max() > 0
 
 
@@ -138,27 +127,3 @@ def test_too_many_axes(d):
     for estimator in (DBSCAN(1.0), FriendsOfFriends(1.0)):
         with pytest.raises(ValueError, match=rf"X has {d} coordinates; on a CUDA device up to 3.*cupy\.asnumpy\(X\)"):
             estimator.fit(cuda.to_device(points(30, d)))
-
-
-@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_coordinates_and_weights_that_are_no_numbers(value, word):
-    X, weight = points(60), np.ones(60)
-    X[[47, 51], 1] = value
-    with pytest.raises(ValueError, match=rf"X\[47, 1\] = {word}"):
-        DBSCAN(1.0).fit(cuda.to_device(X))
-    weight[[11, 40]] = value
-    with pytest.raises(ValueError, match=rf"sample_weight\[11\] = {word}"):
-        DBSCAN(1.0).fit(cuda.to_device(points(60)), sample_weight=cuda.to_device(weight))
-
-
-def test_shapes():
-    with pytest.raises(ValueError, match=r"shape \(n, d\), got \(60,\)"):
-        DBSCAN(1.0).fit(cuda.to_device(points(60)[:, 0].copy()))
-    with pytest.raises(ValueError, match="sample_weight must have one value for each of the 60 points"):
-        DBSCAN(1.0).fit(cuda.to_device(points(60)), sample_weight=WEIGHT[:59])
-
-
-def test_no_points():
-    with pytest.raises(ValueError, match="0 sample"):  # as in host memory
-        DBSCAN(1.0).fit(cuda.to_device(np.empty((0, 2), np.float32)))

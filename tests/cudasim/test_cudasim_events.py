@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from cases.events import TICK, VARIANTS, Case, assert_labels, cases, dense
+from cases.steps import assert_steps, given_chunks
 from hypothesis import given, settings
 from numba import cuda
 
-from daskclust import EventBuilder
-from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.core.space.partition import Chunk, Partition
+from daskclust.core.device.arrays import is_cuda
+from daskclust.core.space.partition import Partition
 
 pytestmark = pytest.mark.cudasim
 
@@ -79,62 +77,16 @@ def test_results_are_not_overwritten_by_the_next_fit():
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("cuts", [[], [300.3], [100.3, 110.3, 300.3, 5000.0, 6000.0]])
 def test_windows_as_a_worker_treats_them(cupy, variant, cuts):
-    """Chunks as the engine makes them of device arrays: local, carry, merge and finish."""
     case = Case(dense(90, 6, ticks=400), 12 * TICK, {"variant": variant, "min_hits": 2})
     case = case.reordered(np.random.default_rng(2).permutation(90))
     columns = {name: cupy.asarray(case.hits[name]) for name in ("toa", "x", "y", "chip")}
-    partition = Partition(cuts=(np.array(cuts),), period=(0.0,))
-    chunks = partition.split(columns, 0, "toa")
-    assert_labels_of_chunks(case, chunks)
+    chunks = Partition(cuts=(np.array(cuts),), period=(0.0,)).split(columns, 0, "toa")
+    assert_steps(case.estimator()._plan(), chunks, {"labels": case.answer()})
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_given_chunks(cupy, variant):
     case = Case(dense(60, 7, ticks=300), 12 * TICK, {"variant": variant})
-    ends = [0, 20, 21, 45, 60]
-    chunks = []
-    for a, b in itertools.pairwise(ends):
-        columns = {name: cupy.asarray(case.hits[name][a:b]) for name in ("toa", "x", "y", "chip")}
-        chunks.append(Chunk(columns, cupy.arange(a, b), as_given=True))
-    assert_labels_of_chunks(case, chunks)
-
-
-def assert_labels_of_chunks(case, chunks):
-    plan = case.estimator()._plan()
-    before, locals_, frontiers = None, [], []
-    for measure in [plan.measure(chunk) for chunk in chunks]:
-        local, frontier = plan.local(measure, before)
-        before = plan.carry(measure, before)
-        locals_.append(local)
-        frontiers.append(frontier)
-    labels = np.full(len(case), -2)
-    for local, mine in zip(locals_, plan.merge(frontiers), strict=True):
-        part = plan.finish(local, mine)["labels"]
-        if local.ids.size:
-            assert is_cuda(part)
-            labels[local.ids.on(device_of(part)).get()] = part.get()
-    np.testing.assert_array_equal(labels, case.answer())
-
-
-# ------------------------------------------------------------------------------------------------------------ bad input
-@pytest.mark.filterwarnings("ignore:.*invalid value:RuntimeWarning")  # the simulator computes inf - inf with numpy
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_times_that_are_no_numbers(value):
-    hits = dense(30)
-    hits["toa"][[17, 20]] = value
-    with pytest.raises(ValueError, match=rf"toa must be finite, got toa\[17\] = {value}"):
-        EventBuilder(100.0).fit(on_device(hits))
-
-
-def test_columns_that_are_wrong():
-    hits = on_device(dense(30))
-    with pytest.raises(ValueError, match="y must have one value for each of the 30 points"):
-        EventBuilder(100.0).fit({**hits, "y": cuda.to_device(np.zeros(29, np.uint16))})
-    with pytest.raises(ValueError, match=r"x must be whole numbers, got float64; .*: x\[3\] = 0\.5"):
-        EventBuilder(100.0).fit({**hits, "x": cuda.to_device(np.where(np.arange(30) == 3, 0.5, 1.0))})
-
-
-def test_no_hits():
-    nothing = {name: values[:0] for name, values in dense(3).items()}
-    builder = EventBuilder(100.0).fit({name: cuda.device_array(0, values.dtype) for name, values in nothing.items()})
-    assert_labels(builder, np.empty(0, np.int64))
+    columns = {name: cupy.asarray(case.hits[name]) for name in ("toa", "x", "y", "chip")}
+    chunks = given_chunks(columns, (20, 1, 24, 15), cupy.arange)
+    assert_steps(case.estimator()._plan(), chunks, {"labels": case.answer()})

@@ -34,6 +34,20 @@ def hits(n=50, ticks=3000, pixels=6, chips=4, seed=0):
 
 
 # -------------------------------------------------------------------------------------------------------------- reading
+def assert_read_as_on_the_host(path, **options):
+    """Demand the same columns and attributes; return what the host reads."""
+    want = open_tpx3(path, **options)
+    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)), **options)
+    assert got.attrs == want.attrs
+    for name in COLUMNS:
+        values = got[name].data
+        assert is_cuda(values), name
+        assert values.dtype == want[name].dtype
+        assert got[name].attrs == want[name].attrs
+        np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+    return want
+
+
 @pytest.mark.parametrize(
     ("options", "ticks"),
     [
@@ -48,15 +62,7 @@ def test_a_file_is_read_as_on_the_host(tmp_path, options, ticks):
     made = made.isel(hit=np.random.default_rng(1).permutation(60))
     path = tmp_path / "run.tpx3"
     write_tpx3(made, path, words_per_chunk=7)
-    want = open_tpx3(path, **options)
-    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)), **options)
-    assert got.attrs == want.attrs
-    for name in COLUMNS:
-        values = got[name].data
-        assert is_cuda(values), name
-        assert values.dtype == want[name].dtype
-        assert got[name].attrs == want[name].attrs
-        np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+    assert_read_as_on_the_host(path, **options)
 
 
 @pytest.mark.parametrize("on_reset", ["continue", "restart"])
@@ -67,11 +73,7 @@ def test_a_clock_that_is_set_anew_is_as_on_the_host(tmp_path, on_reset):
         write_tpx3(made.assign(toa=made["toa"] + start), path)
         parts.append(path.read_bytes())
     path.write_bytes(b"".join(parts))
-    want = open_tpx3(path, on_reset=on_reset)
-    got = open_tpx3(path, on_reset=on_reset, like=cuda.to_device(np.zeros(1)))
-    assert (got.attrs, want.attrs["n_clock_jumps"]) == (want.attrs, 1)
-    for name in COLUMNS:
-        np.testing.assert_array_equal(device_of(got[name].data).to_host(got[name].data), want[name], err_msg=name)
+    assert assert_read_as_on_the_host(path, on_reset=on_reset).attrs["n_clock_jumps"] == 1
 
 
 def test_windows_of_time_are_not_made_for_a_device(tmp_path, monkeypatch):
@@ -89,13 +91,7 @@ def test_a_damaged_file_is_read_as_on_the_host(tmp_path):
         write_tpx3(hits(12, pixels=256, seed=seed), path)
         parts.append(path.read_bytes())
     path.write_bytes(parts[0] + b"junk!" + parts[1] + parts[2][:-11])
-    want = open_tpx3(path)
-    got = open_tpx3(path, like=cuda.to_device(np.zeros(1)))
-    assert want.attrs["n_bytes_skipped"] == 5
-    assert got.attrs == want.attrs
-    for name in COLUMNS:
-        values = got[name].data
-        np.testing.assert_array_equal(device_of(values).to_host(values), want[name], err_msg=name)
+    assert assert_read_as_on_the_host(path).attrs["n_bytes_skipped"] == 5
 
 
 @pytest.mark.parametrize(

@@ -10,23 +10,20 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from daskclust import datasets
-from daskclust.datasets._indexed import directions, draw_keys, normals, random_bits, shuffled, uniforms
+from daskclust.datasets._indexed import directions, draw_keys, normals, random_bits, uniforms
 
 # Numbers by index
 
 
 @given(n=st.integers(1, 3000), seed=st.integers(0, 100))
 def test_an_order_has_every_number_once(n: int, seed: int) -> None:
-    keys = draw_keys(np.random.default_rng(seed), 4)
-    order = shuffled(keys, np.arange(n, dtype=np.uint64), n)
+    order = datasets.apriori_gaussians(n, 1, channels=1, shuffle=True, rng=seed)["apriori"].values
     np.testing.assert_array_equal(np.sort(order), np.arange(n))
-    if n > 20:
-        assert np.count_nonzero(order == np.arange(n)) < 10
+    assert n < 21 or np.count_nonzero(order == np.arange(n)) < 10
 
 
 def test_an_order_is_random() -> None:
-    order = shuffled(draw_keys(np.random.default_rng(0), 4), np.arange(100_000, dtype=np.uint64), 100_000)
-    order = order.astype(float)
+    order = datasets.apriori_gaussians(100_000, 1, channels=1, shuffle=True, rng=0)["apriori"].values.astype(float)
     # The correlation of independent numbers is normal with a deviation of 1 / sqrt(n) = 0.003.
     assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 0.016
     assert abs(np.corrcoef(order, np.arange(100_000))[0, 1]) < 0.016

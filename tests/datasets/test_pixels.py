@@ -27,8 +27,8 @@ FIGURE_3 = {
     "pion75": (60.27, 64.33),
     "lead": (131.84, 500.51),
 }
-DTYPES = {"x": "uint16", "y": "uint16", "toa": "float64", "tot": "float32", "chip": "uint8", "truth": "int64"}
-UNITS = {"x": "pixel", "y": "pixel", "toa": "ns", "tot": "ns", "chip": "1", "truth": "1"}
+COLUMNS = {"x": ("uint16", "pixel"), "y": ("uint16", "pixel"), "toa": ("float64", "ns"), "tot": ("float32", "ns")}
+COLUMNS |= {"chip": ("uint8", "1"), "truth": ("int64", "1")}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,11 +36,9 @@ def test_hits_conform(kind: Any) -> None:
     ds = datasets.timepix(20_000, kind=kind, chips=3, rng=1)
     xr.testing.assert_identical(ds, datasets.timepix(20_000, kind=kind, chips=3, rng=np.random.default_rng(1)))
     assert not ds["toa"].equals(datasets.timepix(20_000, kind=kind, chips=3, rng=2)["toa"])
-    assert {name: str(ds[name].dtype) for name in ds} == DTYPES
-    assert {name: ds[name].attrs["units"] for name in ds} == UNITS
+    assert {name: (str(ds[name].dtype), ds[name].attrs["units"]) for name in ds} == COLUMNS
     assert dict(ds.sizes) == {"hit": 20_000}
-    assert ds.attrs["field"] == "timepix"
-    assert (ds.attrs["layout"], ds.attrs["kind"], ds.attrs["chips"]) == ("chips", kind, 3)
+    assert [ds.attrs[name] for name in ("field", "layout", "kind", "chips")] == ["timepix", "chips", kind, 3]
     assert set(np.unique(ds["chip"])) == {0, 1, 2}
     assert max(int(ds["x"].max()), int(ds["y"].max())) < 256
     toa, tot = ds["toa"].values, ds["tot"].values

@@ -185,27 +185,6 @@ def test_weights_in_a_large_set():
     assert assert_as_sklearn(X, 0.01, 9, weight).n_clusters_ > 50
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-@pytest.mark.parametrize(("extent", "eps"), [(1e9, 1e-3), (1e12, 0.5), (1e6, 1e-6)])
-def test_wide_extents(d, extent, eps):
-    """Pairs of points within eps all over a space of up to 1e12 eps."""
-    rng = np.random.default_rng(d)
-    centres = rng.uniform(-extent / 2, extent / 2, (300, d))
-    X = np.repeat(centres, 4, axis=0) + rng.uniform(-0.4, 0.4, (1200, d)) * eps
-    X = X[rng.permutation(1200)]
-    for min_samples in (2, 4):
-        assert assert_as_sklearn(X, eps, min_samples).n_clusters_ > 100
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_two_clusters_far_apart(d):
-    rng = np.random.default_rng(d)
-    X = rng.uniform(0, 3, (400, d))
-    X[rng.random(400) < 0.5] += 1e12
-    for min_samples in (2, 5):
-        assert assert_as_sklearn(X, 1.0, min_samples).n_clusters_ >= 2
-
-
 # ------------------------------------------------------------------------------------------------------ a real snapshot
 @pytest.fixture(scope="module")
 def halos(shared_data):

@@ -7,12 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.dbscan import (
-    Case,
-    assert_answer,
-    drawn_points,
-    results,
-)
+from cases.dbscan import Case, assert_answer, results
+from cases.lanes import drawn_points
 
 # ---------------------------------------------------------------------------------------------- adversarial divisions
 RNG = np.random.default_rng(11)

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from cases.dbscan import KINDS, blocks_of, drawn_points
+from cases.dbscan import KINDS, blocks_of
+from cases.lanes import drawn_points
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import brute as oracles

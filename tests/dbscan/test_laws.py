@@ -7,16 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.dbscan import (
-    SHAPES,
-    Case,
-    as_sklearn,
-    assert_answer,
-    cases,
-    planes,
-    row_chunks,
-)
-from cases.lanes import by_lane, every_dtype, every_shape
+from cases.dbscan import SHAPES, Case, as_sklearn, assert_answer, cases, planes
+from cases.lanes import by_lane, every_dtype, every_shape, row_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import brute as oracles

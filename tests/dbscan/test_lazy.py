@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dask.array as da
 import numpy as np
-from cases.dask_steps import Steps
 from cases.dbscan import Case
+from cases.steps import Steps
 
-from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.dbscan.plan import DbscanPlan
 
 RNG = np.random.default_rng(3)
@@ -43,11 +41,3 @@ def test_what_goes_up_is_of_faces_and_clusters():
             assert all(part.dtype == np.int64 for part in frontier._replace(places=frontier.members))
         sizes.append(sum(len(frontier.members) for frontier in frontiers))
     assert sizes[1] < 6 * sizes[0]
-
-
-def test_fit_predict():
-    np.testing.assert_array_equal(DBSCAN(0.8).fit_predict(X), DBSCAN(0.8).fit(X).labels_)
-    lazy = FriendsOfFriends(0.6).fit_predict(da.from_array(X, chunks=(70, 2)))
-    np.testing.assert_array_equal(lazy.compute(), FriendsOfFriends(0.6).fit(X).labels_)
-    with_weight = DBSCAN(0.8).fit_predict(X, sample_weight=WEIGHT)
-    np.testing.assert_array_equal(with_weight, DBSCAN(0.8).fit(X, sample_weight=WEIGHT).labels_)

@@ -7,25 +7,18 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from cases.events import (
-    TICK,
-    VARIANTS,
-    Case,
-    assert_labels,
-    brute_force,
-    cases,
-    dense,
-    in_time,
-    row_chunks,
-    tiny_pieces,
-)
+from cases.events import TICK, VARIANTS, Case, assert_labels, brute_force, cases, dense, in_time, tiny_pieces
+from cases.lanes import row_chunks
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from daskclust.core.device.arrays import HOST
+from daskclust.core.device.kernels import Kernel
 from daskclust.core.device.unionfind import flatten, start
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
 from daskclust.events import matrix
+from daskclust.events import plan as plans
 from daskclust.events.kernels import rules as kernels
 from daskclust.events.kernels.pixels import Hits
 from daskclust.events.matrix import MOST_CELLS
@@ -211,6 +204,29 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
     flatten.run(n, parent)
     np.testing.assert_array_equal(parent, wanted)
+
+
+class Elsewhere(type(HOST)):
+    """A device that is not the host; its kernels run on the CPU."""
+
+    def running_sum(self, values, sums):
+        np.cumsum(values, out=sums, dtype=np.int32)
+
+
+def test_a_device_takes_the_ways_of_cuda(monkeypatch):
+    """Its kernels, run on the CPU, and none of those that are for CPUs."""
+    ran, run = set(), Kernel.run
+
+    def noted(kernel, *args, **options):
+        ran.add(kernel.__name__)
+        run(kernel, *args, **options)
+
+    case = Case(dense(300, 1), 40.0, {"min_hits": 2}).reordered(np.random.default_rng(0).permutation(300))
+    monkeypatch.setattr(Kernel, "run", noted)
+    monkeypatch.setattr(plans, "device_of", lambda array: Elsewhere())
+    assert_labels(case.fit(), case.answer())
+    assert ran >= {"survey_hit", "join_window", "mark_root", "number_hit"}
+    assert ran.isdisjoint({"survey_piece", "join_recent", "join_borders", "count_roots", "number", "resolve"})
 
 
 @given(cases(most=250, is_sorted=True))

@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
 from cases.events import VARIANTS, Case, assert_labels, dense
+from cases.steps import assert_steps
 
-from daskclust.core.device.arrays import HOST
 from daskclust.core.space.partition import Partition
 
 CASE = Case(dense(300, 3, ticks=1500), 40.0, {"min_hits": 2})
@@ -36,28 +36,13 @@ def test_chunks_of_a_dataset_agree_where_some_are_empty():
 def test_what_goes_between_workers_can_be_pickled(variant):
     """Every step of the plan on a copy of its input, as other processes get it."""
     case = Case(CASE.hits, CASE.dt_max, {"variant": variant})
-    plan = copied(case.estimator()._plan())
     columns = {name: case.hits[name] for name in ("toa", "x", "y", "chip")}
     chunks = Partition(cuts=(np.array([500.3, 1000.3]),), period=(0.0,)).split(columns, 0, "toa")
-    measures, before, locals_, frontiers = [copied(plan.measure(copied(chunk))) for chunk in chunks], None, [], []
-    for measure in measures:
-        local, frontier = copied(plan.local(measure, before))
-        before = copied(plan.carry(measure, before))
-        locals_.append(local)
-        frontiers.append(frontier)
-    labels = np.empty(300, np.int64)
-    for local, mine in zip(locals_, copied(plan.merge(frontiers)), strict=True):
-        labels[local.ids.on(HOST)] = plan.finish(local, mine)["labels"]
-    np.testing.assert_array_equal(labels, case.answer())
+    wanted = {"labels": case.answer()}
+    assert_steps(case.estimator()._plan(), chunks, wanted, lambda thing: pickle.loads(pickle.dumps(thing)))
 
 
-def copied(thing):
-    return pickle.loads(pickle.dumps(thing))
-
-
-def test_one_chunk_and_only_empty_chunks():
-    assert_labels(CASE.chunked((300,)), WANTED)
-    assert_labels(CASE.chunked((0, 300, 0)), WANTED)
+def test_only_empty_chunks():
     nothing = Case({name: values[:0] for name, values in CASE.hits.items()})
     for rows in ((0,), (0, 0, 0)):
         for partition in ("chunks", "windows"):

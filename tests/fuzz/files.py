@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import xarray as xr
-from cases.fcs_reference import fcs_bytes
+from cases.files.fcs_reference import fcs_bytes
+from cases.files.tpx3_words import chunk, global_time, tdc
 
 from daskclust import datasets
 from daskclust.io import write_cells, write_gmhc, write_tpx3
@@ -30,13 +32,8 @@ def tpx3(folder: Path) -> list[Path]:
     hits = _pixels(400)
     hits["chip"] = hits["chip"] * 0 + (np.arange(hits.sizes["hit"]) % 4).astype(np.uint8)
     write_tpx3(hits, many)
-    words = [
-        0x44 << 56 | 77 << 16,
-        0x45 << 56 | 1 << 16,
-        *(0x6F << 56 | k << 44 | (k << 20) << 9 | 1 << 5 for k in range(20)),
-    ]
-    chunk = np.array(words, "<u8").tobytes()
-    many.write_bytes(many.read_bytes() + b"TPX3" + bytes([1, 0, *len(chunk).to_bytes(2, "little")]) + chunk)
+    words = [*global_time(2**36 + 77 * 16), *(tdc(k << 21, number=k) for k in range(20))]
+    many.write_bytes(many.read_bytes() + chunk(words, chip=1))
     return [one, many]
 
 
@@ -46,15 +43,12 @@ def t3pa(folder: Path) -> list[Path]:
     index, toa = rng.integers(0, 65536, n), np.sort(rng.integers(0, 10**7, n))
     tot, fine = rng.integers(1, 1000, n), rng.integers(0, 32, n)
     full, few = _made(folder) / "full.t3pa", folder / "few.t3pa"
-    rows = zip(range(n), index, toa, tot, fine, [0] * n, strict=True)
-    full.write_text(
-        "\t".join(["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"])
-        + "\n"
-        + "".join("\t".join(map(str, row)) + "\n" for row in rows)
-        + f"{n}\t116\t1000\t0\t0\t1\n{n + 1}\t117\t2000\t0\t0\t1\n"
-    )
-    lines = ["\t".join(map(str, row)) for row in zip(index, toa, tot, fine, strict=True)]
-    few.write_text("\r\n".join(["Matrix Index\tToA\tToT\tFToA", *lines[::-1]]))
+    columns = {"Matrix Index": index, "ToA": toa, "ToT": tot, "FToA": fine}
+    table = pd.DataFrame({"Index": range(n), **columns, "Overflow": 0})
+    table.loc[n], table.loc[n + 1] = [n, 116, 1000, 0, 0, 1], [n + 1, 117, 2000, 0, 0, 1]
+    table.to_csv(full, sep="\t", index=False)
+    lines = pd.DataFrame(columns)[::-1].to_csv(sep="\t", index=False, lineterminator="\r\n")
+    few.write_bytes(lines.rstrip().encode())
     return [full, few]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import dask
 import dask.array as da
 import numba
@@ -11,14 +13,11 @@ from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, 
 from cases.lines import LINES, assert_same_files, make_files
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
-from laws.on_devices import assert_points_stay
-from laws.registry import RUNS
-from oracles import brute as oracles
+from laws.on_devices import assert_running_sum, assert_union_find
 
 from daskclust import CLUE
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import device_of
-from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.extent import group_range, survey
 
 pytestmark = [
@@ -51,6 +50,10 @@ def weights(n, dtype, seed=1):
     return np.random.default_rng(seed).exponential(1.0, n).astype(dtype)
 
 
+def weighted(d, dtype, extent):
+    return Case(points(5000, d, dtype, extent), 1.0, 3.0, {"sample_weight": weights(5000, dtype)})
+
+
 def assert_same_on_device(case, columns_too=True):
     wanted = results(case.fit())
     assert wanted["is_seed"].any()  # else the test shows nothing
@@ -68,11 +71,63 @@ def test_reference_files(reference_files, cupy, name, dtype):
 
 
 # ----------------------------------------------------------------------------------------------------- equal to the CPU
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("d", "extent"), [(1, 900.0), (2, 60.0), (3, 16.0), (4, 9.0), (6, 5.0)])
-def test_dimensions(d, extent, dtype):
-    case = Case(points(5000, d, dtype, extent), 1.0, 3.0, {"sample_weight": weights(5000, dtype)})
-    assert_same_on_device(case)
+def with_outliers(d, far, dtype):
+    """Return points whose cells go by key instead of by table; with 4 axes those that hold points are numbered."""
+    X = points(2000, d, dtype, 8.0)
+    X[[17, 40]] = [[far] * d, [-far] * d]
+    return Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2})
+
+
+def half_in_a_clump(n, kernel):
+    rng = np.random.default_rng(6)
+    X = np.concatenate([rng.uniform(0, 300, (n // 2, 2)), rng.normal(150, 20, (n // 2, 2))]).astype(np.float32)
+    return Case(X, 0.5, 10.0, {"sample_weight": weights(n, np.float32)}, {"kernel": kernel, "delta_o": 1.0})
+
+
+def labelled(n, name, values, extent):
+    return Case(points(n, 2, np.float32, extent), 1.0, 2.0, {name: values})
+
+
+def numbers(seed=5, n=4000):
+    return np.random.default_rng(seed).integers(0, 8, n).astype(np.float32)
+
+
+CASES = {
+    f"{d} axes, {np.dtype(dtype)}": partial(weighted, d, dtype, extent)
+    for d, extent in ((1, 900.0), (2, 60.0), (3, 16.0), (4, 9.0), (6, 5.0))
+    for dtype in (np.float32, np.float64)
+}
+CASES |= {
+    f"deltas {deltas}": partial(Case, points(4000, 2, np.float32, 50.0), 1.0, 3.0, {}, deltas)
+    for deltas in ({"delta_c": 2.5}, {"delta_o": 3.0}, {"delta_c": 0.5, "delta_o": 2.0})
+}
+CASES |= {
+    "layers far apart": lambda: labelled(
+        2000, "layer", np.random.default_rng(4).choice([-(2**62), -7, 0, 2**31, 2**62], 2000), 20.0
+    ),
+    "many events": lambda: labelled(
+        50_000, "event", np.sort(np.random.default_rng(3).integers(0, 5000, 50_000)), 4.0
+    ),
+    "two periodic axes of three": lambda: Case(
+        points(3000, 3, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(3000) % 2},
+        {"wrap": {0: 3.0, 2: 4.5}, "kernel": "gaussian"},
+    ),
+    "rhoc of points": lambda: Case(points(4000, 2, np.float32, 40.0), 1.0, numbers()),
+    "far outliers": partial(with_outliers, 2, 1e7, np.float32),
+    "far outliers, 3 axes": partial(with_outliers, 3, 3e6, np.float32),
+    "far outliers, 4 axes": partial(with_outliers, 4, 1e12, np.float64),
+    "a million points, flat": partial(half_in_a_clump, 1_000_000, "flat"),
+    "a million points, gaussian": partial(half_in_a_clump, 1_000_000, "gaussian"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equal_to_the_cpu(name):
+    assert_same_on_device(CASES[name]())
+
+
+def test_a_threshold_of_each_point_on_the_host():
+    assert_same_on_device(CASES["rhoc of points"](), columns_too=False)
 
 
 @settings(max_examples=10)
@@ -109,16 +164,6 @@ def test_layers_and_events(names, dtype, columns_too):
     assert_same_on_device(Case(points(4000, 2, np.float32, 15.0), 1.0, 2.0, columns), columns_too)
 
 
-def test_layers_with_numbers_far_apart():
-    layer = np.random.default_rng(4).choice([-(2**62), -7, 0, 2**31, 2**62], 2000)
-    assert_same_on_device(Case(points(2000, 2, np.float32, 20.0), 1.0, 2.0, {"layer": layer}))
-
-
-def test_many_events():
-    event = np.sort(np.random.default_rng(3).integers(0, 5000, 50_000))
-    assert_same_on_device(Case(points(50_000, 2, np.float32, 4.0), 1.0, 2.0, {"event": event}))
-
-
 @pytest.mark.parametrize("period", [0.5, 2.0, 6.25, 2 * np.pi])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_periodic_axes(period, dtype):
@@ -129,49 +174,10 @@ def test_periodic_axes(period, dtype):
     assert_right(case, fit_on_device(case))
 
 
-def test_two_periodic_axes_of_three():
-    others = {"wrap": {0: 3.0, 2: 4.5}, "kernel": "gaussian"}
-    assert_same_on_device(Case(points(3000, 3, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(3000) % 2}, others))
-
-
-@pytest.mark.parametrize("deltas", [{"delta_c": 2.5}, {"delta_o": 3.0}, {"delta_c": 0.5, "delta_o": 2.0}])
-def test_separations(deltas):
-    assert_same_on_device(Case(points(4000, 2, np.float32, 50.0), 1.0, 3.0, {}, deltas))
-
-
-@pytest.mark.parametrize("columns_too", [True, False])
-def test_threshold_of_each_point(columns_too):
-    rhoc = np.random.default_rng(5).integers(0, 8, 4000).astype(np.float32)
-    assert_same_on_device(Case(points(4000, 2, np.float32, 40.0), 1.0, rhoc), columns_too)
-
-
-@pytest.mark.parametrize(("d", "far"), [(2, 1e7), (3, 3e6), (4, 1e12)])
-def test_far_outlier(d, far):
-    """Cells by key instead of by table; with 4 axes those that hold points are numbered."""
-    X = points(2000, d, np.float64 if d == 4 else np.float32, 8.0)
-    X[[17, 40]] = [[far] * d, [-far] * d]
-    assert_same_on_device(Case(X, 1.0, 3.0, {"layer": np.arange(2000) % 2}))
-
-
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 127, 128, 129, 511, 512, 513])
 def test_few_points(n):
     assert_same_on_device(Case(points(n, 2, np.float32, 5.0), 1.0, 1.0))
     assert_same_on_device(Case(np.full((n, 2), 1.5, np.float32), 1.0, float(n)))
-
-
-def test_no_points(cupy):
-    clue = CLUE(dc=1.0, rhoc=1.0).fit(cupy.empty((0, 2), np.float32))
-    assert clue.n_clusters_ == 0
-    assert all(type(getattr(clue, f"{name}_")) is cupy.ndarray for name in RESULTS)
-
-
-@pytest.mark.parametrize("kernel", ["flat", "gaussian"])
-def test_million_points(kernel):
-    n = 1_000_000
-    rng = np.random.default_rng(6)
-    X = np.concatenate([rng.uniform(0, 300, (n // 2, 2)), rng.normal(150, 20, (n // 2, 2))]).astype(np.float32)
-    case = Case(X, 0.5, 10.0, {"sample_weight": weights(n, np.float32)}, {"kernel": kernel, "delta_o": 1.0})
-    assert_same_on_device(case)
 
 
 def test_the_same_answer_every_time():
@@ -232,8 +238,7 @@ def test_rethreshold(cupy, changed):
 
 
 def test_rethreshold_with_a_threshold_of_each_point(cupy):
-    rng = np.random.default_rng(6)
-    rhoc, other = (rng.integers(0, 8, 2000).astype(np.float32) for _ in range(2))
+    rhoc, other = (numbers(seed, 2000) for seed in (6, 7))
     case = Case(points(2000, 2, np.float32, 30.0), 1.0, rhoc)
     clue, on_cpu = fit_on_device(case), case.fit()
     assert_same_results(clue.rethreshold(delta_c=0.5), results(on_cpu.rethreshold(delta_c=0.5)))
@@ -258,65 +263,16 @@ def test_blocks_of_cupy(cupy, partition, others):
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_points_stay_on_the_device(cupy, name, monkeypatch):
-    assert_points_stay(cupy, name, 1 if name.startswith("hca") else 1250, monkeypatch)
-
-
-# -------------------------------------------------------------------------------------------------------------- errors
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_coordinates_that_are_not_finite(cupy, value):
-    X = points(5000, 2, np.float32, 5.0)
-    X[[4100, 4166], 1] = value
-    with pytest.raises(ValueError, match=r"X\[4100, 1\]"):
-        CLUE(dc=1.0, rhoc=1.0).fit(cupy.asarray(X))
-
-
-@pytest.mark.parametrize("name", ["sample_weight", "rhoc"])
-def test_columns_that_are_not_finite(cupy, name):
-    X, values = cupy.asarray(points(700, 2, np.float32, 5.0)), np.ones(700, np.float32)
-    values[333] = np.nan
-    clue = CLUE(dc=1.0, rhoc=cupy.asarray(values) if name == "rhoc" else 1.0)
-    columns = {} if name == "rhoc" else {name: cupy.asarray(values)}
-    with pytest.raises(ValueError, match=rf"{name}\[333\]"):
-        clue.fit(X, **columns)
-
-
-def test_columns_of_the_wrong_length(cupy):
-    X = cupy.asarray(points(20, 2, np.float32, 5.0))
-    with pytest.raises(ValueError, match="layer must have one value for each of the 20 points"):
-        CLUE(dc=1.0, rhoc=1.0).fit(X, layer=cupy.zeros(19, np.int32))
-
-
 # ------------------------------------------------------------------------------------------------------ shared kernels
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 262_144, 262_145, 1_000_000])
 def test_running_sum(cupy, n):
     """Blocks of 512 threads: one to three levels."""
-    values = np.random.default_rng(n).integers(-5, 9, n).astype(np.int32)
-    given_values = cupy.asarray(values)
-    device = device_of(given_values)
-    source, sums = device.argument(given_values), device.empty(n, np.int32)
-    device.running_sum(source, sums)
-    np.testing.assert_array_equal(device.to_host(sums), np.cumsum(values))
-    device.running_sum(source, source)
-    np.testing.assert_array_equal(device.to_host(source), np.cumsum(values))
+    assert_running_sum(cupy.asarray, n)
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 60), (100_000, 100_000), (1000, 2_000_000)])
 def test_union_find(cupy, n, m):
-    edges = np.random.default_rng(m).integers(0, n, (m, 2)).astype(np.int32)
-    ends = [cupy.asarray(edges[:, k]).copy() for k in (0, 1)]
-    device = device_of(ends[0])
-    parent, on_cpu = device.empty(n, np.int32), np.empty(n, np.int32)
-    device.run(start, n, parent)
-    device.run(unite_edges, m, *map(device.argument, ends), parent)
-    device.run(flatten, n, parent)
-    start.run(n, on_cpu)
-    unite_edges.run(m, edges[:, 0].copy(), edges[:, 1].copy(), on_cpu)
-    flatten.run(n, on_cpu)
-    np.testing.assert_array_equal(device.to_host(parent), on_cpu)
-    if n == 100:
-        np.testing.assert_array_equal(on_cpu, oracles.groups_of(edges, n))
+    assert_union_find(cupy.asarray, n, m)
 
 
 def test_survey(cupy):

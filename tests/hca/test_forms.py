@@ -51,16 +51,6 @@ def test_forms_agree_on_drawn_cases(case, few):
     assert_forms_agree(case, few)
 
 
-def test_thousands_of_equal_points():
-    """All of them lose their nearest at once, again and again: only the one whose turn it is may look for another."""
-    rng = np.random.default_rng(7)
-    places = np.round(gaussians(rng, 3, 2))
-    for X in (np.full((3000, 2), 3.0), places[rng.integers(0, 3, 3000)]):
-        for rule in ("thesis", "mahal"):
-            Z = assert_forms_agree(Case(X, 0.1, None, {"rule": rule})).linkage_
-            assert np.count_nonzero(Z[:, 2]) == len(np.unique(X, axis=0)) - 1
-
-
 @pytest.mark.parametrize("kind", HARD)
 def test_threads_change_nothing(kind, threads):
     rng = np.random.default_rng(2)

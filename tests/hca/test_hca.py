@@ -99,16 +99,6 @@ def test_groups_equal_brute_force(rule, distance, order):
             assert fitted.n_apriori_merges_ == np.count_nonzero(apriori >= 0) - len(labels)
 
 
-@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
-def test_150_points_in_six_dimensions_equal_brute_force(rule, distance):
-    rng = np.random.default_rng(6)
-    case = Case(gaussians(rng, 150, 6), 0.2, rng.integers(-1, 4, 150), {"rule": rule, "distance": distance})
-    for how in ("plain", "pruned"):
-        with form(how, few=9):
-            assert_brute(case)
-            assert_brute(replace(case, apriori=None))
-
-
 @given(cases())
 @example(Case(np.full((20, 2), 3.0), 2, None, {"rule": "mahal", "distance": "full"}))
 def test_drawn_cases_equal_brute_force(case):
@@ -178,15 +168,6 @@ def test_equal_points_whose_sums_are_rounded_have_no_shape(rule, distance, how, 
         with form(how, few=30):
             fitted = Case(np.full((n, 3), value), threshold, None, {"rule": rule, "distance": distance}).fit()
         assert fitted.linkage_[:, 2].max() <= 1e-13 * abs(value)
-
-
-@pytest.mark.parametrize("how", ["plain", "pruned"])
-@pytest.mark.parametrize(("rule", "distance"), COMBINATIONS)
-def test_repeated_points_merge_first_at_height_zero(rule, distance, how):
-    X = np.repeat(gaussians(np.random.default_rng(1), 30, 3), 4, axis=0)
-    with form(how, few=20):
-        fitted = assert_brute(Case(X, 0.3, None, {"rule": rule, "distance": distance}))
-    assert not fitted.linkage_[:30, 2].any()
 
 
 # ------------------------------------------------------------------------------------------------------ levels, orders

@@ -6,10 +6,10 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from cases.clue import counted_computes, raise_if_dask_computes
-from cases.dask_steps import Steps
-from cases.dbscan import row_chunks
+from cases.clue import raise_if_dask_computes
 from cases.hca import Case, assert_same_results, cases, gaussians, results
+from cases.lanes import row_chunks
+from cases.steps import Steps
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,12 +28,7 @@ CASES = {
     "apriori": Case(X, 0.1, APRIORI),
     "levels": Case(X, 20, LEVELS, {"rule": "mahal"}),
     "full, by groups": Case(X[:200], 0.1, APRIORI[:200], {"distance": "full", "order": "groups"}),
-    "float32": Case(X.astype(np.float32), 0.1, APRIORI, {"rule": "euclid_mahal"}),
 }
-
-
-def rows_of(case):
-    return ROWS if len(case.X) == 400 else (50, 0, 150)
 
 
 def sorted_by_groups(case):
@@ -45,21 +40,12 @@ def sorted_by_groups(case):
 
 
 # ---------------------------------------------------------------------------------------------------------------- lazy
-@pytest.mark.parametrize("name", CASES)
-def test_results_are_lazy_and_those_of_memory(name):
-    case = CASES[name]
-    with counted_computes(1) as computes:
-        lazy = case.chunked(rows_of(case))
-        labels, heights = lazy.labels_, lazy.point_heights_
-        more = lazy.labels(height=1.0), lazy.is_monotone_, lazy.n_apriori_merges_
-    assert len(computes) == (case.apriori is not None)
-    assert isinstance(lazy.linkage_, da.Array)
-    assert lazy.linkage_.shape == (len(case.X) - 1, 4)
-    assert labels.chunks == heights.chunks == more[0].chunks == (rows_of(case),)
-    assert (labels.dtype, heights.dtype, lazy.linkage_.dtype) == (np.int64, np.float64, np.float64)
-    assert all(array.shape == () for array in more[1:])
-    assert_same_results(lazy, case.fit())
-    np.testing.assert_array_equal(more[0].compute(), case.fit().labels(height=1.0))
+def test_cuts_are_lazy():
+    case = CASES["alone"]
+    with raise_if_dask_computes():
+        labels = case.chunked(ROWS).labels(height=1.0)
+    assert labels.chunks == (ROWS,)
+    np.testing.assert_array_equal(labels.compute(), case.fit().labels(height=1.0))
 
 
 def test_chunks_as_they_are_compute_nothing():
@@ -157,7 +143,6 @@ def test_extreme_labels_are_labels(label):
     assert_same_results(case.chunked((25, 35)), usual.fit())
 
 
-# ---------------------------------------------------------------------------------------------------- schedulers
 # ------------------------------------------------------------------------------------------------------------- k-means
 @pytest.mark.parametrize("asked", [20, "kmeans"])
 def test_kmeans(asked):

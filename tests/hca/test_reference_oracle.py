@@ -1,19 +1,13 @@
-"""The oracle of Mahalanobis hierarchical clustering against the results of two other programs."""
+"""The oracle of Mahalanobis hierarchical clustering against the results of two other programs.
+
+The package is compared with all of them, and with the oracle where theirs are not demanded: here some of each kind do.
+"""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from oracles.hca_brute import RULES, brute_linkage, check_linkage, first_departure
-from oracles.hca_reference import (
-    DEMANDED,
-    NAMES,
-    NOT_DEMANDED,
-    assert_equals_reference,
-    clusters_of,
-    load,
-    merges_within,
-)
+from oracles.hca_reference import DEMANDED, NAMES, NOT_DEMANDED, assert_equals_reference, load
 
 pytestmark = pytest.mark.slow
 
@@ -29,10 +23,12 @@ def test_every_reference_file_is_listed(hca_files):
     assert set(NOT_DEMANDED) < set(NAMES)
 
 
-@pytest.mark.parametrize("name", DEMANDED)
+@pytest.mark.parametrize("name", [name for name in DEMANDED if "n100_d2" in name or name.startswith("serial")])
 def test_demanded(hca_files, name):
     case = load(hca_files, name)
     assert_equals_reference(*brute_linkage(case.X, case.threshold, **case.options), case)
+    if not case.first:
+        check_linkage(case.merges, case.heights, case.X, case.threshold, rtol=case.rtol, **case.options)
 
 
 @pytest.mark.parametrize("name", [name for name in NOT_DEMANDED if not name.endswith("_gNoIntra")])
@@ -44,49 +40,19 @@ def test_not_demanded_departs_at_a_cluster_of_p_points(hca_files, name):
     assert case.X.shape[1] in found["sizes"]
 
 
-@pytest.mark.parametrize("name", [name for name in NOT_DEMANDED if name.endswith("_gNoIntra")])
-def test_not_demanded_departs_at_a_group_of_at_most_p_points(hca_files, name):
-    case = load(hca_files, name)
-    merges, heights = brute_linkage(case.X, case.threshold, **case.options)
-    ours, theirs = clusters_of(merges), clusters_of(case.merges)
-    differ = [ours[s] != theirs[s] or not np.isclose(heights[s], case.heights[s], rtol=1e-7) for s in range(len(ours))]
-    step = case.first + differ[case.first :].index(True)
-    sizes = [len(ours[k - len(case.X)]) for k in merges[step] if k >= len(case.X)]
-    assert min(sizes) <= case.X.shape[1]
-
-
-@pytest.mark.parametrize("name", [name for name in DEMANDED if "n100_d2" in name and "NoIntra" not in name])
-def test_replay(hca_files, name):
-    case = load(hca_files, name)
-    check_linkage(case.merges, case.heights, case.X, case.threshold, rtol=case.rtol, **case.options)
-
-
 def test_replay_sees_a_wrong_merge_and_a_wrong_height(hca_files):
     case = load(hca_files, "useR_out_n100_d2_cmd_mahal_0.1_n0_g")
     swapped = case.merges[[1, 0, *range(2, len(case.merges))]]
     found = first_departure(swapped, case.heights, case.X, case.threshold, rtol=1e-7, **case.options)
     assert (found["step"], found["why"]) == (0, "not the nearest pair")
-    heights = case.heights * np.where(np.arange(len(case.heights)) == 50, 1 + 1e-6, 1)
+    heights = [*case.heights[:50], case.heights[50] * (1 + 1e-6), *case.heights[51:]]
     with pytest.raises(AssertionError, match="'step': 50"):
         check_linkage(case.merges, heights, case.X, case.threshold, rtol=1e-7, **case.options)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_ties_break_by_the_smallest_pair(rule):
-    X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-    for points, heights in ((X, [1, 1, 1]), (0 * X, [0, 0, 0])):
+    for points, heights in (([[0, 0], [0, 1], [1, 0], [1, 1]], [1, 1, 1]), ([[0, 0]] * 4, [0, 0, 0])):
         merges, got = brute_linkage(points, 4, rule=rule)
         assert merges.tolist() == [[0, 1], [2, 3], [4, 5]]
         assert got.tolist() == heights
-
-
-@pytest.mark.parametrize("name", ["useR_out_n100_d3_fmd_euclid_0.1_n0_g", "useR_out_n300_d3_cmd_euclid_0.1_n0_g"])
-def test_order_of_groups_changes_only_the_order(hca_files, name):
-    case = load(hca_files, name)
-    merges, heights = brute_linkage(case.X, case.threshold, **case.options | {"order": "groups"})
-    wanted = dict(zip(clusters_of(case.merges), case.heights, strict=True))
-    got = dict(zip(clusters_of(merges), heights, strict=True))
-    assert got.keys() == wanted.keys()
-    np.testing.assert_allclose([got[k] for k in wanted], [*wanted.values()], rtol=1e-7)
-    groups = [case.options["apriori"][min(members)] for members in got]
-    assert np.all(np.diff(groups[: merges_within(case.options["apriori"])]) >= 0)

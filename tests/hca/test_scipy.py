@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import pickle
 from itertools import product
 
 import numpy as np
 import pytest
-from cases.hca import DISTANCES, Case, assert_same_results, cases, gaussians, merges_of, results
+from cases.hca import DISTANCES, Case, cases, gaussians, merges_of, results
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.hca_brute import RULES
 from oracles.hca_reference import clusters_of
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
-from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from daskclust import MahalanobisHCA
+from daskclust.core import hierarchy as core
 from daskclust.core.merge.labels import same_partition
 from daskclust.datasets import cytometry
 
@@ -60,32 +58,16 @@ def test_cophenetic_distances(fitted):
     np.testing.assert_array_equal(heights, wanted)
 
 
-def test_cuts_at_a_height(fitted):
+def test_cuts_and_heights_are_read_from_the_linkage(fitted):
     Z = fitted.linkage_
-    quantiles = np.quantile(Z[:, 2], [0.1, 0.5, 0.9, 0.99, 1.0])
-    for height in (0.0, *quantiles, Z[70, 2], np.nextafter(Z[70, 2], 0)):
+    for height in (0.0, Z[70, 2], np.nextafter(Z[70, 2], 0), Z[:, 2].max()):
         labels = fitted.labels(height=height)
+        np.testing.assert_array_equal(labels, core.cut(Z, height=height))
         assert same_partition(labels, hierarchy.fcluster(Z, height, criterion="distance"))
-        assert list(dict.fromkeys(labels.tolist())) == list(range(labels.max() + 1))
-
-
-def test_cuts_of_any_number(fitted):
-    """Exactly so many, nested in each other, numbered by their smallest points."""
-    before = fitted.labels(n_clusters=1)
-    assert before.tolist() == [0] * 150
-    for k in range(2, 151):
-        labels = fitted.labels(n_clusters=k)
-        assert list(dict.fromkeys(labels.tolist())) == list(range(k))
-        assert len(set(zip(labels.tolist(), before.tolist(), strict=True))) == k
-        before = labels
-    assert fitted.labels_.max() == 1
-
-
-def test_heights_of_points(fitted):
-    wanted = np.zeros(150)
-    for members, height in zip(clusters_of(merges_of(fitted.linkage_)[0]), fitted.linkage_[:, 2], strict=True):
-        wanted[list(members)] += height
-    np.testing.assert_allclose(fitted.point_heights_, wanted, rtol=1e-12)
+    for k in (1, 2, 7, 150):
+        np.testing.assert_array_equal(fitted.labels(n_clusters=k, min_size=1), core.cut(Z, n_clusters=k))
+    np.testing.assert_array_equal(fitted.labels_, core.cut(Z, n_clusters=2))
+    np.testing.assert_array_equal(fitted.point_heights_, core.point_heights(Z))
 
 
 @given(cases(), st.integers(1, 40))
@@ -114,31 +96,6 @@ def test_inversions_are_kept_and_said():
 
 
 # -------------------------------------------------------------------------------------------------------- scikit-learn
-@pytest.mark.slow
-@parametrize_with_checks([MahalanobisHCA(0.2, rule="mahal", distance="full", n_clusters=3)])
-def test_estimator_checks(estimator, check):
-    check(estimator)
-
-
-def test_parameters_are_stored_as_given():
-    hca = MahalanobisHCA(7, rule="euclid", noise_label=0)
-    assert hca.get_params() == {
-        "threshold": 7,
-        "rule": "euclid",
-        "distance": "centroid",
-        "normalize": False,
-        "order": "height",
-        "noise_label": 0,
-        "n_clusters": 2,
-    }
-    X = gaussians(np.random.default_rng(0), 50, 2)
-    assert clone(hca).get_params() == hca.get_params()
-    assert hca.fit(X) is hca
-    assert clone(hca).get_params() == hca.get_params()
-    assert_same_results(pickle.loads(pickle.dumps(hca)), hca)
-    np.testing.assert_array_equal(clone(hca).fit_predict(X), hca.labels_)
-
-
 def test_n_clusters_needs_no_other_fit():
     cells = cytometry(400, 5, rng=4)["X"].values
     hca = MahalanobisHCA(0.05).fit(cells)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import pytest
 from laws.registry import RUNS, fit
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from daskclust.core.device import arrays
-from daskclust.systems import SYSTEMS
+from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.systems import SYSTEMS, Sample
 
 
 def lazy(cupy: Any, values: np.ndarray) -> Any:
@@ -51,3 +56,58 @@ def assert_points_stay(cupy: Any, name: str, times: int, monkeypatch: Any) -> No
     if works_there and run.parameters.get("variant", "local") == "local":
         points = [size for size in carried if size != 64 * 27]  # the table of which cells are within reach
         assert max(points) < 0.6 * times * system.size / 3, sorted(points)
+
+
+def wrong_input(name: str, n: int = 60) -> Iterator[tuple[Sample, str]]:
+    """Yield samples with values that are no numbers, or columns of wrong shapes, and the words that refuse them."""
+    system, run = RUNS[name]
+    sample = system.sample(n, run, np.float32)
+    is_table = isinstance(sample.X, dict)
+    for value in (np.nan, np.inf, -np.inf):
+        X, row = (sample.X["toa"].copy(), 17) if is_table else (sample.X.copy(), (47, 1))
+        X[row] = value
+        yield sample._replace(X={**sample.X, "toa": X} if is_table else X), rf"\[{str(row).strip('()')}\] = {value}"
+    if is_table:
+        yield sample._replace(X={**sample.X, "y": sample.X["y"][:-1]}), f"y must have one value for each of the {n}"
+        yield sample._replace(X={**sample.X, "x": sample.X["x"] + 0.5}), r"x must be whole numbers.*: x\[0\] = "
+    else:
+        yield sample._replace(X=sample.X[:, 0].copy()), rf"shape \(n, d\), got \({n},\)"
+        yield sample.map(lambda values: values[:0]), "0 sample"
+    for column, values in sample.columns.items():
+        spoiled = np.where(np.arange(n) == 11, np.nan, values)
+        yield sample._replace(columns={**sample.columns, column: spoiled}), rf"{column}\[11\] = nan"
+        short = {**sample.columns, column: values[:-1]}
+        yield sample._replace(columns=short), rf"{column} must have one \w+ for each of the {n} points"
+
+
+def assert_wrong_input_is_refused(name: str, give: Any) -> None:
+    """Demand the words of memory for arrays on a device."""
+    for sample, words in wrong_input(name):
+        with pytest.raises(ValueError, match=words):
+            fit(name, sample.map(give))
+
+
+# ---------------------------------------------------------------------------------------------------- parts of the core
+def assert_running_sum(give: Any, n: int, dtype: Any = np.int32) -> None:
+    """Demand NumPy's sums, in a new array and, of int32, in place."""
+    values = np.random.default_rng(n).integers(-5 * (dtype is np.int32), 2, n).astype(dtype)
+    given = give(values)
+    device = arrays.device_of(given)
+    source, sums = device.argument(given), device.empty(n, np.int32)
+    for into in (sums, source) if dtype is np.int32 else (sums,):
+        device.running_sum(source, into)
+        np.testing.assert_array_equal(device.to_host(into), np.cumsum(values))
+
+
+def assert_union_find(give: Any, n: int, m: int) -> None:
+    """Demand SciPy's components, named by their smallest members, of `m` random edges."""
+    edges = np.random.default_rng(m).integers(0, n, (m, 2)).astype(np.int32)
+    ends = [give(np.ascontiguousarray(edges[:, k])) for k in (0, 1)]
+    device = arrays.device_of(ends[0])
+    parent = device.empty(n, np.int32)
+    device.run(start, n, parent)
+    device.run(unite_edges, m, *map(device.argument, ends), parent)
+    device.run(flatten, n, parent)
+    graph = coo_array((np.ones(m, bool), edges.T), shape=(n, n))
+    _, first, group = np.unique(connected_components(graph)[1], return_index=True, return_inverse=True)
+    np.testing.assert_array_equal(device.to_host(parent), first[group])

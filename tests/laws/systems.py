@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import xarray as xr
+from cases.steps import in_chunks
 from distributed import Worker, WorkerPlugin
 from laws.registry import ENTRIES
 
-from daskclust import datasets, systems
+from daskclust import datasets, io, systems
 
 ALONE = ("daskclust.core.run.graph", "_alone")
 """What calls each step of a plan on a worker, with the step's function as its first argument."""
@@ -30,24 +30,12 @@ ALONE = ("daskclust.core.run.graph", "_alone")
 
 @dataclass(frozen=True)
 class System:
-    """Data, and how they are clustered.
-
-    Parameters
-    ----------
-    data : xarray.Dataset
-        In memory.
-    method : str
-        Of ``ds.clust``.
-    parameters : dict
-        Of that method.
-    partitions : tuple of str
-        Ways to divide the data for the work that suit any chunks of them.
-    """
+    """Data in memory, and how they are clustered."""
 
     data: xr.Dataset
-    method: str
+    method: str  # of ``ds.clust``
     parameters: dict[str, Any]
-    partitions: tuple[str, ...]
+    partitions: tuple[str, ...]  # that suit any chunks of the data
 
     @property
     def dim(self) -> str:
@@ -79,7 +67,7 @@ class Entry:
         run = self.entry.runs[0]
         sample = self.entry.sample(len(self), run, np.float64)
         if rows is not None:
-            sample = sample.map(lambda values: da.from_array(values, chunks=(rows, *values.shape[1:])))
+            sample = sample.map(in_chunks(rows))
         how = {} if partition == "auto" else {"partition": partition}
         labels = self.entry.estimator(**run.parameters).fit(sample.X, **sample.columns, **how).labels_
         return xr.Dataset({"label": ("point", labels)})
@@ -141,6 +129,21 @@ def assert_same_output(got: xr.Dataset, name: str) -> None:
     assert not differ, f"other bytes than in memory: {', '.join(differ)}"
 
 
+# --------------------------------------------------------------------------------------------------------------- files
+FILES: list[tuple[str, Callable[..., None], str]] = [
+    *[("clue", io.write_hits, suffix) for suffix in (".csv", ".npz", ".h5", ".parquet")],
+    *[("fof", io.write_particles, suffix) for suffix in (".zarr", ".hdf5", ".npy", ".arborx", ".parquet")],
+    *[("hca", io.write_cells, suffix) for suffix in (".csv", ".fcs", ".parquet")],
+]
+"""Systems whose results are written, what writes them, and kinds of files."""
+
+
+def for_file(result: xr.Dataset, suffix: str) -> xr.Dataset:
+    """Return what of a result a kind of file can hold."""
+    result = result.drop_dims(["merge", "linkage_column"], errors="ignore")
+    return result[["x", "y", "z"]] if suffix in (".npy", ".arborx") else result  # coordinates alone
+
+
 # ------------------------------------------------------------------------------------------------------- disturbances
 def wrapped(function: Callable[..., Any], around: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls ``around(function, *args)``, and which pickle takes for the one that it wraps."""
@@ -176,18 +179,10 @@ class Around(WorkerPlugin):
 
 @dataclass(frozen=True)
 class Delays:
-    """Steps wait a random time, some of them long.
-
-    Parameters
-    ----------
-    seed : int
-        Of the random times.
-    scale : float
-        Their mean, in s.
-    """
+    """Steps wait a random time, some of them long."""
 
     seed: int
-    scale: float
+    scale: float  # the mean, in s
 
     def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
         rng = np.random.default_rng([self.seed, time.perf_counter_ns()])
@@ -197,18 +192,10 @@ class Delays:
 
 @dataclass(frozen=True)
 class Kill:
-    """The worker that has done a step dies before it can tell the result.
+    """The worker that has done a step dies before it can tell the result."""
 
-    Parameters
-    ----------
-    step : str
-        Name of the function of the step, as of `Plan`; "" for any.
-    mark : Path or None
-        File that says that it has happened: the first time only. None: each time.
-    """
-
-    step: str
-    mark: Path | None = None
+    step: str  # the name of its function, as of `Plan`; "" for any
+    mark: Path | None = None  # a file that says that it has happened, the first time only; None: each time
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cases.lanes import in_long_lane
 from distributed import Client
-from laws.systems import ALONE, SYSTEMS, Around, Delays, assert_same_output, content, output, wrapped
+from laws.systems import ALONE, FILES, SYSTEMS, Around, Delays, assert_same_output, content, for_file, output, wrapped
 
 from daskclust import io
 from daskclust.core.run import graph
@@ -26,22 +26,12 @@ PLAIN = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
 
 @dataclass(frozen=True)
 class Run:
-    """Where all systems are run, drawn from a seed.
+    """Where all systems are run, drawn from a seed."""
 
-    Parameters
-    ----------
-    kind : {"threads", "workers", "processes"}
-        Dask's own threads, workers in this process, or workers in processes of their own.
-    workers, threads : int
-        How many, and of each.
-    delays : Delays
-        Of the steps.
-    """
-
-    kind: str
+    kind: str  # dask's own "threads", "workers" in this process, or "processes", workers in some of their own
     workers: int
-    threads: int
-    delays: Delays
+    threads: int  # of each worker
+    delays: Delays  # of the steps
 
     @staticmethod
     def draw(rng: np.random.Generator, seed: int) -> Run:
@@ -104,14 +94,7 @@ def of_parquet(file: Path, name: str) -> dict[str, bytes]:
     return output((io.read_cells if name == "hca" else io.read_hits)(file).assign_attrs(source=""))
 
 
-@pytest.mark.parametrize(
-    ("name", "write", "suffix"),
-    [
-        *[("clue", io.write_hits, suffix) for suffix in (".csv", ".npz", ".h5", ".parquet")],
-        *[("fof", io.write_particles, suffix) for suffix in (".zarr", ".hdf5", ".npy", ".arborx", ".parquet")],
-        *[("hca", io.write_cells, suffix) for suffix in (".csv", ".fcs", ".parquet")],
-    ],
-)
+@pytest.mark.parametrize(("name", "write", "suffix"), FILES)
 def test_files_are_the_same(name: str, write: Callable[..., None], suffix: str, tmp_path: Path) -> None:
     """To the last byte, but for Parquet: there each number is."""
     system = SYSTEMS[name]
@@ -120,9 +103,6 @@ def test_files_are_the_same(name: str, write: Callable[..., None], suffix: str, 
     files = [tmp_path / f"{k}{suffix}" for k in range(3)]
     rows = (None, len(system) // 3, (1, len(system) - 3, 2))
     for file, chunks in zip(files, rows, strict=True):
-        result = system.cluster(chunks)
-        if suffix in (".npy", ".arborx"):  # coordinates alone
-            result = result[["x", "y", "z"]]
-        write(result.drop_dims(["merge", "linkage_column"], errors="ignore"), file)
+        write(for_file(system.cluster(chunks), suffix), file)
     outputs = [of_parquet(file, name) if suffix == ".parquet" else content(file) for file in files]
     assert outputs[0] == outputs[1] == outputs[2]

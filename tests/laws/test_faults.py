@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -105,43 +103,20 @@ def test_a_step_that_no_worker_survives(fault: Kill, client: Client, monkeypatch
 
 
 # ------------------------------------------------------------------------------------------------------------ scheduler
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Client]]:
-    """Return a scheduler with a worker, both in processes of their own, and a client."""
-    file = tmp_path / "scheduler.json"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    options = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    module = [sys.executable, "-m"]
-    ours = ["--no-dashboard", "--scheduler-file", file]
-    scheduler = subprocess.Popen(
-        [*module, "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *ours], **options
-    )
-    worker = subprocess.Popen(
-        [*module, "distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny", *ours], **options
-    )
-    try:
-        with Client(scheduler_file=str(file)) as client, dask.config.set(scheduler="dask.distributed"):
-            client.wait_for_workers(1)
-            yield scheduler, client
-    finally:
-        for process in (scheduler, worker):
-            process.kill()
-            process.wait()
-
-
-def test_a_lost_scheduler(elsewhere: tuple[subprocess.Popen[bytes], Client]) -> None:
+def test_a_lost_scheduler(elsewhere: tuple[str, subprocess.Popen[bytes]]) -> None:
     """There is an error, which says what is lost, and no waiting for the scheduler."""
-    scheduler, client = elsewhere
-    client.register_plugin(Around(ALONE, Delays(0, 0.3)))
-    lost = SYSTEMS["clue"].cluster(500)
+    address, scheduler = elsewhere
+    with Client(address) as client, dask.config.set(scheduler="dask.distributed"):
+        client.register_plugin(Around(ALONE, Delays(0, 0.3)))
+        lost = SYSTEMS["clue"].cluster(500)
 
-    def kill() -> None:
-        while not client.futures:  # it has the tasks then
-            time.sleep(0.01)
-        scheduler.kill()
+        def kill() -> None:
+            while not client.futures:  # it has the tasks then
+                time.sleep(0.01)
+            scheduler.kill()
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    with pytest.raises(CancelledError, match="lost the connection to the scheduler"):
-        lost.compute()
-    killer.join()
+        killer = threading.Thread(target=kill)
+        killer.start()
+        with pytest.raises(CancelledError, match="lost the connection to the scheduler"):
+            lost.compute()
+        killer.join()

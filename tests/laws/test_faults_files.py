@@ -17,7 +17,7 @@ import pytest
 import xarray as xr
 from cli.test_process import HANGS, finish, in_two_lines, start
 from distributed import Client
-from laws.systems import SYSTEMS, content
+from laws.systems import FILES, SYSTEMS, content, for_file
 
 from daskclust import io
 
@@ -57,20 +57,11 @@ def small_files() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-@pytest.mark.parametrize(
-    ("name", "write", "suffix"),
-    [
-        *[("clue", io.write_hits, suffix) for suffix in (".csv", ".npz", ".h5", ".parquet")],
-        *[("fof", io.write_particles, suffix) for suffix in (".zarr", ".hdf5", ".npy", ".arborx", ".parquet")],
-        *[("hca", io.write_cells, suffix) for suffix in (".csv", ".fcs", ".parquet")],
-        ("events", io.write_tpx3, ".tpx3"),
-    ],
-)
+@pytest.mark.parametrize(("name", "write", "suffix"), [*FILES, ("events", io.write_tpx3, ".tpx3")])
 def test_a_full_disk(name: str, write: Callable[..., None], suffix: str, tmp_path: Path) -> None:
     """Lazy results that are computed as they are written; a file that was there stays."""
     system = SYSTEMS[name]
-    result = system.cluster(-(-len(system) // 5)).drop_dims(["merge", "linkage_column"], errors="ignore")
-    result = result[COORDINATES] if suffix in (".npy", ".arborx") else result
+    result = for_file(system.cluster(-(-len(system) // 5)), suffix)
     target = tmp_path / f"new{suffix}"
     with dask.config.set(scheduler="threads"):
         result.compute()  # kernels are compiled, and their files written, before files may not grow

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
+from cases.steps import in_chunks
 from laws.input_cases import TARGETS
 from laws.registry import ENTRIES, RUNS, assert_same, computed, fit
 from sklearn.base import clone
@@ -34,10 +33,6 @@ def sample_of(name: str, n: int = N) -> Sample:
     return system.sample(n, run, np.float64)
 
 
-def in_chunks(values: np.ndarray, rows: tuple[int, ...]) -> Any:
-    return da.from_array(values, chunks=(rows, *values.shape[1:]))
-
-
 def of_points(sample: Sample, function: Any) -> Sample:
     """Return a sample with other points and the same columns."""
     return sample._replace(X=Sample(sample.X, {}).map(function).X)
@@ -45,7 +40,7 @@ def of_points(sample: Sample, function: Any) -> Sample:
 
 def labels_or_error(name: str, sample: Sample, rows: tuple[int, ...] | None) -> list[int] | str:
     try:
-        fitted = fit(name, sample if rows is None else sample.map(partial(in_chunks, rows=rows)))
+        fitted = fit(name, sample if rows is None else sample.map(in_chunks(rows)))
         return np.asarray(fitted.labels_).tolist()
     except ValueError as error:
         return str(error)
@@ -65,7 +60,7 @@ def test_chunks_do_not_matter(name: str, seed: int) -> None:
     partition = partitions[seed % len(partitions)]
     how = {"daskclust.task-seconds": [0, 1e-5][seed // 2], "daskclust.merge-width": int(rng.choice([2, 64]))}
     with dask.config.set(how):
-        lazy = fit(name, sample.map(partial(in_chunks, rows=rows)), **({"partition": partition} if partition else {}))
+        lazy = fit(name, sample.map(in_chunks(rows)), **({"partition": partition} if partition else {}))
         assert_same(computed(lazy), computed(fit(name, sample)))
 
 
@@ -114,7 +109,7 @@ def test_equal_points(name: str) -> None:
     for column in sample.columns:
         sample.columns[column][:] = sample.columns[column][-1]
     wanted = fit(name, sample)
-    lazy = fit(name, sample.map(partial(in_chunks, rows=(40, 110))))
+    lazy = fit(name, sample.map(in_chunks((40, 110))))
     assert_same(computed(lazy), computed(wanted))
     assert len(np.unique(wanted.labels_)) == getattr(wanted, "n_clusters", 1)
 
@@ -139,7 +134,7 @@ def test_a_point_that_is_no_number_is_named(name: str, value: float, rows: tuple
         return values
 
     sample = of_points(sample_of(name), spoiled)
-    given = sample if rows is None else sample.map(partial(in_chunks, rows=rows))
+    given = sample if rows is None else sample.map(in_chunks(rows))
     with pytest.raises(ValueError, match=rf"\[100(, 0)?\] = {value}|{'NaN' if np.isnan(value) else 'infinity'}"):
         np.asarray(fit(name, given).labels_)
 

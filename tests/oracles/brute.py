@@ -16,6 +16,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 
 class Answer(NamedTuple):
@@ -35,16 +37,16 @@ def within_period(x: np.ndarray, period: float) -> np.ndarray:
     return np.where((moved >= 0) & (moved.astype(np.float64) < period), moved, 0).astype(x.dtype)
 
 
-def distances2(X: np.ndarray, wrap: dict[int, float] | None = None) -> np.ndarray:
+def distances2(X: np.ndarray, wrap: dict[int, float] | None = None, dtype: Any = None) -> np.ndarray:
     """Return the squared distance of every pair of points, to the nearest image where an axis is periodic."""
-    total = np.zeros((len(X), len(X)), X.dtype)
-    for axis in range(X.shape[1]):
-        x = X[:, axis]
-        if wrap and axis in wrap:
-            x = within_period(x, wrap[axis])
+    real = np.dtype(dtype or X.dtype).type
+    total = np.zeros((len(X), len(X)), real)
+    for axis, x in enumerate(X.T):
+        cycle = (wrap or {}).get(axis)
+        x = (within_period(x, cycle) if cycle else x).astype(real)
         step = np.abs(x[:, None] - x[None, :])
-        if wrap and axis in wrap:
-            step = np.minimum(step, X.dtype.type(wrap[axis]) - step)
+        if cycle:
+            step = np.minimum(step, real(cycle) - step)
         total = total + step * step
     return total
 
@@ -141,15 +143,10 @@ def clue_from_density(
 
 def groups_of(edges: np.ndarray, n: int) -> np.ndarray:
     """Return the smallest member of the connected component of each of `n` nodes."""
-    root = np.arange(n)
-    changed = True
-    while changed:
-        before = root.copy()
-        for a, b in edges:
-            root[a] = root[b] = min(root[a], root[b])
-        root = root[root]
-        changed = not np.array_equal(root, before)
-    return root
+    pairs = np.reshape(edges, (-1, 2)).astype(int).T
+    joined = coo_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=(n, n))
+    _, first, component = np.unique(connected_components(joined)[1], return_index=True, return_inverse=True)
+    return first[component]
 
 
 # --------------------------------------------------------------------------------------- DBSCAN and friends-of-friends
@@ -162,15 +159,8 @@ class Groups(NamedTuple):
 
 def pairs_within(X: np.ndarray, eps: float, period: tuple[float, ...] = ()) -> np.ndarray:
     """Return which pairs of points are within `eps`, in float64 whatever the precision of X."""
-    total = np.zeros((len(X), len(X)))
-    for axis in range(X.shape[1]):
-        cycle = period[axis] if period else 0.0
-        x = (within_period(X[:, axis], cycle) if cycle else X[:, axis]).astype(np.float64)
-        step = np.abs(x[:, None] - x[None, :])
-        if cycle:
-            step = np.minimum(step, cycle - step)
-        total = total + step * step
-    return total <= eps * eps
+    wrap = {axis: cycle for axis, cycle in enumerate(period) if cycle}
+    return distances2(X, wrap, np.float64) <= eps * eps
 
 
 def dbscan(

@@ -12,23 +12,14 @@ RULES = ("thesis", "mahal", "mahal0", "euclid", "euclid_mahal")
 SINGULAR = 1e-13  # a pivot of a Cholesky factorisation counts as zero up to this part of the largest variance
 
 
-def brute_linkage(
-    X,
-    threshold,
-    *,
-    rule="thesis",
-    distance="centroid",
-    normalize=False,
-    apriori=None,
-    noise_label=None,
-    order="height",
-):
+def brute_linkage(X, threshold, *, order="height", **options):
     """Return merges, int64 (n - 1, 2) sorted pairs of ids, and heights; merge s makes the cluster with id n + s.
 
     threshold is a fraction of n (float) or a number of points (int). Groups (apriori) are clustered first, on their
     own; their merges come by height, each group's own order kept, or group by group in the order of labels ("groups").
+    Other options are rule, distance, normalize and noise_label.
     """
-    forest = _Forest(X, threshold, rule, distance, normalize, apriori, noise_label)
+    forest = _Forest(X, threshold, **options)
     merges, heights = [], []
     for new in range(len(X), 2 * len(X) - 1):
         active = forest.active()
@@ -40,33 +31,20 @@ def brute_linkage(
     return np.array(merges, np.int64).reshape(-1, 2), np.array(heights, np.float64)
 
 
-def check_linkage(merges, heights, X, threshold, *, rtol, order="height", **options):
+def check_linkage(merges, heights, X, threshold, *, rtol, **options):
     """Follow the given merges and assert that each was a nearest pair, and its height right, within rtol.
 
     This is the check where distances tie: two programs that round differently may then differ in all that follows.
     """
     assert np.shape(merges) == (len(X) - 1, 2)
     assert np.shape(heights) == (len(X) - 1,)
-    found = first_departure(merges, heights, X, threshold, rtol=rtol, order=order, **options)
+    found = first_departure(merges, heights, X, threshold, rtol=rtol, **options)
     assert found is None, found
 
 
-def first_departure(
-    merges,
-    heights,
-    X,
-    threshold,
-    *,
-    rtol,
-    order="height",
-    rule="thesis",
-    distance="centroid",
-    normalize=False,
-    apriori=None,
-    noise_label=None,
-):
+def first_departure(merges, heights, X, threshold, *, rtol, order="height", **options):
     """Return what is wrong with the first merge that is not right within rtol: step, why, the pairs, their sizes."""
-    forest = _Forest(X, threshold, rule, distance, normalize, apriori, noise_label)
+    forest = _Forest(X, threshold, **options)
     for step, (a, b) in enumerate(np.asarray(merges).tolist()):
         active = forest.active()
         level = next((level for level in active if a in level.ids and b in level.ids), None)
@@ -90,7 +68,9 @@ def first_departure(
 class _Forest:
     """The levels of a clustering: one for each group, then one for their roots and the points of no group."""
 
-    def __init__(self, X, threshold, rule, distance, normalize, apriori, noise_label):
+    def __init__(
+        self, X, threshold, *, rule="thesis", distance="centroid", normalize=False, apriori=None, noise_label=None
+    ):
         n = len(X)
         T = float(threshold) if isinstance(threshold, (int, np.integer)) else threshold * n
         X = np.asarray(X, np.float64)

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 from cases.elements import layer, options, save_all
 
-from daskclust import datasets, plot
+from daskclust import datasets, plot, properties
 from daskclust.plot._elements import COLORS
 
 
@@ -24,15 +24,7 @@ def hits() -> xr.Dataset:
 
 @pytest.fixture(scope="module")
 def table(hits: xr.Dataset) -> xr.Dataset:
-    """Return what the pictures need of a table of clusters."""
-    frame = hits.to_dataframe().groupby("truth")
-    return xr.Dataset(
-        {
-            "size": ("cluster", frame["x"].count().to_numpy()),
-            "tot": ("cluster", frame["tot"].sum().to_numpy(np.float64), {"units": "ns"}),
-            "toa": ("cluster", frame["toa"].min().to_numpy(), {"units": "ns"}),
-        }
-    )
+    return properties.cluster_table(hits, "truth")
 
 
 def pixels(hits: xr.Dataset, values: Any = None) -> np.ndarray:
@@ -119,14 +111,10 @@ class OnDevice:
     def __init__(self, values: Any) -> None:
         self.values, self.shape, self.dtype, self.ndim = values, values.shape, values.dtype, values.ndim
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError("not on the host")
 
-    def __array_function__(self, *args: Any) -> Any:
-        raise TypeError("not on the host")
-
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError("not on the host")
+    __array__ = __array_function__ = __array_ufunc__ = _refuse
 
     def __getitem__(self, key: Any) -> Any:
         return OnDevice(self.values[key])
@@ -225,16 +213,12 @@ def test_numbers_without_points_are_no_clusters() -> None:
         assert options(bars)["title"] == "2 clusters, 2 without points"
 
 
-def test_times_that_are_missing_are_told() -> None:
-    ds = xr.Dataset({"toa": ("cluster", [0.0, np.nan, 5.0])})
-    assert options(plot.rate(ds))["title"] == "2 clusters, 1 without toa"
-
-
 def test_values_that_are_missing_are_told() -> None:
     values = np.array([25.0, 50.0, np.nan, np.inf])
-    ds = xr.Dataset({name: ("hit", values, {"units": "ns"}) for name in ("tot", "tof")})
+    ds = xr.Dataset({name: ("hit", values, {"units": "ns"}) for name in ("toa", "tot", "tof")})
     ds = ds.assign(energy=("cluster", values, {"units": "keV"}))
     for picture, what in (
+        (plot.rate(ds), "2 hits, 2 without toa"),
         (plot.tot_spectrum(ds), "2 hits, 2 without tot"),
         (plot.tof_spectrum(ds), "2 hits, 2 without tof"),
         (plot.energy_spectrum(ds), "2 clusters, 2 without energy"),
@@ -306,18 +290,3 @@ def test_intervals_without_hits_are_gaps_on_a_logarithmic_axis(tmp_path: Path) -
     curve = plot.rate(ds, bins=4, logy=True).get(0)
     np.testing.assert_array_equal(np.isnan(curve.dimension_values("rate")[1:-1]), [False, True, True, False])
     plot.save(plot.rate(ds, bins=4, logy=True), tmp_path / "gaps.png", dpi=40)
-
-
-def test_tables_of_daskclust_are_drawn(hits: xr.Dataset) -> None:
-    from daskclust import properties
-
-    table = properties.cluster_table(hits, "truth")
-    assert contents(plot.size_spectrum(table), 1.0).sum() == hits["truth"].max() + 1
-    assert contents(plot.tot_spectrum(table), 25.0).sum() == table.sizes["cluster"]
-    assert plot.tot_spectrum(table).kdims[0].pprint_label == "ToT of a cluster (ns)"
-    rates = plot.rate(hits, table)
-    assert [curve.label for curve in rates.values()] == ["hits", "clusters"]
-    calibrated = properties.cluster_table(
-        hits.assign(energy=("hit", hits["tot"].data * 0.01, {"units": "keV"})), "truth"
-    )
-    assert plot.energy_spectrum(calibrated).kdims[0].pprint_label == "energy of a cluster (keV)"

@@ -145,17 +145,13 @@ def test_lazy_results_are_drawn(result: xr.Dataset) -> None:
     assert glyphs(plot.decision(result.chunk(hit=100))) == glyphs(plot.decision(result))
 
 
-def test_results_without_seeds(result: xr.Dataset) -> None:
-    bare = result.drop_vars("is_seed")
-    assert list(glyphs(plot.clusters(bare))) == ["noise", "member"]
-    assert list(glyphs(plot.layers(bare)[1])) == ["noise", "member"]
-
-
 def test_layers(result: xr.Dataset) -> None:
     grid = plot.layers(result, columns=2)
     assert isinstance(grid, hv.NdLayout)
     assert grid.keys() == [0, 1, 2]
     assert glyphs(grid[1]) == glyphs(plot.clusters(result, layer=1))
+    bare = result.drop_vars("is_seed")
+    assert list(glyphs(plot.layers(bare)[1])) == list(glyphs(plot.clusters(bare))) == ["noise", "member"]
     slider = plot.layers(result, [2, 0], slider=True)
     assert isinstance(slider, hv.HoloMap)
     assert sorted(slider.keys()) == [0, 2]

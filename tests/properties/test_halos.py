@@ -8,12 +8,11 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
-from cases.tables import SPEED, WIDTH, Elsewhere, G, L, by_threads, folded, halos
+from cases.tables import SPEED, WIDTH, G, L, by_threads, folded, halos
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.device.arrays import HOST
-from daskclust.properties import _halo_arrays, cluster_table, halo_table, select, select_hits
+from daskclust.properties import _halo_arrays, halo_table
 
 
 def by_loop(ds: xr.Dataset, rows: int, box: float | None = L, gravity: float | None = None) -> dict[str, Any]:
@@ -276,27 +275,6 @@ def test_a_chunk_gets_only_its_halos() -> None:
     assert len(merged) == 2
     assert [key for key in passes if needs[key] & merged] == []
     assert sum(bool(names & merged) for names in needs.values()) == 6, "five parts and the columns"
-
-
-def test_on_another_device_equals() -> None:
-    ds = folded(halos(500, 80))
-    setting = _halo_arrays.Setting(((L, 1 / L),) * 3, 3, G)
-    for data, rows in ((ds, None), (ds.isel(particle=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
-        arrays = {str(name): variable.values for name, variable in data.rename(label="labels").items()}
-        got = _halo_arrays.measure(Elsewhere(), arrays, setting, rows)
-        want = _halo_arrays.measure(HOST, arrays, setting, rows)
-        assert got.keys() == want.keys()
-        for name in want:
-            np.testing.assert_array_equal(got[name], want[name], err_msg=name)
-
-
-def test_agrees_with_cluster_table() -> None:
-    ds = halos(400, 30)
-    table, other = halo_table(ds), cluster_table(ds, weight="mass")
-    for a, b in (("size", "size"), ("mass", "mass"), ("x", "x"), ("z", "z"), ("r_rms", "rms")):
-        np.testing.assert_allclose(table[a], other[b], rtol=1e-12, atol=1e-12)
-    kept = select_hits(ds, select(table, "size > 14"))
-    assert set(kept["label"].values) == set(np.flatnonzero(table["size"].values > 14))
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 import xarray as xr
-from cases.tables import Elsewhere, by_threads, pixel_hits
+from cases.tables import by_threads, pixel_hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.core.device.arrays import HOST
+from daskclust.io import open_tpx3
 from daskclust.properties import _pixel_arrays, cluster_table
 
 BY_ROUNDING = ("energy",)
@@ -213,37 +212,10 @@ def test_threads_change_nothing(monkeypatch: Any, order: str) -> None:
     labels = {"time": in_time, "any": rng.integers(-1, 4000, n), "descending": in_time[::-1].copy()}[order]
     tables = by_threads(lambda: cluster_table(ds, labels))
     xr.testing.assert_identical(*tables)
-    assert_is(tables[0].isel(cluster=slice(50)), by_loop(ds, labels, 50, "energy"))
+    assert_is(tables[0], by_loop(ds, labels, tables[0].sizes["cluster"], "energy"))
     lazy = cluster_table(ds.chunk(hit=4999), labels)
     for name in set(lazy) - {"energy", "x", "y"}:  # the centroid is weighted by energy here
         np.testing.assert_array_equal(lazy[name], tables[0][name], err_msg=str(name))
-
-
-@pytest.mark.parametrize("order", ["time", "any", "descending"])
-def test_pieces_have_all_blocks_of_their_clusters(monkeypatch: Any, order: str) -> None:
-    monkeypatch.setattr(_pixel_arrays, "_PIECE", 512)
-    rng = np.random.default_rng(0)
-    n, rows, width = 20_000, 5000, 64
-    labels = (np.arange(n) // 4 + rng.integers(-3, 3, n)).clip(-1, rows - 1)
-    labels = {"time": labels, "any": rng.permutation(labels), "descending": labels[::-1]}[order]
-    low, high = (
-        np.array([f(block[block >= 0], initial=start) for block in np.split(labels, range(width, n, width))])
-        for f, start in ((np.min, np.iinfo(np.int64).max), (np.max, -1))
-    )
-    blocks = _pixel_arrays.Blocks(width, low, high, None, None)
-    pieces = _pixel_arrays.divided(rows, n, blocks)
-    number = len(pieces.first_block)
-    np.testing.assert_array_equal(np.diff(pieces.first) > 0, True)
-    assert (pieces.first[0], pieces.first[-1]) == (0, rows)
-    for p in range(number):
-        has_any = np.flatnonzero((low < pieces.first[p + 1]) & (high >= pieces.first[p]))
-        assert pieces.first_block[p] <= has_any[0]
-        assert pieces.end_block[p] > has_any[-1]
-    if order == "time":
-        assert number == n // 512
-        assert (pieces.end_block - pieces.first_block).sum() <= len(low) + 2 * number
-    if order == "any":
-        assert number <= numba.config.NUMBA_NUM_THREADS
 
 
 @pytest.mark.parametrize("chunks", [None, 20])
@@ -253,18 +225,6 @@ def test_more_hits_than_a_chunk_holds(monkeypatch: Any, chunks: int | None) -> N
     with pytest.raises(ValueError, match="20 points are more than one chunk holds"):
         cluster_table(ds if chunks is None else ds.chunk(hit=chunks))
     assert cluster_table(ds.chunk(hit=19)).sizes["cluster"] == ds["label"].max() + 1
-
-
-def test_table_on_another_device_equals() -> None:
-    ds = pixel_hits(500, 80)
-    for data, rows in ((ds, None), (ds.isel(hit=slice(0)), 3), (ds.assign(label=-1 - 0 * ds["label"]), 2)):
-        arrays = {str(name): variable.values for name, variable in data.rename(label="labels").items()}
-        got = _pixel_arrays.tabulate(Elsewhere(), arrays, 2, rows)
-        want = _pixel_arrays.tabulate(HOST, arrays, 2, rows)
-        assert got.keys() == want.keys()
-        for name in set(want) - {"noise_weight"}:
-            np.testing.assert_array_equal(got[name], want[name], err_msg=name)
-        assert got["noise_weight"] == pytest.approx(want["noise_weight"])
 
 
 @pytest.mark.parametrize(
@@ -301,19 +261,12 @@ def test_float_pixels_are_refused() -> None:
 
 def test_real_hits(shared_data: Any) -> None:
     """Sizes and sums of the Serval reference file, clustered by pixel: every pixel of a chip is a cluster."""
-    words = np.fromfile(shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3", "<u8")
-    words = words[words >> np.uint64(60) == 0xB]
-    address = (words >> np.uint64(44)) & np.uint64(0xFFFF)
-    column, row = (address >> np.uint64(9)) * 2, ((address >> np.uint64(3)) & np.uint64(63)) * 4
-    x = (column + ((address & np.uint64(7)) >> np.uint64(2))).astype(np.uint16)
-    y = (row + (address & np.uint64(3))).astype(np.uint16)
-    tot = (((words >> np.uint64(20)) & np.uint64(1023)) * 25).astype(np.float32)
-    pixel, label = np.unique(x.astype(int) * 256 + y, return_inverse=True)
-    ds = xr.Dataset({"x": ("hit", x), "y": ("hit", y), "toa": ("hit", np.arange(len(x)) * 25.0), "tot": ("hit", tot)})
+    ds = open_tpx3(shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3")
+    pixel, label = np.unique(ds["x"].values * 256 + ds["y"].values, return_inverse=True)
     table = cluster_table(ds, label)
     np.testing.assert_array_equal(table["size"], np.bincount(label))
-    np.testing.assert_array_equal(table["tot"], np.bincount(label, weights=tot))
+    np.testing.assert_array_equal(table["tot"], np.bincount(label, weights=ds["tot"]))
     np.testing.assert_array_equal(table["x"], pixel // 256)
     np.testing.assert_array_equal(table["y_max"], pixel % 256)
     assert (table["length"] == 1).all()
-    assert int(table["size"].sum()) == len(words) == 98_548
+    assert int(table["size"].sum()) == 98_548

@@ -62,6 +62,18 @@ def make_recorder():
     return Recorder()
 
 
+def stand_in(monkeypatch, *modules):
+    """Let a recorder be the device of all arrays in some modules; return it."""
+    recorder = make_recorder()
+    for module in modules:
+        monkeypatch.setattr(module, "device_of", lambda array: recorder)
+    return recorder
+
+
+def names(launched):
+    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+
+
 def assemble(ptx, architecture, folder):
     """Return ptxas's report; fail on an error or a spill."""
     source = folder / "kernel.ptx"
@@ -78,21 +90,19 @@ def assemble(ptx, architecture, folder):
 def check(launched, folder, monkeypatch, may_divide=("_place_by_order",)):
     """Compile and assemble what was launched; kernels named in `may_divide` have 64-bit keys to divide.
 
-    Return what was compiled: architecture, name and signature of each.
+    Return the names of what was compiled.
     """
     import numba.cuda.dispatcher
 
     fake = SimpleNamespace(compute_capability=ARCHITECTURES[0])
     monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
     sources = {(function.__name__, str(types)): (function, types) for function, types in sources_of(launched)}
-    seen = set()
-    for (name, types), source in sources.items():
+    for (name, _), source in sources.items():
         for architecture, ptx in zip(ARCHITECTURES, compiled(*source), strict=True):
             assert not re.search(r"\bfma\.", ptx), f"{name} fuses a multiplication with an addition"
             assert not re.search(r"\b(div|rem)\.[su]64", ptx) or name.startswith(may_divide), name
             assemble(ptx, architecture, folder)
-            seen.add((architecture, name, types))
-    return seen
+    return {name.split("_grid_")[0] for name, _ in sources}
 
 
 def sources_of(launched):

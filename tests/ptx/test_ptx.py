@@ -5,8 +5,10 @@ The CUDA path's results, as the recorder finds them on the CPU, are checked too.
 
 import numpy as np
 import pytest
+from cases.clue import assert_same_results, results
+from cases.steps import assert_steps
 
-from ptx.recorder import check, make_recorder
+from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
@@ -22,32 +24,23 @@ def run(monkeypatch, X, layer, blocks=False, **parameters):
     from daskclust.clue import densities, plan
     from daskclust.core.space import extent
 
-    recorder = make_recorder()
     expected = CLUE(**parameters).fit(X, layer=layer)
-    for module in (densities, plan, extent):
-        monkeypatch.setattr(module, "device_of", lambda array: recorder)
+    recorder = stand_in(monkeypatch, densities, plan, extent)
     got = CLUE(**parameters).fit(X, layer=layer)
-    for name in ("labels_", "density_", "delta_", "nearest_higher_", "is_seed_"):
-        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+    assert_same_results(got, expected)
     if blocks:
-        _run_in_blocks(recorder, got, X, layer)
+        _run_in_blocks(got, X, layer)
     return recorder.launched
 
 
-def _run_in_blocks(recorder, fitted, X, layer):
+def _run_in_blocks(fitted, X, layer):
     """Run the plan on two blocks with halos: the kernels that mark borders and name exits."""
-    from daskclust.core.device.arrays import HOST
     from daskclust.core.space.partition import Partition
 
     plan = fitted._plan(tuple(range(X.shape[1])))
     cuts = (np.array([5.0]),) + (np.empty(0),) * (X.shape[1] - 1)
     partition = Partition(cuts=cuts, period=plan.period, halo=plan.halo)
-    locals_, frontiers = zip(
-        *(plan.local(plan.measure(c)) for c in partition.split({"X": X, "layer": layer}, 0)), strict=True
-    )
-    for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
-        labels = plan.finish(local, mine)["labels"]
-        np.testing.assert_array_equal(labels, fitted.labels_[local.ids.on(HOST)])
+    assert_steps(plan, partition.split({"X": X, "layer": layer}, 0), results(fitted))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -55,8 +48,7 @@ def _run_in_blocks(recorder, fitted, X, layer):
 def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
     X, layer = points(dimensions, dtype)
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, delta_o=1.5, blocks=True)
-    names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
-    assert len(names) > 10
+    assert len(check(launched, tmp_path, monkeypatch)) > 10
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -74,9 +66,9 @@ def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
         X[0] = 1e6
     wrap = {0: 10.0} if dimensions == 2 else None
     launched = run(monkeypatch, X, layer, dc=0.25, rhoc=2.0, delta_c=5.0, kernel="gaussian", wrap=wrap)
-    names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
-    for kernel in ("search_tree", "_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"):
-        assert any(name.startswith(kernel) for name in names), (kernel, names)
+    found = check(launched, tmp_path, monkeypatch)
+    assert any(name.startswith("search_tree") for name in found)
+    assert found >= {"_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"}
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "exponential", "user"])
@@ -84,29 +76,22 @@ def test_density_kernels_assemble(monkeypatch, tmp_path, kernel):
     X, layer = points(2, np.float32)
     chosen = (lambda d: 1.0 / (1.0 + d)) if kernel == "user" else kernel
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, kernel=chosen, neighbor_weight=0.5)
-    density = [entry for entry in launched if entry[0] != "running_sum" and entry[0].__name__ == "density"]
+    density = [entry for entry in launched if names([entry]) == {"density"}]
     assert check(density, tmp_path, monkeypatch)
 
 
-def test_periodic_axes_assemble(monkeypatch, tmp_path):
-    X, layer = points(2, np.float32)
-    launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, wrap={1: 10.0}, blocks=True)
-    assert check(launched, tmp_path, monkeypatch)
-
-
-def test_layers_with_gaps_assemble(monkeypatch, tmp_path):
-    X, layer = points(2, np.float32)
-    launched = run(monkeypatch, X, layer * 5, dc=1.0, rhoc=2.0)
-    names = {key[1] for key in check(launched, tmp_path, monkeypatch)}
-    assert any(name.startswith("_number") for name in names)
-
-
-def test_sparse_grid_assembles(monkeypatch, tmp_path):
-    X, layer = points(2, np.float64)
-    X[0] = 1e9
-    launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0)
-    assert any(entry[0] != "running_sum" and "place_by_order" in entry[0].__name__ for entry in launched)
-    assert check(launched, tmp_path, monkeypatch)
+@pytest.mark.parametrize(
+    ("kernel", "change"), [("mark_border", "period"), ("_number", "gaps in layers"), ("_place_by_order", "sparse grid")]
+)
+def test_other_kernels_assemble(monkeypatch, tmp_path, kernel, change):
+    X, layer = points(2, np.float64 if change == "sparse grid" else np.float32)
+    if change == "sparse grid":
+        X[0] = 1e9
+    is_periodic = change == "period"
+    wrap = {1: 10.0} if is_periodic else None
+    layer = 5 * layer if change == "gaps in layers" else layer
+    launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, wrap=wrap, blocks=is_periodic)
+    assert kernel in check(launched, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -114,14 +99,12 @@ def test_homes_in_a_partition_assemble(monkeypatch, tmp_path, dtype):
     """What divides the points of a dask array into blocks, on their device."""
     from daskclust.core.space import partition
 
-    recorder = make_recorder()
     X, _ = points(3, dtype)
     cuts = (np.array([2.0, 6.0]), [np.array([5.0])] * 3)
     blocks = partition.Partition(cuts=cuts, period=(10.0, 0.0, 0.0), halo=0.5)
     on_host = blocks.split({"X": X}, 0)
-    monkeypatch.setattr(partition, "device_of", lambda array: recorder)
+    recorder = stand_in(monkeypatch, partition)
     for mine, theirs in zip(blocks.split({"X": X}, 0), on_host, strict=True):
         np.testing.assert_array_equal(mine.ids, theirs.ids)
-    names = {key[1] for key in check(recorder.launched, tmp_path, monkeypatch)}
-    for kernel in ("find_home", "count_in_parts", "put_into_parts", "gather_rows"):
-        assert any(name.startswith(kernel) for name in names), names
+    found = check(recorder.launched, tmp_path, monkeypatch)
+    assert found >= {"find_home", "count_in_parts", "put_into_parts", "gather_rows"}

@@ -6,26 +6,16 @@ The CUDA path's results, as the recorder finds them on the CPU, are compared wit
 import numpy as np
 import pytest
 from cases.dbscan import Case, assert_answer
+from cases.steps import assert_steps
 
-from daskclust.core.device.arrays import HOST
 from daskclust.dbscan.kernels.blocks import Blocks
-from daskclust.dbscan.plan import DbscanPlan
-from ptx.recorder import check, make_recorder
+from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
 OF_ALL = {"_survey_point", "write_keys", "copy", "gather", "count_heads", "write_heads", "write_row_firsts", "fill"}
-OF_ALL |= {
-    "write_boxes",
-    "write_occupied",
-    "write_positions",
-    "start",
-    "link_within",
-    "link_block",
-    "flatten",
-    "first_points",
-}
-OF_ALL |= {"mark_first", "number_cells", "write_labels", "running_sum"}
+OF_ALL |= {"write_boxes", "write_occupied", "write_positions", "start", "link_within", "link_block", "flatten"}
+OF_ALL |= {"first_points", "mark_first", "number_cells", "write_labels", "running_sum"}
 OF_CORES = {"gather_core", "label_border"}
 OF_COUNTS = OF_CORES | {"start_population", "spread_population_of", "count_neighbours"}
 OF_WEIGHTS = OF_CORES | {"weigh_neighbours"}
@@ -41,14 +31,7 @@ def recorder(monkeypatch):
     from daskclust.core.space import extent
     from daskclust.dbscan import plan
 
-    recorder = make_recorder()
-    for module in (plan, extent):
-        monkeypatch.setattr(module, "device_of", lambda array: recorder)
-    return recorder
-
-
-def names(launched):
-    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+    return stand_in(monkeypatch, plan, extent)
 
 
 def case_of(d, dtype, weighted=False, period=(), min_samples=4, n=200):
@@ -59,16 +42,8 @@ def case_of(d, dtype, weighted=False, period=(), min_samples=4, n=200):
 
 def run_in_blocks(case):
     """Run the plan on two blocks with halos, as workers do, and compare what they give with brute force."""
-    period = case.period or (0.0,) * case.X.shape[1]
-    plan = DbscanPlan(case.eps, case.min_samples, 2 if case.min_samples == 2 else 1, period, case.weight is not None)
-    columns = {"X": case.X} if case.weight is None else {"X": case.X, "weight": case.weight}
-    chunks = case.partition([float(np.median(case.X[:, 0]))]).split(columns, 0)
-    locals_, frontiers = zip(*[plan.local(plan.measure(chunk)) for chunk in chunks], strict=True)
-    wanted = case.answer()
-    for local, mine in zip(locals_, plan.merge(list(frontiers)), strict=True):
-        got = plan.finish(local, mine)
-        np.testing.assert_array_equal(got["labels"], wanted.labels[local.ids.on(HOST)])
-        np.testing.assert_array_equal(got["is_core"], wanted.is_core[local.ids.on(HOST)])
+    chunks = case.partition([float(np.median(case.X[:, 0]))]).split(case.columns(), 0)
+    assert_steps(case.plan(), chunks, case.answer()._asdict())
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -84,7 +59,7 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, d, dtype):
     assert_answer(case.fit(), case.answer())
     run_in_blocks(case)
     assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_WEIGHTS | OF_CHUNKS
-    compiled = {name.split("_grid_")[0] for _, name, _ in check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)}
+    compiled = check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
     assert compiled == (names(recorder.launched) - {"running_sum"}) | {"_scan_blocks", "_add_before"}
 
 

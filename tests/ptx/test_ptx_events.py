@@ -5,12 +5,12 @@ import pytest
 from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.space.partition import Partition
-from ptx.recorder import check, make_recorder
+from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
 OF_EVERY_VARIANT = {"survey_hit", "gather", "flatten", "mark_root", "number_hit", "count_hits", "put_back", "fill"}
-OF_EVERY_VARIANT |= {"mark_large", "renumber_large", "look_up"}
+OF_EVERY_VARIANT |= {"mark_large", "renumber"}
 JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "static": {"join_quiet_window"}}
 
 
@@ -18,13 +18,7 @@ JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "st
 def recorder(monkeypatch):
     from daskclust.events import plan
 
-    recorder = make_recorder()
-    monkeypatch.setattr(plan, "device_of", lambda array: recorder)
-    return recorder
-
-
-def names(launched):
-    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
+    return stand_in(monkeypatch, plan)
 
 
 @pytest.mark.parametrize("columns", ["uint16", "uint16 and chip", "int32", "int64"])

@@ -71,22 +71,18 @@ def test_kernels_are_compiled_before_the_first_task():
 
 
 # ------------------------------------------------------------------------------------------------- one that is there
-def test_a_scheduler_that_runs():
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        workers.start(2, scheduler=cluster.scheduler_address) as client,
-    ):
+@pytest.fixture
+def cluster():
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", ["object", "address"])
+def test_a_cluster_that_runs(cluster, name):
+    with workers.start(1, scheduler=cluster if name == "object" else cluster.scheduler_address) as client:
         assert int(da.ones(10, chunks=5).sum().compute(scheduler=client)) == 10
         client.close()
-        assert len(cluster.scheduler.workers) == 2  # they are not ours to stop
-
-
-def test_a_cluster_object():
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        workers.start(scheduler=cluster) as client,
-    ):
-        assert client.submit(sum, [1, 2]).result() == 3
+        assert len(cluster.scheduler.workers) == 1  # they are not ours to stop
 
 
 def test_no_scheduler(monkeypatch):
@@ -95,24 +91,17 @@ def test_no_scheduler(monkeypatch):
         workers.start(scheduler="tcp://127.0.0.1:9")
 
 
-def test_too_few_workers(monkeypatch):
+def test_too_few_workers(cluster, monkeypatch):
     wait = Client.wait_for_workers
     monkeypatch.setattr(Client, "wait_for_workers", lambda client, count, timeout: wait(client, count, timeout=0.1))
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        pytest.raises(ConnectionError, match=r"has 1 workers after 60 s, and not 3"),
-    ):
+    with pytest.raises(ConnectionError, match=r"has 1 workers after 60 s, and not 3"):
         workers.start(3, scheduler=cluster)
 
 
-def test_a_scheduler_without_gpus(monkeypatch):
+def test_a_scheduler_without_gpus(cluster, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")  # where no nvidia-smi is, whatever packages are installed
-    with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address="127.0.0.1:0") as cluster,
-        pytest.raises(
-            machine.NoGPUError, match=r"the worker inproc://\S+ has no GPU: no GPU was found .*; it needs NVIDIA"
-        ),
-    ):
+    words = r"the worker inproc://\S+ has no GPU: no GPU was found .*; it needs NVIDIA"
+    with pytest.raises(machine.NoGPUError, match=words):
         workers.start(scheduler=cluster, cuda=True)
 
 

@@ -28,30 +28,22 @@ class Ground(Protocol):
     @property
     def columns(self) -> Mapping[str, npt.NDArray[Any]]:
         """What points can be chosen by in the view, beside the variables of the result."""
-        ...
 
     def expressions(self, source: str) -> dict[str, str]:
         """Return Python expressions for `columns`; `source` is what the lines call the result."""
-        ...
 
 
 class System:
     """A way to cluster a data set in memory: parameters with ranges that suit it, a cache of what does not change."""
 
-    name: ClassVar[str]
-    """Also that of the method of ``ds.clust``."""
+    name: ClassVar[str]  # also that of the method of ``ds.clust``
     title: ClassVar[str]
-    needs: ClassVar[str]
-    """What a data set must have, in words."""
-    cut: ClassVar[str | None] = None
-    """Parameter that makes smaller clusters noise, which needs no new clusters."""
-    weights: ClassVar[tuple[str, ...]] = ("energy", "weight")
-    """Variables that may weigh points."""
+    needs: ClassVar[str]  # what a data set must have, in words
+    cut: ClassVar[str | None] = None  # parameter that makes smaller clusters noise, which needs no new clusters
+    weights: ClassVar[tuple[str, ...]] = ("energy", "weight")  # variables that may weigh points
     parameters: tuple[Parameter, ...]
-    axes: tuple[str, str]
-    """Variables of the first picture."""
-    side_axes: tuple[str, str] | None = None
-    """Variables of a second picture, if it is of use."""
+    axes: tuple[str, str]  # of the first picture
+    side_axes: tuple[str, str] | None = None  # of a second picture, if it is of use
 
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds

@@ -17,9 +17,7 @@ from daskclust.app.systems._scale import lengths
 from daskclust.core.data.groups import group_number
 from daskclust.plot._data import unit_of
 
-DENSITY, DELTA = "log density", "log delta"
-"""Names of the axes of the decision plot."""
-
+DENSITY, DELTA = "log density", "log delta"  # axes of the decision plot: logarithms to base 10
 _KERNELS = ("flat", "gaussian", "exponential")
 
 
@@ -43,7 +41,6 @@ class Decision:
 
     @cached_property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Logarithms to base 10."""
         delta = np.minimum(self.delta, self.level)
         return {
             DENSITY: np.log10(np.maximum(self.density, self.floors[0])),
@@ -51,7 +48,6 @@ class Decision:
         }
 
     def expressions(self, source: str) -> dict[str, str]:
-        """Return Python expressions for `columns`, of a result with distances up to `reach`."""
         density, delta = f'{source}["density"].values', f'{source}["delta"].values'
         return {
             DENSITY: f"np.log10(np.maximum({density}, {self.floors[0]!r}))",
@@ -63,6 +59,7 @@ class Clue(System):
     """CLUE with one density threshold; thresholds are tried on densities that are kept."""
 
     name = "clue"
+    _decision: Decision
     title = "CLUE"
     needs = "x and y"
 
@@ -71,9 +68,8 @@ class Clue(System):
         axes = coordinates(ds)
         groups = [ds[name].values for name in ("event", "layer") if name in ds.variables]
         group = group_number(*groups) if len(groups) == 2 else next(iter(groups), None)
-        small, usual, _ = lengths(matrix(ds, axes), group)
+        small, usual = lengths(matrix(ds, axes), group)
         dc = rounded(usual, 2)
-        self._decision: Decision | None = None
         self._reach = 4 * dc
         weights = ds[self.weight].values if self.weight else np.ones(1)
         light = float(weights[weights > 0].min(initial=np.inf))
@@ -81,11 +77,8 @@ class Clue(System):
         density = self._of(dc, 4 * dc, "flat").density_ if ds[axes[0]].size else np.ones(1)
         rhoc = rounded(max(float(np.quantile(density, 0.7)), light), 2)
         ends = rounded(light / 2), rounded(max(10 * float(density.max()), 2 * rhoc))
-        span: dict[str, Any] = {
-            "low": rounded(min(small, dc) / 4),
-            "high": rounded(10 * dc),
-            "unit": unit_of(ds[axes[0]]),
-        }
+        low, high = rounded(min(small, dc) / 4), rounded(10 * dc)
+        span: dict[str, Any] = {"low": low, "high": high, "unit": unit_of(ds[axes[0]])}
         unit = unit_of(ds[self.weight]) if self.weight else ""
         self.parameters = (
             Parameter("dc", "log", dc, **span, doc="radius of the density"),
@@ -99,23 +92,17 @@ class Clue(System):
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
-        """Return whether a data set has what the system needs."""
         return {"x", "y"} <= set(ds.variables) and not is_timepix(ds)
 
     def run(self, values: Values) -> xr.Dataset:
-        """Return the data set with the results of CLUE."""
         thresholds = {name: values[name] for name in ("rhoc", "delta_c", "delta_o")}
         return ClustAccessor(self.ds).assign(self._fit(values).rethreshold(**thresholds))
 
     def ground(self, values: Values) -> Decision:
-        """Return what the decision plot draws, the same object as long as densities are."""
-        fit = self._fit(values)
-        if self._decision is None or self._decision.density is not fit.density_:
-            self._decision = Decision(fit.density_, fit.delta_, float(fit.delta_c))
+        self._fit(values)
         return self._decision
 
     def ground_lines(self, values: Values, ground: Ground, name: str) -> list[str]:
-        """Return the Python lines that make a result with the distances of the decision plot, as far as these go."""
         assert isinstance(ground, Decision)
         given = {name: values[name] for name in ("dc", "rhoc", "kernel")}
         return self.lines({**given, "delta_c": ground.reach}, name)
@@ -134,6 +121,7 @@ class Clue(System):
             # `event`, `layer` and weights as ds.clust.clue finds them
             fit = CLUE(dc, 1.0, delta_c=self._reach, kernel=kernel).fit(self.ds)
             self._kept = ((dc, kernel), fit)
+            self._decision = Decision(fit.density_, fit.delta_, self._reach)
         return fit
 
 

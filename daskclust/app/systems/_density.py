@@ -27,15 +27,14 @@ class _Points(System):
         self._is_box = ds.attrs.get("boxsize") is not None
 
     def _length(self, name: str, doc: str) -> Parameter:
-        """Return the parameter of a distance between points."""
         names = coordinates(self.ds)
-        small, usual, _ = lengths(matrix(self.ds, names))
+        small, usual = lengths(matrix(self.ds, names))
         ends = rounded(small / 4), rounded(10 * usual)
         return Parameter(name, "log", rounded(usual, 2), *ends, unit=unit_of(self.ds[names[0]]), doc=doc)
 
     @property
     def measured(self) -> tuple[str, dict[str, Any]]:
-        """The table of halos in a box, where centres may be across its faces."""
+        # in a box centres may be across its faces
         return ("halo_table", {}) if self._is_box else super().measured
 
 

@@ -20,8 +20,7 @@ _MOST_AT_ONCE = 4_000  # more cells than this are first divided
 _RULES = ("thesis", "mahal", "mahal0", "euclid_mahal", "euclid")
 _HOW = ("threshold", "rule", "distance", "apriori")
 _NUMBER, _HEIGHT = "number", "height"
-_APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}
-"""What ``ds.clust.hca`` calls the choices."""
+_APRIORI = {"given": "apriori", "none": None, "kmeans": "kmeans"}  # what ``ds.clust.hca`` calls the choices
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +31,9 @@ class Hierarchy:
 
     @property
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The linkage alone."""
         return {LINKAGE: self.linkage}
 
     def expressions(self, source: str) -> dict[str, str]:
-        """Return the Python expression for the linkage."""
         return {LINKAGE: f'{source}["linkage"].values'}
 
     @cached_property
@@ -61,6 +58,7 @@ class Hca(System):
     """Hierarchy of cells, or of other points, and cuts of it."""
 
     name = "hca"
+    _hierarchy: Hierarchy
     title = "Mahalanobis HCA"
     needs = f"X (cell, channel), or x and y of at most {_MOST_CELLS:,} points"
 
@@ -69,7 +67,6 @@ class Hca(System):
         self._has_X = "X" in ds.variables
         self._columns = _channels(ds) if self._has_X else ds
         self._names = [str(name) for name in self._columns.data_vars] if self._has_X else coordinates(ds)
-        self._hierarchy: Hierarchy | None = None
         n = len(self._columns[self._names[0]])
         sources = [*(["given"] if "apriori" in ds.variables else []), "none", "kmeans"]
         source = "kmeans" if sources[0] == "none" and n > _MOST_AT_ONCE else sources[0]
@@ -95,48 +92,39 @@ class Hca(System):
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
-        """Return whether a data set has what the system needs."""
         if "X" in ds.variables and ds["X"].ndim == 2:
             n, channels = _cells(ds).shape
             return channels > 1 and n <= _MOST_CELLS
         return is_plain(ds) and "boxsize" not in ds.attrs and ds["x"].size <= _MOST_CELLS
 
     def ground(self, values: Values) -> Hierarchy:
-        """Return the hierarchy, the same object as long as other cuts are asked for."""
-        linkage = self._fit(values).linkage_
-        if self._hierarchy is None or self._hierarchy.linkage is not linkage:
-            self._hierarchy = Hierarchy(linkage)
+        self._fit(values)
         return self._hierarchy
 
     def run(self, values: Values) -> xr.Dataset:
-        """Return the cells with a variable for each channel, and labels."""
         label = self._fit(values).labels(**_cut(values))
         dims = self._columns[self._names[0]].dims
         return self._columns.assign(label=(dims, label, {"long_name": "cluster number, noise -1", "units": "1"}))
 
     def implied(self, values: Values, name: str, value: Any) -> dict[str, Any]:
         """Return what changes with a parameter: a cut of the other kind begins where the present one is."""
-        implied = {name: value}
-        if name == "cut" and value != values["cut"] and self._kept[0] == _key(values) and self._hierarchy is not None:
-            if value == _HEIGHT:
-                height = self._hierarchy.height(values["n_clusters"], values["min_size"])
-                implied["height"] = rounded(height, 4)
-            else:
-                implied["n_clusters"] = max(1, int(self._kept[1].labels(**_cut(values)).max()) + 1)
-        return implied
+        key, fit = self._kept
+        if name != "cut" or value == values["cut"] or key != _key(values):
+            return {name: value}
+        if value == _HEIGHT:
+            height = self._hierarchy.height(values["n_clusters"], values["min_size"])
+            return {name: value, "height": rounded(height, 4)}
+        return {name: value, "n_clusters": max(1, int(fit.labels(**_cut(values)).max()) + 1)}
 
     def lines(self, values: Values, name: str = "result") -> list[str]:
-        """Return the Python lines that make the result, and call it `name`, from ``ds``."""
         how = {each: values[each] for each in _HOW} | {"apriori": _APRIORI[values["apriori"]]}
         return super().lines(how | _cut(values), name)
 
     @property
     def measured(self) -> tuple[str, dict[str, Any]]:
-        """The table, with a centre in each channel."""
         return "cluster_table", {"weight": None, "coords": self._names}
 
     def table_lines(self, source: str = "result", name: str = "table") -> list[str]:
-        """Return the Python lines that make the table, and call it `name`, of the result `source`."""
         if not self._has_X:
             return super().table_lines(source, name)
         channel = _channel(self.ds)
@@ -145,11 +133,9 @@ class Hca(System):
         return [cells, *super().table_lines("cells", name)]
 
     def is_given(self, name: str) -> bool:
-        """Return whether a variable is one of the data, or a channel."""
         return name in self._names or super().is_given(name)
 
     def expression(self, name: str, source: str) -> str:
-        """Return the Python expression for a variable; `source` is what the lines call the result."""
         if name not in self._names or not self._has_X:
             return super().expression(name, source)
         return f'{source}["X"].isel({_channel(self.ds)}={self._names.index(name)}).values'
@@ -160,11 +146,13 @@ class Hca(System):
 
         key = _key(values)
         if self._kept[0] != key:
-            X = _cells(self.ds).values if self._has_X else self._columns[self._names].to_array().values.T
+            X = self._columns[self._names].to_array().values.T
             apriori: Any = _APRIORI[values["apriori"]]
             apriori = self.ds["apriori"].values if apriori == "apriori" else apriori
             how = {name: values[name] for name in _HOW if name != "apriori"}
-            self._kept = (key, MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori))
+            fit = MahalanobisHCA(**how).fit(np.ascontiguousarray(X), apriori=apriori)
+            self._kept = (key, fit)
+            self._hierarchy = Hierarchy(fit.linkage_)
         return self._kept[1]
 
 
@@ -173,7 +161,6 @@ def _key(values: Values) -> tuple[Any, ...]:
 
 
 def _cut(values: Values) -> dict[str, Any]:
-    """Return the arguments of a cut."""
     by = "n_clusters" if values["cut"] == _NUMBER else "height"
     return {by: values[by], "min_size": values["min_size"]}
 
@@ -190,7 +177,6 @@ def _cells(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _channels(ds: xr.Dataset) -> xr.Dataset:
-    """Return a data set with a variable for each channel of X."""
     X, channel = _cells(ds), _channel(ds)
     if channel not in X.coords:
         X = X.assign_coords({channel: [f"channel_{k + 1}" for k in range(X.sizes[channel])]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,8 @@ _MOST_ASKED = 2_000
 _NEIGHBOURS = 8
 
 
-class Lengths(NamedTuple):
-    """Distances to near neighbours: of the closest points, usual, and of the sparsest."""
-
-    small: float
-    usual: float
-    large: float
-
-
-def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> Lengths:
-    """Return the 1st, 50th and 99th percentile of positive distances to the eighth neighbour, of the largest group.
+def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> tuple[float, float]:
+    """Return a small and the usual distance to the eighth neighbour: 1st and 50th percentile of the largest group.
 
     Of more than 100 000 points, those around the middle one are taken, so this is quick for any number.
     """
@@ -38,4 +30,5 @@ def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> Lengt
     asked = X[:: max(1, -(-len(X) // _MOST_ASKED))]
     found = cKDTree(X).query(asked, k=min(len(X), _NEIGHBOURS + 1))[0][:, -1] if len(X) > 1 else np.empty(0)
     positive = found[found > 0]
-    return Lengths(*np.quantile(positive, [0.01, 0.5, 0.99]).tolist()) if positive.size else Lengths(0.1, 1.0, 10.0)
+    small, usual = np.quantile(positive, [0.01, 0.5]).tolist() if positive.size else (0.1, 1.0)
+    return small, usual

@@ -1,7 +1,7 @@
 """What pictures of the explorer have in common: tools, ranges that the user changes, boxes and lassos.
 
-A picture is a HoloViews element that is rendered once. Later only the data of its glyphs is replaced: that takes
-milliseconds, where a HoloViews DynamicMap takes a tenth of a second.
+The glyphs of a picture are made once. Later only their data is replaced: that takes milliseconds, where a HoloViews
+DynamicMap takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -12,17 +12,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import panel as pn
+from bokeh.events import SelectionGeometry
+from bokeh.models import (
+    BoxSelectTool,
+    CustomJSTickFormatter,
+    LassoSelectTool,
+    PanTool,
+    ResetTool,
+    SaveTool,
+    WheelZoomTool,
+)
+from bokeh.plotting import figure
 
 from daskclust.app.look import Look
 from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
-from daskclust.plot._look import hv
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
 Array = npt.NDArray[Any]
 
-NOTHING = np.zeros((1, 1, 4), np.uint8)
-"""A picture of nothing."""
+NOTHING = np.zeros((1, 1, 4), np.uint8)  # a picture of nothing
+IMAGE, PLACES = ("image", "x", "y", "dw", "dh"), ("x", "y")  # columns of an `image_rgba`, and of marks
 
 _PLAIN = """
 const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
@@ -39,56 +49,55 @@ def span(values: Array, margin: float = 0.03) -> tuple[float, float]:
 
 def alike(ranges: Ranges, size: tuple[int, int]) -> Ranges:
     """Return ranges in which a unit is as long on both axes, unless one of them is a strip."""
-    (left, right), (low, high) = ranges
-    width, height = right - left, high - low
-    if max(width, height) > 4 * min(width, height):
+    lengths = [high - low for low, high in ranges]
+    if max(lengths) > 4 * min(lengths):
         return ranges
-    unit = max(width / size[0], height / size[1])
-    x, y, half = (left + right) / 2, (low + high) / 2, (unit * size[0] / 2, unit * size[1] / 2)
-    return (x - half[0], x + half[0]), (y - half[1], y + half[1])
+    unit = max(length / pixels for length, pixels in zip(lengths, size, strict=True))
+    x, y = (
+        ((low + high - unit * pixels) / 2, (low + high + unit * pixels) / 2)
+        for (low, high), pixels in zip(ranges, size, strict=True)
+    )
+    return x, y
 
 
-def image(kdims: list[Any], ranges: Ranges) -> Any:
-    """Return the element for a picture of pixels, which is empty."""
-    (left, right), (low, high) = ranges
-    return hv.RGB(NOTHING, bounds=(left, low, right, high), kdims=kdims, vdims=list("RGBA"))
+def none(*columns: str) -> dict[str, Array]:
+    """Return columns without values."""
+    return dict.fromkeys(columns, np.empty(0))
 
 
 class Canvas:
-    """A rendered picture of HoloViews elements, the first one below, with further options of the overlay."""
+    """A picture with words at its axes; `more` are options of `bokeh.plotting.figure`."""
 
-    def __init__(self, elements: list[Any], size: tuple[int, int], ranges: Ranges, **more: Any) -> None:
-        options = {"frame_width": size[0], "frame_height": size[1], "xlim": ranges[0], "ylim": ranges[1]} | more
-        letters = {"title": "10pt", "labels": "10pt", "ticks": "9pt", "legend": "9pt"}
-        overlay = hv.Overlay(elements).opts(
-            backend="bokeh", default_tools=[], toolbar="above", show_legend=False, fontsize=letters, **options
+    def __init__(self, size: tuple[int, int], ranges: Ranges, words: Sequence[str], **more: Any) -> None:
+        # select tools leave glyphs alone: what is chosen is drawn anew
+        box, lasso, wheel = BoxSelectTool(renderers=[]), LassoSelectTool(renderers=[]), WheelZoomTool()
+        more |= {"x_range": ranges[0], "y_range": ranges[1], "x_axis_label": words[0], "y_axis_label": words[1]}
+        made: Callable[..., Any] = figure  # its types are those of many versions
+        self.figure = made(
+            frame_width=size[0],
+            frame_height=size[1],
+            width=None,
+            height=None,
+            min_border=10,
+            align="start",
+            title=" ",  # there is room for one from the beginning
+            tools=[PanTool(), box, lasso, wheel, SaveTool(), ResetTool()],
+            active_drag=box,
+            active_scroll=wheel,
+            toolbar_location="above",
+            **more,
         )
-        plot = hv.Store.renderers["bokeh"].get_plot(overlay)
-        self.figure = plot.state
-        self._sources = [subplot.handles["source"] for subplot in plot.subplots.values()]
-        self._glyphs = [subplot.handles["glyph"] for subplot in plot.subplots.values()]
-        self.figure.sizing_mode = None
-        self.figure.title.text = " "  # there is room for one from the beginning
-        self.figure.output_backend = "canvas"  # there are few marks, and pixels of WebGL are copied each time
-        if size[0] < 450 and hasattr(self.figure.xaxis[0].ticker, "desired_num_ticks"):
-            self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
-        self._tools()
-        self.panel = pn.pane.Bokeh(self.figure)
-
-    def _tools(self) -> None:
-        from bokeh.models import BoxSelectTool, LassoSelectTool, PanTool, ResetTool, SaveTool, WheelZoomTool
-
-        # glyphs are left alone: what is chosen is drawn anew
-        box, lasso = BoxSelectTool(renderers=[]), LassoSelectTool(renderers=[])
-        wheel = WheelZoomTool()
-        self.figure.toolbar.tools = [PanTool(), box, lasso, wheel, SaveTool(), ResetTool()]
         self.figure.toolbar.logo = None
-        self.figure.toolbar.active_drag, self.figure.toolbar.active_scroll = box, wheel
+        self.figure.grid.grid_line_color = None
+        self.figure.title.text_font_size = self.figure.axis.axis_label_text_font_size = "10pt"
+        self.figure.axis.major_label_text_font_size = "9pt"
+        if size[0] < 450:
+            self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
+        self.panel = pn.pane.Bokeh(self.figure)
 
     # ------------------------------------------------------------------------------------------------------- what comes
     def watch(self, axes: tuple[str, str], choose: Choose, moved: Callable[[], None] | None = None) -> None:
         """Call `choose` with what is drawn with the mouse, and `moved` when axes have changed."""
-        from bokeh.events import SelectionGeometry
 
         def on_geometry(event: Any) -> None:
             shape = event.geometry
@@ -105,43 +114,31 @@ class Canvas:
                     ends.on_change(end, lambda attr, old, new: moved())
 
     @property
-    def ends(self) -> tuple[Any, Any]:
-        """Return bokeh's ranges."""
-        return self.figure.x_range, self.figure.y_range
-
-    @property
     def ranges(self) -> Ranges:
         """What axes show now."""
-        x, y = self.figure.x_range, self.figure.y_range
-        return (float(x.start), float(x.end)), (float(y.start), float(y.end))
+        x, y = ((float(ends.start), float(ends.end)) for ends in (self.figure.x_range, self.figure.y_range))
+        return x, y
 
     # ------------------------------------------------------------------------------------------------------- what goes
-    def paint(self, number: int, rgba: npt.NDArray[np.uint8], ranges: Ranges) -> None:
-        """Replace the pixels (height, width, 4), the lowest row first, of an element."""
+    def show(self, ranges: Ranges) -> None:
+        """Let axes show something else."""
+        for ends, (low, high) in zip((self.figure.x_range, self.figure.y_range), ranges, strict=True):
+            ends.update(start=float(low), end=float(high))
+
+    def paint(self, image: Any, rgba: npt.NDArray[np.uint8], ranges: Ranges) -> None:
+        """Replace the pixels (height, width, 4), the lowest row first, of an `image_rgba`."""
         (left, right), (low, high) = ranges
         packed = np.ascontiguousarray(rgba).view(np.uint32)[..., 0]
-        self.fill(number, image=[packed], x=[left], y=[low], dw=[right - left], dh=[high - low])
-
-    def fill(self, number: int, **columns: Any) -> None:
-        """Replace the data of an element."""
-        self._sources[number].data = columns
+        image.data_source.data = {"image": [packed], "x": [left], "y": [low], "dw": [right - left], "dh": [high - low]}
 
     def dress(self, look: Look) -> None:
         """Draw what is around the data in other colours."""
         figure = self.figure
         figure.update(background_fill_color=look.paper, border_fill_color=look.page, outline_line_color=look.line)
         figure.title.text_color = look.ink
-        for axis in (*figure.xaxis, *figure.yaxis):
+        for axis in figure.axis:
             axis.update(axis_label_text_color=look.ink, major_label_text_color=look.ink, axis_line_color=look.line)
             axis.update(major_tick_line_color=look.line, minor_tick_line_color=look.line)
-
-    def color(self, number: int, **colors: Any) -> None:
-        """Give all marks of an element other colours."""
-        self._glyphs[number].update(**colors)
-
-    def palette(self, number: int, of: str, colors: Sequence[str]) -> None:
-        """Replace the colours of an element whose marks have colours by number; `of` is their fill or their line."""
-        getattr(self._glyphs[number], of).transform.palette = list(colors)
 
     def title(self, words: str) -> None:
         """Replace the title."""
@@ -149,7 +146,5 @@ class Canvas:
 
     def plain_ticks(self) -> None:
         """Write numbers on the axes in full, with an exponent where they are very large or small."""
-        from bokeh.models import CustomJSTickFormatter
-
-        for axis in (*self.figure.xaxis, *self.figure.yaxis):
+        for axis in self.figure.axis:
             axis.formatter = CustomJSTickFormatter(code=_PLAIN)

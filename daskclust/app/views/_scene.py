@@ -20,12 +20,9 @@ class Scene(NamedTuple):
     """What is to be seen."""
 
     outcome: Outcome
-    mask: npt.NDArray[np.bool_] | None
-    """Chosen points."""
-    version: int
-    """Of the mask."""
-    slice: int | None
-    """The one layer, or stretch of time, that is shown."""
+    mask: npt.NDArray[np.bool_] | None  # chosen points
+    version: int  # of the mask
+    slice: int | None  # the one layer, or stretch of time, that is shown
     look: Look
 
 
@@ -35,8 +32,7 @@ class View:
     `prepare` is called in any thread; the others, and what it returns, in the thread of the widgets.
     """
 
-    panel: Any
-    """What is laid out."""
+    panel: Any  # what is laid out
 
     def setting(self) -> Hashable:
         """Return what the view itself lets the user choose."""

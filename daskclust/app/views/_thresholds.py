@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
+
 from daskclust.app.views._frame import Canvas
 
 Drag = Callable[[str, float], None]
@@ -23,8 +25,6 @@ class Thresholds:
     """The lines of a picture by their parameters' names, at places on its axes; `drag` is called as one is dragged."""
 
     def __init__(self, canvas: Canvas, styles: Mapping[str, Style], places: Mapping[str, float], drag: Drag) -> None:
-        from bokeh.models import Span  # type: ignore[attr-defined,unused-ignore]
-
         self._drag, self._is_mine = drag, False
         self._lines: dict[str, Any] = {}
         for name, (dimension, color, dash) in styles.items():
@@ -35,12 +35,10 @@ class Thresholds:
             self._lines[name] = line
 
     def _on_location(self, name: str, attr: str, old: Any, new: Any) -> None:
-        """Be called by bokeh as a line is dragged."""
         if not self._is_mine:
             self._drag(name, float(new))
 
     def place(self, name: str) -> float:
-        """Return where a line is."""
         return float(self._lines[name].location)
 
     def move(self, name: str, place: float, *, dash: str | None = None) -> None:

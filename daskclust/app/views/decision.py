@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
 
 from daskclust.app import raster
 from daskclust.app.latest import Show
@@ -15,19 +16,16 @@ from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.views._frame import Canvas, Ranges, image, span
+from daskclust.app.views._frame import IMAGE, PLACES, Canvas, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
 from daskclust.plot._data import unit_of
 from daskclust.plot._decision import FOLLOWER, KIND_STYLES, LINE_STYLES, OUTLIER, SEED
-from daskclust.plot._look import hv
 
 _LINES = {name: Style("height" if name == "rhoc" else "width", *style) for name, style in LINE_STYLES.items()}
 _MOST_STARS = 1_500
 _NOWHERE = -9.0  # the logarithm of what has none
-
-Array = npt.NDArray[Any]
 
 
 class DecisionPlot(View):
@@ -47,44 +45,37 @@ class DecisionPlot(View):
         units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
-        kdims = [hv.Dimension(DENSITY, label=labels[0]), hv.Dimension(DELTA, label=labels[1])]
-        none = np.empty(0)
-        stars = hv.Points((none, none), kdims).opts(marker="star", size=9, line_width=0.6, backend="bokeh")
-        self._canvas = Canvas([image(kdims, ranges), stars], size, ranges)
-        self._canvas.watch((DENSITY, DELTA), choose, moved)
-        self._level = self._add_level()
+        self._canvas = canvas = Canvas(size, ranges, labels)
+        for axis in canvas.figure.axis:
+            axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
+        self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
+        color = KIND_STYLES[SEED][0]
+        style = {
+            "marker": "star",
+            "size": 9,
+            "fill_color": color,
+            "line_color": color,
+            "line_width": 0.6,
+        }
+        self._stars = canvas.figure.scatter(source=none(*PLACES), **style)
+        self._level = Span(dimension="width", line_dash="dotted", line_width=1.5)  # of points without a higher one
+        canvas.figure.add_layout(self._level)
+        canvas.watch((DENSITY, DELTA), choose, moved)
         places = {name: _place(state.values[name]) for name in _LINES}
-        self._lines = Thresholds(self._canvas, _LINES, places, lambda name, place: drag(name, rounded(10.0**place, 4)))
+        self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, rounded(10.0**place, 4)))
         self._counts: tuple[Any, Any] = (None, None)
-        self.panel = self._canvas.panel
-
-    def _add_level(self) -> Any:
-        """Return the line of points without a higher one; let axes have ticks of what is drawn in the logarithm."""
-        from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-defined,unused-ignore]
-
-        figure = self._canvas.figure
-        for axis in (figure.xaxis[0], figure.yaxis[0]):
-            axis.formatter = CustomJSTickFormatter(code=_POWER)
-            axis.ticker.num_minor_ticks = 0
-        level = Span(dimension="width", line_dash="dotted", line_width=1.5)
-        figure.add_layout(level)
-        return level
+        self.panel = canvas.panel
 
     def follow(self, values: Mapping[str, Any]) -> None:
-        """Move lines as sliders were moved."""
         for name in _LINES:
             self._lines.move(name, _place(values[name]))
 
     def dress(self, look: Look) -> None:
-        """Draw axes, lines and stars in other colours."""
         self._canvas.dress(look)
-        color = KIND_STYLES[SEED][0]
-        self._canvas.color(1, fill_color=color, line_color=color)
         self._level.line_color = look.line
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Ranges:
-        """Return what the axes show."""
         return self._canvas.ranges
 
     def prepare(self, scene: Scene, setting: Ranges) -> Show:
@@ -103,7 +94,7 @@ class DecisionPlot(View):
         mask = is_seed if scene.mask is None else is_seed & scene.mask
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
-        stars = decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds]
+        stars = {"x": decision.columns[DENSITY][seeds], "y": decision.columns[DELTA][seeds]}
         return functools.partial(self._show, raster.grown(picture), setting, stars, title, np.log10(decision.level))
 
     def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> dict[str, npt.NDArray[np.bool_]]:
@@ -124,17 +115,14 @@ class DecisionPlot(View):
             self._counts = (key, raster.count((x, y), None, ranges, self._size))
         return self._counts[1]
 
-    def _show(
-        self, pixels: raster.Pixels, ranges: Ranges, stars: tuple[Array, Array], title: str, level: float
-    ) -> None:
-        self._canvas.paint(0, pixels, ranges)
-        self._canvas.fill(1, **{DENSITY: stars[0], DELTA: stars[1]})
+    def _show(self, pixels: raster.Pixels, ranges: Ranges, stars: Any, title: str, level: float) -> None:
+        self._canvas.paint(self._pixels, pixels, ranges)
+        self._stars.data_source.data = stars
         self._canvas.title(title)
         self._level.location = float(level)
 
 
 def _place(value: float) -> float:
-    """Return where a threshold is on the axes."""
     return float(np.log10(value)) if value > 0 else _NOWHERE
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bokeh.transform import linear_cmap
 
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
@@ -15,12 +16,12 @@ from daskclust.app.parameters import rounded
 from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
-from daskclust.app.views._frame import Canvas, Ranges
+from daskclust.app.views._frame import Canvas, Ranges, none
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.core import hierarchy as tree
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._look import COLORS, MARK, hv
+from daskclust.plot._look import COLORS, MARK
 from daskclust.plot._trees import axis_limits, branches, places
 
 _LEAVES = 30  # at least, where there are so many
@@ -28,7 +29,6 @@ _MOST_LEAVES = 60
 _MOST_TICKS = 40  # leaves whose sizes can be read
 _LEVEL_TICKS = 8  # leaves whose sizes fit side by side
 _ENDS = ("x0", "y0", "x1", "y1")
-_KIND, _OPACITY = "kind", "opacity"
 _PALE = 0.25  # opacity of branches without chosen cells
 
 Array = npt.NDArray[Any]
@@ -43,22 +43,23 @@ class Dendrogram(View):
         self._choose = choose
         self._leaves = np.empty(0, np.int64)
         self._cut = state.values["cut"]
-        kdims = [hv.Dimension(name) for name in _ENDS]
-        lines = hv.Segments((*[np.empty(0)] * 6,), kdims, [_KIND, _OPACITY]).opts(
-            color=_KIND, cmap=[*COLORS, *COLORS[:2]], clim=(-0.5, len(COLORS) + 1.5), alpha=_OPACITY, line_width=1.8,
-            backend="bokeh",
-        )  # fmt: skip
-        ranges = ((-0.7, _LEAVES - 0.3), (0.0, 1.0))
-        self._canvas = Canvas([lines], size, ranges, xlabel="points of the cluster", ylabel="height")
-        self._canvas.figure.xgrid.visible = self._canvas.figure.ygrid.visible = False
-        self._canvas.watch(_ENDS[:2], self._on_choice)
+        words = ("points of the cluster", "height")
+        self._canvas = canvas = Canvas(size, ((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
+        colors = linear_cmap("color", [*COLORS, *COLORS[:2]], -0.5, len(COLORS) + 1.5)
+        style = {name: name for name in _ENDS} | {
+            "line_color": colors,
+            "line_alpha": "alpha",
+            "line_width": 1.8,
+        }
+        self._segments = canvas.figure.segment(source=none(*_ENDS, "color", "alpha"), **style)
+        canvas.watch(_ENDS[:2], self._on_choice)
         self._lines = Thresholds(
-            self._canvas,
+            canvas,
             {"height": Style("width", MARK, "solid")},
             {"height": state.values["height"]},
             lambda name, place: drag(name, rounded(max(place, 0.0), 4)),
         )
-        self.panel = self._canvas.panel
+        self.panel = canvas.panel
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""
@@ -68,15 +69,13 @@ class Dendrogram(View):
             self._choose(Branches(tuple(self._leaves[(place >= ends[0]) & (place <= ends[1])].tolist())))
 
     def follow(self, values: Mapping[str, Any]) -> None:
-        """Move the line as the slider was moved."""
         self._cut = values["cut"]
         if self._cut == "height":
             self._lines.move("height", float(values["height"]), dash="solid")
 
     def dress(self, look: Look) -> None:
-        """Draw axes and branches in other colours."""
         self._canvas.dress(look)
-        self._canvas.palette(0, "line_color", (*COLORS, look.noise, look.ink))
+        self._segments.glyph.line_color.transform.palette = [*COLORS, look.noise, look.ink]
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         """Lay out the top of the hierarchy, with more leaves than there are clusters."""
@@ -112,9 +111,8 @@ class Dendrogram(View):
         title: str,
     ) -> None:
         self._leaves, count = leaves, len(leaves)
-        self._canvas.fill(0, **columns)
-        for ends, (low, high) in zip(self._canvas.ends, limits, strict=True):
-            ends.update(start=low, end=high)
+        self._segments.data_source.data = columns
+        self._canvas.show(limits)
         axis = self._canvas.figure.xaxis[0]
         ticks = list(range(count)) if count <= _MOST_TICKS else []
         axis.ticker = ticks

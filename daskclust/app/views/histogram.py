@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from bokeh.models import BasicTicker, LogTicker
 
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
-from daskclust.app.selection import Selection, span_of
-from daskclust.app.state import State, count_chosen
-from daskclust.app.views._frame import Canvas
-from daskclust.app.views._scene import Scene, View
+from daskclust.app.selection import Clusters, Range, Selection, span_of
+from daskclust.app.state import State
+from daskclust.app.views._frame import Canvas, none
+from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._look import hv
 
 _BINS = 40
+_SIDES = ("left", "right", "top")
 
 Array = npt.NDArray[Any]
 
@@ -27,51 +27,41 @@ Array = npt.NDArray[Any]
 class Histogram(View):
     """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
-    def __init__(
-        self, state: State, column: str, size: tuple[int, int], choose: Callable[[str, float, float], None]
-    ) -> None:
-        self.column, self._choose = column, choose
+    def __init__(self, state: State, column: str, size: tuple[int, int], choose: Choose) -> None:
+        self.column, self._state, self._choose = column, state, choose
         table = state.present.table
         values = table[column].values
         finite = values[np.isfinite(values)]
         self._log = bool(finite.size and (finite > 0).all())
-        kdim = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
-        vdim = hv.Dimension("clusters")
-        bars = [
-            hv.Histogram((np.array([1.0, 2.0]), np.array([0.0])), kdims=[kdim], vdims=[vdim]).opts(
-                fill_color=color, line_color="#FFFFFF", backend="bokeh"
-            )
-            for color in LIGHT.bars
-        ]
-        ranges = ((0.5, 100.0), (0.0, 1.0))
-        self._canvas = Canvas(bars, size, ranges, logx=self._log)
-        self._ticks()
-        self._canvas.watch(("value", "clusters"), self._on_choice)
-        self.panel = self._canvas.panel
-
-    def _ticks(self) -> None:
-        from bokeh.models import BasicTicker, LogTicker
-
-        figure = self._canvas.figure
+        word = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
+        kind = "log" if self._log else "linear"
+        self._canvas = canvas = Canvas(
+            size, ((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind
+        )
+        sides = {name: name for name in _SIDES}
+        self._bars = [canvas.figure.quad(source=none(*_SIDES), **sides, bottom=0) for _ in LIGHT.bars]
         if self._log:
-            figure.xaxis[0].ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0, desired_num_ticks=4)
-        figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)  # of whole numbers
-        self._canvas.plain_ticks()
+            canvas.figure.xaxis[0].ticker = LogTicker(mantissas=[1, 2, 5], num_minor_ticks=0, desired_num_ticks=4)
+        # of whole numbers
+        canvas.figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)
+        canvas.plain_ticks()
+        canvas.watch(("value", "clusters"), self._on_choice)
+        self.panel = canvas.panel
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""
         ends = span_of(selection)
         if ends is not None:
-            self._choose(self.column, *ends)
+            within = Range(self.column, *ends)
+            numbers = np.flatnonzero(within.mask({self.column: self._state.present.table[self.column].values}))
+            self._choose(Clusters(tuple(numbers.tolist()), within) if len(numbers) else None)
 
     def dress(self, look: Look) -> None:
-        """Draw axes and bars in other colours."""
         self._canvas.dress(look)
-        for number, color in enumerate(look.bars):
-            self._canvas.color(number, fill_color=color, line_color=look.paper)
+        for bars, color in zip(self._bars, look.bars, strict=True):
+            bars.glyph.update(fill_color=color, line_color=look.paper)
 
     def setting(self) -> str:
-        """Return the column."""
         return self.column
 
     def prepare(self, scene: Scene, setting: str) -> Show:
@@ -83,17 +73,15 @@ class Histogram(View):
         chosen = np.zeros(len(number))
         title = f"{int(good.sum()):,} clusters"
         if scene.mask is not None:
-            mine = good & (count_chosen(scene.outcome, scene.mask) > 0)
+            mine = good & (scene.outcome.count(scene.mask) > 0)
             chosen, _ = np.histogram(values[mine], edges)
             title = f"{int(mine.sum()):,} of {title}"
         return functools.partial(self._show, edges, number, chosen, title)
 
     def _show(self, edges: Array, number: Array, chosen: Array, title: str) -> None:
-        for k, tops in enumerate((number, chosen)):
-            self._canvas.fill(k, left=edges[:-1], right=edges[1:], top=tops.astype(np.float64))
-        x, y = self._canvas.ends
-        x.update(start=float(edges[0]), end=float(edges[-1]))
-        y.update(start=0.0, end=1.08 * max(float(number.max(initial=0)), 1.0))
+        for bars, tops in zip(self._bars, (number, chosen), strict=True):
+            bars.data_source.data = {"left": edges[:-1], "right": edges[1:], "top": tops.astype(np.float64)}
+        self._canvas.show(((edges[0], edges[-1]), (0.0, 1.08 * max(float(number.max(initial=0)), 1.0))))
         self._canvas.title(title)
 
 

@@ -7,18 +7,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from bokeh.transform import linear_cmap
 
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
-from daskclust.app.views._frame import NOTHING, Canvas, Ranges, alike, image, span
+from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, Canvas, Ranges, alike, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
-from daskclust.plot._look import COLORS, hv
+from daskclust.plot._look import COLORS
 
 _MOST_MARKERS = 8_000  # more points than this within the axes are drawn as pixels
 _MOST_SEEDS = 300
+_MARKS = ("x", "y", "color", "alpha", "size")
 
 Array = npt.NDArray[Any]
 
@@ -42,38 +44,38 @@ class Picture(View):
         units = [outcome.result[name].attrs.get("units") for name in axes]
         ranges: Ranges = (span(x), span(y))
         ranges = alike(ranges, size) if units[0] == units[1] else ranges
-        kdims = [dimension(outcome.result[name], name) for name in axes]
-        none = np.empty(0)
-        marks = hv.Points((none, none, none, none, none), kdims, ["kind", "opacity", "width"]).opts(
-            color="kind", cmap=[*COLORS, LIGHT.noise], clim=(-0.5, len(COLORS) + 0.5), alpha="opacity",
-            size="width", line_color=None, backend="bokeh",
-        )  # fmt: skip
-        stars = hv.Points((none, none), kdims).opts(
-            marker="star", size=11, color="#FFFFFF", line_color="#000000", line_width=0.9, backend="bokeh"
-        )
-        self._canvas = Canvas([image(kdims, ranges), marks, stars], size, ranges)
-        self._canvas.plain_ticks()
-        self._names = [kdim.name for kdim in kdims]
+        words = [dimension(outcome.result[name], name).pprint_label for name in axes]
+        self._canvas = canvas = Canvas(size, ranges, words)
+        canvas.plain_ticks()
+        colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
+        marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
+        stars: dict[str, Any] = {
+            "marker": "star",
+            "size": 11,
+            "fill_color": "#FFFFFF",
+            "line_color": "#000000",
+            "line_width": 0.9,
+        }
+        self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
+        self._marks = canvas.figure.scatter(source=none(*_MARKS), **marks)
+        self._stars = canvas.figure.scatter(source=none(*PLACES), **stars)
         self._seen: tuple[Any, Any] = (None, None)
-        self._colored: tuple[Outcome | None, npt.NDArray[np.int8]] = (None, np.empty(0, np.int8))
-        self._canvas.watch(axes, choose, moved)
-        self.panel = self._canvas.panel
+        canvas.watch(axes, choose, moved)
+        self.panel = canvas.panel
 
     def look(self, outcome: Outcome, number: int | None) -> None:
         """Let an axis of time show all of a slice."""
-        for name, ends in zip(self.axes, self._canvas.ends, strict=True):
-            if name == "toa" and self._slices is not None:
-                times = outcome.columns[name]
-                low, high = span(times if number is None else times[self._slices.of_point == number])
-                ends.update(start=low, end=high)
+        if "toa" in self.axes and self._slices is not None:
+            times = outcome.columns["toa"]
+            ranges = list(self._canvas.ranges)
+            ranges[self.axes.index("toa")] = span(times if number is None else times[self._slices.of_point == number])
+            self._canvas.show((ranges[0], ranges[1]))
 
     def dress(self, look: Look) -> None:
-        """Draw axes and marks in other colours."""
         self._canvas.dress(look)
-        self._canvas.palette(1, "fill_color", (*COLORS, look.noise))
+        self._marks.glyph.fill_color.transform.palette = [*COLORS, look.noise]
 
     def setting(self) -> Ranges:
-        """Return what the axes show."""
         return self._canvas.ranges
 
     def prepare(self, scene: Scene, setting: Ranges) -> Show:
@@ -82,51 +84,37 @@ class Picture(View):
         if self._seen[0] != (setting, number):
             self._seen = ((setting, number), self._within(outcome, setting, number))
         there, x, y = self._seen[1]
-        label, chosen, kind = outcome.label, mask, self._kinds(outcome)
-        if there is not None:
-            label, kind, chosen = label[there], kind[there], None if mask is None else mask[there]
-        none = np.empty(0)
-        pixels, marks, stars = NOTHING, (none, none, none, none), (none, none)  # marks are x, y, kind, opacity
+        label, chosen = outcome.label[there], None if mask is None else mask[there]
+        kind = raster.kinds(label)
+        pixels, marks, stars = NOTHING, none(*_MARKS), none(*PLACES)
         if len(label) > _MOST_MARKERS:
             setting, size = zip(*map(_cells, (x, y), setting, self._size), strict=True)
             pixels = raster.paint((x, y), kind, chosen, setting, size, look=look, spread=size == self._size)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
-            marks = (x[order], y[order], kind[order].astype(np.float64), opacity[order])
+            marks = {"x": x[order], "y": y[order], "color": kind[order].astype(np.float64), "alpha": opacity[order]}
+            marks["size"] = np.full(len(x), 7.0 if len(x) < 500 else 5.0 if len(x) < 2_000 else 3.5)
         if "is_seed" in outcome.result:
-            is_seed = outcome.result["is_seed"].values
-            is_seed = is_seed if there is None else is_seed[there]
+            is_seed = outcome.result["is_seed"].values[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
-            stars = (x[where], y[where]) if len(where) <= _MOST_SEEDS else stars
+            stars = {"x": x[where], "y": y[where]} if len(where) <= _MOST_SEEDS else stars
         return functools.partial(self._show, setting, pixels, marks, stars, self._title(outcome, number, label))
 
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
-        x, y, kind, opacity = marks
-        size = 7.0 if len(x) < 500 else 5.0 if len(x) < 2_000 else 3.5
-        self._canvas.paint(0, pixels, ranges)
-        how = {"color": kind, "alpha": opacity, "size": np.full(len(x), size)}
-        self._canvas.fill(1, **dict(zip(self._names, (x, y), strict=True)), **how)
-        self._canvas.fill(2, **dict(zip(self._names, stars, strict=True)))
+        self._canvas.paint(self._pixels, pixels, ranges)
+        self._marks.data_source.data, self._stars.data_source.data = marks, stars
         self._canvas.title(title if self._titled else "")
 
-    def _kinds(self, outcome: Outcome) -> npt.NDArray[np.int8]:
-        """Return the number of each point's colour; they are kept while others are chosen, or axes change."""
-        if self._colored[0] is not outcome:
-            self._colored = (outcome, raster.kinds(outcome.label))
-        return self._colored[1]
-
-    def _within(
-        self, outcome: Outcome, ranges: Ranges, number: int | None
-    ) -> tuple[npt.NDArray[np.int64] | None, Array, Array]:
-        """Return which points of the slice are within the axes, None for all, and where they are."""
+    def _within(self, outcome: Outcome, ranges: Ranges, number: int | None) -> tuple[Array, Array, Array]:
+        """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
         (left, right), (low, high) = ranges
         inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
         if number is not None and self._slices is not None:
             inside &= self._slices.of_point == number
         there = np.flatnonzero(inside)
-        return (None, x, y) if len(there) == len(x) else (there, x[there], y[there])
+        return there, x[there], y[there]
 
     def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
         """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import panel as pn
 
 from daskclust.app.latest import Show
-from daskclust.app.state import chosen_rows
-from daskclust.app.views._scene import Scene, View
+from daskclust.app.selection import Clusters
+from daskclust.app.views._scene import Choose, Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
 _ROWS = 9
@@ -27,7 +26,7 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
 class Table(View):
     """The clusters with chosen points, or all of them, the largest first."""
 
-    def __init__(self, width: int, height: int, choose: Callable[[Any], None]) -> None:
+    def __init__(self, width: int, height: int, choose: Choose) -> None:
         self._choose = choose
         self._is_mine = False
         self.panel = _ReadOnly(  # type: ignore[no-untyped-call]
@@ -45,11 +44,10 @@ class Table(View):
 
     def _on_rows(self, event: Any) -> None:
         if not self._is_mine and event.new:
-            self._choose(self.panel.value.index[event.new])
+            self._choose(Clusters(tuple(sorted(self.panel.value.index[event.new].tolist()))))
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
-        """Make the rows, and titles with units."""
-        table = chosen_rows(scene.outcome, scene.mask)
+        table = scene.outcome.rows(scene.mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
         frame = table[names].to_dataframe()[names] if names else pd.DataFrame()

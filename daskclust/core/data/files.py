@@ -7,6 +7,7 @@ not clean up, the next one that writes the same file does.
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import re
 import secrets
@@ -18,9 +19,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
 
 from daskclust.core.data.quote import short
+
+TEXT, PARQUET, HDF5 = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".hdf5", ".h5")
+"""Extensions of tables, by format."""
 
 _KINDS = {
     stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
@@ -60,6 +65,14 @@ def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
     if suffix not in known:
         raise ValueError(f"unknown extension {suffix!r} of {os.fspath(path)}; known: {', '.join(known)}")
     return suffix
+
+
+def library(name: str, what: str) -> ModuleType:
+    """Import a library that reads `what`, or say what to install."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f'{what} need {name.partition(".")[0]}: pip install "daskclust[io]"') from error
 
 
 @contextmanager

@@ -8,13 +8,7 @@ import numpy as np
 
 
 def group_number(event: Any, layer: Any) -> Any:
-    """Return one int64 number for an event and a layer.
-
-    Raises
-    ------
-    ValueError
-        For numbers that 32 bits do not hold.
-    """
+    """Return one int64 number for an event and a layer, each of 32 bits."""
     for name, values in (("event", event), ("layer", layer)):
         if len(values) and not (values.min() >= -(2**31) and values.max() < 2**31):
             raise ValueError(

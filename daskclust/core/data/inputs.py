@@ -120,18 +120,14 @@ def _points_of(data: Any, table: Table, axes: list[str]) -> Points:
     """Return the coordinates in a table, all in the unit of the first, and its other columns."""
     if library(data) == "xarray":
         table = _along_points(data, table, axes)
-    told = {name: getattr(table.raw(name), "attrs", {}).get("units") for name in table if _has_units(data)}
+    may_tell = library(data) == "xarray" or isinstance(data, Mapping)  # columns may be DataArrays
+    told = {name: getattr(table.raw(name), "attrs", {}).get("units") for name in table if may_tell}
     unit, ratios = common({name: told.get(name) for name in axes}, getattr(data, "attrs", {}).get("hubble"))
     columns = [converted(column(name, table[name], coordinate), ratios[name]) for name in axes]
     units = {name: str(each) for name, each in (told | dict.fromkeys(axes, unit)).items() if each is not None}
     others = table.keep([name for name in table if name not in axes])
     X = column("X", stack(axes, columns), reals)
     return Points(X, tuple(table.as_given(axes)), others, hasattr(data, "columns"), units=units)
-
-
-def _has_units(data: Any) -> bool:
-    """Return whether columns may be DataArrays, which tell their units."""
-    return library(data) == "xarray" or isinstance(data, Mapping)
 
 
 def _coordinate_names(names: list[str], not_coordinates: Sequence[str], asked: Sequence[str] | None) -> list[str]:

@@ -64,8 +64,7 @@ def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nes
     except (TypeError, ValueError) as error:
         raise TypeError(
             f"{source} has the type {short(data.type)}, which is no records and no regular array (n, d); name its "
-            "columns: "
-            "ak.zip({'x': ..., 'y': ...})"
+            "columns: ak.zip({'x': ..., 'y': ...})"
         ) from error
     return matrix, Nesting(None)
 
@@ -90,8 +89,7 @@ def join(
             event = int(np.argmax(others != counts))
             raise ValueError(
                 f"{what[1]} {quoted(first)} and {quoted(name)} of {source} have lists of unequal lengths, "
-                f"{counts[event]} and "
-                f"{others[event]} in event {event}, so they are not of the same hits; "
+                f"{counts[event]} and {others[event]} in event {event}, so they are not of the same hits; "
                 f"{remedy.format(name=quoted(name))}"
             )
     return {name: values if name in lists else np.repeat(values, counts) for name, (values, _) in parts.items()}, counts
@@ -104,9 +102,8 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
     depth = array.layout.purelist_depth
     if depth > 2 and not array.fields:
         raise ValueError(
-            f"{told} is nested too deep, {short(array.type)}; join inner lists first, ak.flatten(..., "
-            f"axis={depth - 1}), or "
-            f"{remedy}"
+            f"{told} is nested too deep, {short(array.type)}; join inner lists first, "
+            f"ak.flatten(..., axis={depth - 1}), or {remedy}"
         )
     try:
         counts = ak.to_numpy(ak.num(array), allow_missing=False).astype(np.int64) if depth == 2 else None
@@ -118,8 +115,7 @@ def _numbers(array: Any, told: str, remedy: str) -> tuple[Array, NDArray[np.int6
         if entry is not None:
             raise ValueError(
                 f"{told} has a missing value (None) in entry {entry}, {short(array[entry])}; leave such points out "
-                "with "
-                f"ak.is_none, fill the values with ak.fill_none, or {remedy}"
+                f"with ak.is_none, fill the values with ak.fill_none, or {remedy}"
             ) from None
     raise TypeError(
         f"{told} has the type {short(array.type)}, which is neither a number nor a list of numbers; {remedy}"
@@ -169,8 +165,7 @@ def flat(values: Any, name: str = "values", nesting: Nesting | None = None) -> A
     if counts is None or not np.array_equal(counts, nesting.counts):
         raise ValueError(
             f"{name} of type {short(values.type)} is not nested like the {len(nesting.counts)} events of X; give a "
-            "number for "
-            "each point, or one for each event"
+            "number for each point, or one for each event"
         )
     return numbers
 

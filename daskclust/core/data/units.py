@@ -16,15 +16,9 @@ _PLAIN = ("1", "", "dimensionless")
 _PARSECS = {"": 18, "k": 21, "M": 24, "G": 27}  # powers of ten in cm
 
 SIZES: dict[str, dict[str, float]] = {
-    "length": {
-        "cm": 1,
-        "nm": 1e-7,
-        "um": 1e-4,
-        "µm": 1e-4,
-        "μm": 1e-4,
-        "mm": 0.1,
-        "m": 1e2,
-        "km": 1e5,
+    "length": {"cm": 1, "nm": 1e-7, "mm": 0.1, "m": 1e2, "km": 1e5}
+    | {
+        **dict.fromkeys(("um", "µm", "μm"), 1e-4),
         **{f"{prefix}pc": float(f"3.08567758149137e{power}") for prefix, power in _PARSECS.items()},
     },
     "angle": {
@@ -86,15 +80,7 @@ def parse(text: str) -> Unit | None:
 
 
 def ratio(unit: str, wanted: str, hubble: Any = None) -> Fraction | None:
-    """Return what values in one unit are multiplied by to be in another.
-
-    Examples
-    --------
-    >>> [float(ratio(*pair)) for pair in (("us", "ns"), ("25 ns", "ns"), ("MeV", "GeV"), ("kpc/h", "Mpc/h"))]
-    [1000.0, 25.0, 0.001, 0.001]
-    >>> ratio("cm", "ns"), ratio("Mpc/h", "Mpc"), float(ratio("Mpc/h", "Mpc", hubble=0.5))
-    (None, None, 2.0)
-    """
+    """Return what values in one unit are multiplied by to be in another; None where they do not convert."""
     if unit.strip() == wanted.strip():
         return ONE
     mine, theirs = parse(unit), parse(wanted)
@@ -124,19 +110,20 @@ def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, di
         return None, dict.fromkeys(units, ONE)
     found = [_known(name, unit) for name, unit in told.items()]
     first, wanted = next(iter(told.items()))
-    missing = [name for name in units if name not in told]
+    missing = ", ".join(str(name) for name in units if name not in told)
     if missing:
         raise ValueError(
-            f"{first} has the unit {wanted!r}, and {_listed(missing)} has none, so that they cannot be measured "
+            f"{first} has the unit {wanted!r}, and {missing} has none, so that they cannot be measured "
             "together; name the unit of each in its attrs['units'], or of none"
         )
     ratios, shared = {}, found[0].quantities
     for (name, unit), each in zip(told.items(), found, strict=True):
         by, shared = ratio(unit, wanted, hubble), shared & each.quantities
         if by is None or not shared:
+            h = " without h, which attrs['hubble'] of the Dataset may tell" if each.power != found[0].power else ""
             raise ValueError(
                 f"{first} has the unit {wanted!r} and {name} {unit!r}, which cannot be converted into each other"
-                f"{_without_h(each, found[0])}; scale one to the unit of the other, and name it in its attrs['units']"
+                f"{h}; scale one to the unit of the other, and name it in its attrs['units']"
             )
         ratios[name] = by
     return wanted, ratios
@@ -209,12 +196,3 @@ def _known(name: Any, unit: str, quantities: Iterable[str] = SIZES) -> Unit:
     if found is None:
         raise ValueError(f"{name} has the unit {unit!r}, which is not known; known: {known(quantities)}")
     return found
-
-
-def _without_h(mine: Unit, other: Unit) -> str:
-    """Return what else is needed where two units differ by the Hubble constant."""
-    return " without h, which attrs['hubble'] of the Dataset may tell" if mine.power != other.power else ""
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(str, names))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.kernels import Kernel, TeamKernel, kernel
+from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
 
@@ -54,7 +55,15 @@ def _running_sum(_once, values, sums):
         sums[i] = total
 
 
-class Host:
+class _Device:
+    def take_at(self: Any, array: Any, places: Any) -> Any:
+        """Return the elements or rows of `array` (n,) or (n, d) at `places`, an array of this device."""
+        taken = self.empty((len(places), *array.shape[1:]), array.dtype)
+        self.run(gather if array.ndim == 1 else gather_rows, len(places), array, places, taken)
+        return taken
+
+
+class Host(_Device):
     """numpy arrays, kernels on CPU threads."""
 
     name = "cpu"
@@ -90,15 +99,11 @@ class Host:
         """Write the sum of all `values` up to each to int32 `sums`; they may be the same array."""
         self.run(_running_sum, 1, values, sums)
 
-    def to_host(self, array: Any) -> Any:
-        return array
-
-    def from_host(self, array: Any) -> Any:
-        return array
-
     def argument(self, array: Any) -> Any:
-        """Return an array as kernels take it, without a copy."""
+        """Return an array as kernels take it, without a copy; `give` one in the class that the user works with."""
         return array
+
+    to_host = from_host = give = argument  # they are one here
 
     def cast(self, array: Any, dtype: Any) -> Any:
         """Return an array of this device with another dtype."""
@@ -108,28 +113,16 @@ class Host:
         """Return the rows that `rows` names, an array of the host or of this device, by number or by True."""
         return array[rows]
 
-    def take_at(self, array: Any, places: Any) -> Any:
-        """Return the elements or rows of `array` (n,) or (n, d) at `places`, an array of this device."""
-        return _taken(self, array, places)
-
     def order_of(self, values: Any) -> Any:
         """Return the places of `values` (n,) in ascending order, those that are equal as they come."""
         if values.dtype == np.float64 and np.isfinite(values).all():
-            from daskclust.core.device.timesort import order_of_times
-
             return order_of_times(values)
         if values.dtype == np.int64:
-            from daskclust.core.device.timesort import order_of_ticks
-
             return order_of_ticks(values)
         return np.argsort(values, kind="stable")
 
-    def give(self, array: Any) -> Any:
-        """Return an array in the class that the user works with, and that NumPy's functions take."""
-        return array
 
-
-class Cuda:
+class Cuda(_Device):
     """Arrays and kernels on the current CUDA device. Scratch arrays stay for the next call of the thread."""
 
     name = "cuda"
@@ -207,9 +200,6 @@ class Cuda:
             return cupy_module().asarray(array)[cupy_module().asarray(rows)]
         return self.from_host(self.to_host(array)[rows])
 
-    def take_at(self, array: Any, places: Any) -> Any:
-        return _taken(self, array, places)
-
     def order_of(self, values: Any) -> Any:
         if self._gives_cupy:
             return self.argument(cupy_module().argsort(cupy_module().asarray(values), kind="stable"))
@@ -221,12 +211,6 @@ class Cuda:
 
 HOST = Host()
 _local = threading.local()
-
-
-def _taken(device: Host | Cuda, array: Any, places: Any) -> Any:
-    taken = device.empty((len(places), *array.shape[1:]), array.dtype)
-    device.run(gather if array.ndim == 1 else gather_rows, len(places), array, places, taken)
-    return taken
 
 
 def multiprocessors() -> int:
@@ -273,7 +257,7 @@ def device_of(array: Any) -> Host | Cuda:
     """Return the device that `array` lives on."""
     if not is_cuda(array):
         return HOST
-    gives_cupy = type(array).__module__.split(".")[0] == "cupy"
+    gives_cupy = library(array) == "cupy"
     kept = _local.__dict__.setdefault("devices", {})
     if gives_cupy not in kept:
         kept[gives_cupy] = Cuda(gives_cupy)

@@ -15,17 +15,7 @@ from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.extending import intrinsic, overload, register_model
 
-from daskclust.core.device.cpu_scalars import (  # operations, with those below
-    atomic_add,  # noqa: F401
-    atomic_cas,  # noqa: F401
-    atomic_load,  # noqa: F401
-    atomic_max,  # noqa: F401
-    atomic_min,  # noqa: F401
-    copy_four,  # noqa: F401
-    count_bits,  # noqa: F401
-    element_pointer,
-    lowest_bit,  # noqa: F401
-)
+from daskclust.core.device.cpu_scalars import element_pointer
 from daskclust.core.device.inlined import inlined_pipeline
 
 LANES = 16
@@ -226,15 +216,6 @@ def select(_typing, condition, yes, no):
         return builder.select(arguments[0], *chosen)
 
     return result(condition, yes, no), codegen
-
-
-@intrinsic
-def any_lane(_typing, condition):
-    def codegen(_context, builder, _signature, arguments):
-        bits = builder.bitcast(arguments[0], ir.IntType(LANES))
-        return builder.icmp_unsigned("!=", bits, bits.type(0))
-
-    return types.boolean(condition), codegen
 
 
 @intrinsic

@@ -1,6 +1,6 @@
 """CUDA's versions of `core/device/operations.py`: one point a thread.
 
-What is missing here is the plain function of `ops`, compiled as it stands.
+What is missing here is the plain function of `operations.py`, compiled as it stands.
 """
 
 from __future__ import annotations
@@ -9,16 +9,6 @@ from llvmlite import ir
 from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
-
-
-@cuda.jit(device=True)
-def load(array, i, m):
-    return array[i]
-
-
-@cuda.jit(device=True)
-def store(array, i, m, value):
-    array[i] = value
 
 
 @intrinsic
@@ -39,11 +29,6 @@ def point_at(_typing, positions, i, m, axes):
     return result(positions, types.intp, m, axes), codegen
 
 
-@cuda.jit(device=True)
-def places(i, value):
-    return i
-
-
 @intrinsic
 def like(_typing, value, number):
     def codegen(context, builder, signature, arguments):
@@ -62,28 +47,8 @@ def select(_typing, condition, yes, no):
 
 
 @cuda.jit(device=True)
-def any_lane(condition):
-    return condition
-
-
-@cuda.jit(device=True)
 def bits_of(condition):
     return types.int64(condition)
-
-
-@cuda.jit(device=True)
-def lane_width():
-    return 1
-
-
-@cuda.jit(device=True)
-def lowest(value):
-    return value
-
-
-@cuda.jit(device=True)
-def highest(value):
-    return value
 
 
 @intrinsic
@@ -150,11 +115,6 @@ def atomic_max(array, i, value):
 @cuda.jit(device=True)
 def atomic_cas(array, i, old, new):
     return cuda.atomic.cas(array, i, old, new)
-
-
-@cuda.jit(device=True)
-def atomic_load(array, i):
-    return array[i]
 
 
 @cuda.jit(device=True)

@@ -26,8 +26,8 @@ from daskclust.core.device.kernel_cache import cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-BLOCK = 128  # CUDA threads a block
-_SIMULATED_THREADS = 32  # each is a Python thread, 0.3 ms to start
+# CUDA threads a block, and blocks; in the simulator each is a Python thread, 0.3 ms to start
+BLOCK, _MOST_BLOCKS = (32, 2) if SIMULATED else (128, 1 << 16)
 
 
 class Body:
@@ -73,7 +73,7 @@ class Body:
             if isinstance(value, Body):
                 value = value.bind(**self.bindings) if self.bindings else value
                 bound[name] = getattr(value, target)
-            elif name in ops.__all__ and value is getattr(ops, name):
+            elif getattr(value, "__module__", None) == ops.__name__:
                 bound[name] = _operation(name, target)
             elif name in self.bindings:
                 bound[name] = value
@@ -108,39 +108,70 @@ class Body:
         return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
+# -------------------------------------------------------------------------------------------------------------- drivers
+# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
+def _loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, *args)
+
+
+def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
+    i = first
+    while i < last:
+        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
+        body(i, m, *args)  # type: ignore[call-arg]
+        i += m
+
+
+def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
+    for i in range(first, last):
+        body(i, 0, 1, *args)
+
+
+def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+    team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
+    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
+    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _grid(n, args):  # type: ignore[no-untyped-def]
+    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    while i < last:
+        body(i, *args)
+        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+def _lane_grid(n, args):  # type: ignore[no-untyped-def]
+    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    while i < last:
+        body(i, 1, *args)  # type: ignore[call-arg]
+        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
+
+
+# -------------------------------------------------------------------------------------------------------------- kernels
 class Kernel(Body):
-    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads.
+    """A body that is run for every index from 0 to n - 1, in any order and on any number of threads."""
 
-    With `lanes` the body is ``body(i, m, row, ...)`` and treats points `i` to `i + m - 1`, whose entries in `row`, its
-    first array, are equal: a SIMD vector of them on the CPU, one on CUDA.
-    """
-
-    lanes = False
+    drivers: tuple[Callable[..., Any], ...] = (_loop, _grid)  # templates for the CPU, and for CUDA
 
     @functools.cached_property
     def loop(self) -> Callable[..., Any]:
         """The CPU loop ``loop(first, last, args)``."""
-        template = _lane_loop if self.lanes else _loop
-        names: dict[str, Any] = {"body": self.cpu}
-        if self.lanes:
-            from daskclust.core.device.cpu import equal_run
+        from daskclust.core.device.cpu import equal_run
 
-            names["equal_run"] = equal_run
-        return self._kept(_njit(self._driver(template, names)))
+        return self._kept(_njit(self._driver(self.drivers[0], {"body": self.cpu, "equal_run": equal_run})))
 
     @functools.cached_property
     def grid(self) -> Any:
-        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop."""
+        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop, or a team's."""
         from numba import cuda
 
-        template = _lane_grid if self.lanes else _grid
-        if SIMULATED:
-            template = _simulated_lane_grid if self.lanes else _simulated_grid
-            return cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda}))
-        return self._kept(cuda.jit(self._driver(template, {"body": self.cuda, "cuda": cuda})))
+        whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
+        names = {"body": self.cuda, "cuda": cuda, "whole": whole}
+        return self._kept(cuda.jit(self._driver(self.drivers[1], names)))
 
     def _kept(self, dispatcher: Any) -> Any:
-        return cached_on_disk(dispatcher) if self.cacheable else dispatcher
+        return cached_on_disk(dispatcher) if self.cacheable and hasattr(dispatcher, "enable_caching") else dispatcher
 
     def _fingerprint(self) -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
@@ -221,11 +252,7 @@ class Kernel(Body):
         """Launch the body for `n` indices on the current CUDA device."""
         if n == 0:
             return
-        if SIMULATED:
-            self.grid[2 if n > _SIMULATED_THREADS else 1, _SIMULATED_THREADS](n, *args)
-        else:
-            blocks = min(-(-n // BLOCK), 1 << 16)
-            self.grid[blocks, BLOCK, stream](n, args)
+        self.grid[min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, stream](n, args)
 
 
 class Compiled(NamedTuple):
@@ -242,9 +269,9 @@ compiled_here: list[Compiled] = []
 
 
 class LaneKernel(Kernel):
-    """A kernel whose body treats several points that share a row."""
+    """A kernel whose body ``body(i, m, row, *args)`` treats points `i` to `i + m - 1`, which share a row."""
 
-    lanes = True
+    drivers = (_lane_loop, _lane_grid)
 
 
 class TeamKernel(Kernel):
@@ -254,24 +281,11 @@ class TeamKernel(Kernel):
     that they can wait for each other (`team_barrier`).
     """
 
-    @functools.cached_property
-    def loop(self) -> Callable[..., Any]:
-        return self._kept(_njit(self._driver(_team_loop, {"body": self.cpu})))
-
-    @functools.cached_property
-    def grid(self) -> Any:
-        """The CUDA kernel ``grid[teams * blocks, threads](blocks, args)``."""
-        from numba import cuda
-
-        driver = self._driver(_simulated_team_grid if SIMULATED else _team_grid, {"body": self.cuda, "cuda": cuda})
-        return cuda.jit(driver) if SIMULATED else self._kept(cuda.jit(driver))
+    drivers = (_team_loop, _team_grid)
 
     def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
-        """Launch `teams` teams of so many blocks on the current CUDA device."""
-        if SIMULATED:
-            self.grid[teams * blocks, threads](blocks, *args)
-        else:
-            self.grid[teams * blocks, threads, stream](blocks, args)
+        """Launch `teams` teams of so many blocks on the current CUDA device: ``grid[...](blocks, args)``."""
+        self.grid[teams * blocks, threads, stream](blocks, args)
 
 
 def _njit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -306,7 +320,6 @@ def body(function: Callable[..., Any]) -> Body:
     Returns
     -------
     Body
-        Callable as the function within kernels.
     """
     return Body(function)
 
@@ -339,7 +352,6 @@ def lane_kernel(function: Callable[..., Any]) -> LaneKernel:
     Returns
     -------
     LaneKernel
-        Run and launched as a `kernel`.
     """
     return LaneKernel(function)
 
@@ -349,16 +361,20 @@ def team_kernel(function: Callable[..., Any]) -> TeamKernel:
     return TeamKernel(function)
 
 
+@functools.cache
 def _operation(name: str, target: str) -> Any:
+    """Return a target's version of an operation: on CUDA its meaning, compiled, where it needs no code of its own."""
     if target == "cpu":
-        from daskclust.core.device import cpu as lanes
+        from daskclust.core.device import cpu, cpu_scalars
 
-        return getattr(lanes, name)
+        return getattr(cpu, name, None) or getattr(cpu_scalars, name)
     if SIMULATED:
         return getattr(ops, name)
-    from daskclust.core.device import cuda as cuda_ops
+    from numba import cuda
 
-    return getattr(cuda_ops, name)
+    from daskclust.core.device import cuda as own
+
+    return getattr(own, name, None) or cuda.jit(device=True)(getattr(ops, name))
 
 
 @functools.cache
@@ -367,65 +383,5 @@ def _operations_source() -> bytes:
 
 
 def _operation_files() -> list[Path]:
-    return [Path(__file__).with_name(name) for name in ("kernels.py", "cpu.py", "cpu_scalars.py", "cuda.py")]
-
-
-# -------------------------------------------------------------------------------------------------------------- drivers
-# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
-def _loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, *args)
-
-
-def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
-    i = first
-    while i < last:
-        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
-        body(i, m, *args)  # type: ignore[call-arg]
-        i += m
-
-
-def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, 0, 1, *args)
-
-
-def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
-    team = np.uint32(cuda.blockIdx.x) // np.uint32(blocks)  # type: ignore[name-defined]  # noqa: F821
-    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
-    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _simulated_team_grid(blocks, *args):  # type: ignore[no-untyped-def]
-    team, size = cuda.blockIdx.x // blocks, blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
-    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _grid(n, args):  # type: ignore[no-untyped-def]
-    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
-    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
-    while i < last:
-        body(i, *args)
-        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
-
-
-def _lane_grid(n, args):  # type: ignore[no-untyped-def]
-    i = np.uint32(cuda.grid(1))  # type: ignore[name-defined]  # noqa: F821
-    last = np.uint32(n)  # 32 bits: an unrolled loop divides by its step
-    while i < last:
-        body(i, 1, *args)  # type: ignore[call-arg]
-        i = np.uint32(i + np.uint32(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
-
-
-def _simulated_grid(n, *args):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
-    while i < n:
-        body(i, *args)
-        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _simulated_lane_grid(n, *args):  # type: ignore[no-untyped-def]
-    i = cuda.grid(1)  # type: ignore[name-defined]  # noqa: F821
-    while i < n:
-        body(i, 1, *args)  # type: ignore[call-arg]
-        i += cuda.gridsize(1)  # type: ignore[name-defined]  # noqa: F821
+    names = ("kernels.py", "operations.py", "cpu.py", "cpu_scalars.py", "cuda.py")
+    return [Path(__file__).with_name(name) for name in names]

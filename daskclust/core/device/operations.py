@@ -14,33 +14,6 @@ import threading
 
 import numpy as np
 
-__all__ = [
-    "any_lane",
-    "atomic_add",
-    "atomic_cas",
-    "atomic_load",
-    "atomic_max",
-    "atomic_min",
-    "bits_of",
-    "copy_four",
-    "count_bits",
-    "highest",
-    "lane_width",
-    "like",
-    "load",
-    "lowest",
-    "lowest_bit",
-    "nearest_whole",
-    "places",
-    "point_at",
-    "power_of_two",
-    "select",
-    "square_root",
-    "store",
-    "team_barrier",
-    "times",
-]  # fmt: skip
-
 
 def load(array, i, m):
     """Return elements `i` to `i + m - 1` in `m` lanes (surplus lanes repeat element `i`)."""
@@ -70,11 +43,6 @@ def like(value, number):
 def select(condition, yes, no):
     """Return `yes` in the lanes where `condition` holds, `no` in the others; of two scalars, in the type of `no`."""
     return yes if condition else no
-
-
-def any_lane(condition):
-    """Return True where `condition` holds in any lane."""
-    return bool(condition)
 
 
 def bits_of(condition):

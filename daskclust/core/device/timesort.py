@@ -114,13 +114,7 @@ def _as_ticks(_once, times, ticks, exact):
 
 
 def order_of_times(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return the order that sorts times in ns, earlier elements first among equal ones.
-
-    Examples
-    --------
-    >>> order_of_times(np.array([3.125, 1.5625, 3.125]))
-    array([1, 0, 2])
-    """
+    """Return the stable order of times in ns: by their ticks where all are multiples of one."""
     times = np.ascontiguousarray(times, dtype=np.float64)
     ticks, exact = np.empty(len(times), np.int64), np.zeros(1, np.int64)
     _as_ticks.run(1, times, ticks, exact)
@@ -128,18 +122,9 @@ def order_of_times(times: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def order_of_ticks(ticks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the order that sorts times, earlier elements first among equal ones.
+    """Return the stable order of times; NumPy's where their range and their number together need more than 64 bits.
 
-    Notes
-    -----
-    Linear in n times the digits of the range of times. Elements first go to buckets of some time each: of times that
-    are nearly sorted, each stays near its place. Where the range of times and the number of elements together need more
-    than 64 bits, NumPy sorts.
-
-    Examples
-    --------
-    >>> order_of_ticks(np.array([30, 10, 20, 10]))
-    array([1, 3, 2, 0])
+    Elements first go to buckets of some time each: of times that are nearly sorted, each stays near its place.
     """
     ticks = np.ascontiguousarray(ticks, dtype=np.int64)
     n = len(ticks)

@@ -68,17 +68,14 @@ def cut(
     Raises
     ------
     ValueError
-        For what is no linkage, for both or neither of `n_clusters` and `height`, and where the hierarchy has fewer
-        clusters than `n_clusters`.
+        For what is no linkage, and where the hierarchy has fewer clusters than `n_clusters`.
 
     Notes
     -----
-    O(n). With `height` the partition is that of `scipy.cluster.hierarchy.fcluster` with ``criterion="distance"``. With
-    `n_clusters` there are exactly so many, where `fcluster` gives fewer if heights are equal or invert.
-
-    With `n_clusters` and `min_size` the clusters are the leaves of `condense`, and it is no horizontal cut: small
-    clusters that joined a large one after the earliest of the undone merges are noise; a large cluster, however late
-    its last merge, is never taken to pieces that are all too small.
+    With `height` the partition is that of `scipy.cluster.hierarchy.fcluster` with ``criterion="distance"``. With
+    `n_clusters` there are exactly so many, where `fcluster` gives fewer if heights are equal or invert. With `min_size`
+    they are the leaves of `condense`: small clusters that joined a large one after the earliest of the undone merges
+    are noise, and a large cluster is never taken to pieces that are all too small.
 
     Examples
     --------
@@ -87,12 +84,8 @@ def cut(
     array([0, 0, 0, 1])
     >>> cut(Z, height=1.5)
     array([0, 1, 1, 2])
-    >>> cut(Z, n_clusters=1, min_size=4)
-    array([0, 0, 0, 0])
     >>> cut(Z, height=1.5, min_size=2)
     array([-1,  0,  0, -1])
-    >>> cut([[0, 1, 1.0, 2], [2, 3, 1.5, 2], [6, 4, 2.0, 3], [7, 8, 4.0, 5], [5, 9, 9.0, 6]], n_clusters=2, min_size=2)
-    array([ 0,  0,  1,  1,  0, -1])
     """
     Z = check_linkage(Z)
     if (n_clusters is None) == (height is None):
@@ -134,16 +127,8 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
     -------
     Top
         The last p - 1 merges of clusters that both have `min_size` points, or all if there are fewer; their nodes in
-        `Z`, and what is left out. Leaves are numbered by their smallest points.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage, `p` below 1, and where not even all points are `min_size`.
-
-    Notes
-    -----
-    O(n). Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)`` where there are so many.
+        `Z`, and what is left out. Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)``, numbered by
+        their smallest points.
 
     Examples
     --------
@@ -189,11 +174,6 @@ def least_size(min_size: int | float, n: int) -> int:
     -------
     int
         The number, rounded up.
-
-    Raises
-    ------
-    ValueError
-        For a fraction that is not between 0 and 1, and a number below 1.
 
     Examples
     --------

@@ -69,19 +69,6 @@ def number_tops(_once, top, number, labels):
 
 
 @kernel
-def expand(_once, children, n, node, found):
-    """Fill `found` with the points of a node: what is left to expand is in it too."""
-    found[0] = node
-    count = 1
-    for i in range(len(found)):
-        while found[i] >= n:
-            row = found[i] - n
-            found[i] = children[row, 0]
-            found[count] = children[row, 1]
-            count += 1
-
-
-@kernel
 def fold(_once, children, is_undone, n_leaves, number):
     """Carry numbers of leaves up: undone merges have new ones with leaves on both sides, else the one there is."""
     n = len(children) + 1

@@ -14,7 +14,7 @@ Float = npt.NDArray[np.float64]
 
 
 def check_linkage(Z: npt.ArrayLike) -> Float:
-    """Return a linkage as a float64 array, if it is one.
+    """Return a linkage as a float64 array in C order, if it is one: all functions here ask it first.
 
     Parameters
     ----------
@@ -24,23 +24,13 @@ def check_linkage(Z: npt.ArrayLike) -> Float:
     Returns
     -------
     numpy.ndarray of float64, shape (n - 1, 4)
-        In C order; `Z` itself if it is such an array.
+        `Z` itself if it is such an array.
 
     Raises
     ------
     ValueError
-        For other shapes, clusters that do not exist yet or were merged before, wrong sizes, and heights that are
-        negative or not finite. Heights may invert.
-
-    Notes
-    -----
-    O(n). Unlike `scipy.cluster.hierarchy.is_valid_linkage` it says what is wrong, and sizes are checked.
-
-    Examples
-    --------
-    >>> check_linkage([[0, 1, 0.5, 2], [2, 3, 0.4, 3]])
-    array([[0. , 1. , 0.5, 2. ],
-           [2. , 3. , 0.4, 3. ]])
+        With the first wrong row, for clusters that do not exist yet or were merged before, wrong sizes, and heights
+        that are negative or not finite. Heights may invert.
     """
     Z = np.ascontiguousarray(Z, dtype=np.float64)
     if Z.ndim != 2 or Z.shape[1] != 4:
@@ -69,10 +59,7 @@ def is_monotone(Z: npt.ArrayLike) -> bool:
     Returns
     -------
     bool
-
-    Notes
-    -----
-    O(n). `scipy.cluster.hierarchy.is_monotonic` asks more, that rows ascend: merges of independent branches count too.
+        Also True where only merges of independent branches descend, unlike `scipy.cluster.hierarchy.is_monotonic`.
 
     Examples
     --------
@@ -96,16 +83,7 @@ def point_heights(Z: npt.ArrayLike) -> Float:
     Returns
     -------
     numpy.ndarray of float64, shape (n,)
-        In the unit of the heights of `Z`.
-
-    Raises
-    ------
-    ValueError
-        For what is no linkage.
-
-    Notes
-    -----
-    O(n) time and memory. Sums run from the root down.
+        In the unit of the heights of `Z`; sums run from the root down.
 
     References
     ----------
@@ -136,27 +114,13 @@ def leaf_order(Z: npt.ArrayLike) -> Ids:
     numpy.ndarray of int64, shape (n,)
         As of `scipy.cluster.hierarchy.leaves_list`.
 
-    Raises
-    ------
-    ValueError
-        For what is no linkage.
-
-    Notes
-    -----
-    O(n).
-
     Examples
     --------
     >>> leaf_order([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]])
     array([3, 0, 1, 2])
     """
     Z = check_linkage(Z)
-    n = len(Z) + 1
-    place = np.zeros(2 * n - 1, np.int64)
-    kernels.place_leaves.run(1, children_of(Z), sizes_of(Z), place)
-    order = np.empty(n, np.int64)
-    order[place[:n]] = np.arange(n)
-    return order
+    return np.argsort(_places(Z)[: len(Z) + 1])
 
 
 def members(Z: npt.ArrayLike, node: int) -> Ids:
@@ -174,11 +138,6 @@ def members(Z: npt.ArrayLike, node: int) -> Ids:
     numpy.ndarray of int64
         Ascending.
 
-    Raises
-    ------
-    ValueError
-        For what is no linkage, and where there is no such cluster.
-
     Examples
     --------
     >>> members([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], 5)
@@ -189,9 +148,9 @@ def members(Z: npt.ArrayLike, node: int) -> Ids:
     node = check_whole("node", node, 0)
     if node >= 2 * n - 1:
         raise ValueError(f"node must be at most {2 * n - 2}, the root of {n} points, got {node}")
-    found = np.empty(int(sizes_of(Z)[node]), np.int64)
-    kernels.expand.run(1, children_of(Z), n, node, found)
-    return np.sort(found)
+    place = _places(Z)
+    since = place[:n] - place[node]
+    return np.flatnonzero((since >= 0) & (since < sizes_of(Z)[node]))
 
 
 def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
@@ -209,15 +168,6 @@ def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
     numpy.ndarray of int64, shape (2 n - 1,)
         -1 where all points are noise, `SEVERAL` where there are several labels.
 
-    Raises
-    ------
-    ValueError
-        For what is no linkage, and labels that are no integers or not one for each point.
-
-    Notes
-    -----
-    O(n).
-
     Examples
     --------
     >>> node_labels([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], [-1, 0, 0, 1])
@@ -234,6 +184,13 @@ def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
     found[:n] = np.maximum(given.astype(np.int64), NOISE)
     kernels.carry_labels.run(1, children_of(Z), n, found)
     return found
+
+
+def _places(Z: Float) -> Ids:
+    """Return the place of the leftmost leaf of each point and each merge, from the left of a dendrogram."""
+    place = np.zeros(2 * len(Z) + 1, np.int64)
+    kernels.place_leaves.run(1, children_of(Z), sizes_of(Z), place)
+    return place
 
 
 def children_of(Z: Float) -> Ids:

@@ -25,20 +25,12 @@ def same_partition(a: ArrayLike, b: ArrayLike) -> bool:
     --------
     >>> same_partition([0, 0, 1, -1], [5, 5, 2, -1])
     True
-    >>> same_partition([0, 0, 1, -1], [5, 5, 2, 2])
-    False
     """
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape or ((a < 0) != (b < 0)).any():
         return False
     pairs = np.unique(np.stack([a, b])[:, a >= 0], axis=1)
     return bool(len(np.unique(pairs[0])) == len(np.unique(pairs[1])) == pairs.shape[1])
-
-
-def count_clusters(labels: ArrayLike) -> int:
-    """Return the number of distinct labels that are not noise."""
-    labels = np.asarray(labels)
-    return len(np.unique(labels[labels >= 0]))
 
 
 def without_small(labels: NDArray[np.int64], min_size: int) -> NDArray[np.int64]:

@@ -31,10 +31,8 @@ class OwnIds(NamedTuple):
         if self.beyond is None:
             a, b = (min(max(each - self.first, 0), self.size) for each in (start, end))
             return OwnIds(self.first + a, max(b - a, 0), None), slice(a, b)
-        device, dtype = (
-            device_of(self.beyond),
-            self.beyond.dtype,
-        )  # numbers that it does not hold would make all of the array wider
+        device, dtype = device_of(self.beyond), self.beyond.dtype
+        # numbers that it does not hold would make all of the array wider
         ends = np.clip([start - self.first, end - self.first], 0, np.iinfo(dtype).max).astype(dtype)
         a, b = map(int, device.to_host(np.searchsorted(self.beyond, device.give(device.from_host(ends)))))
         return OwnIds(self.first, b - a, self.beyond[a:b]), slice(a, b)

@@ -92,9 +92,7 @@ def one_set_each(members: Ids, member_of: Ids, count: int) -> Ids:
 
 
 def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice]:
-    """Return the number of each set: those that share a member are one.
-
-    Clusters are numbered by their first ids.
+    """Return the numbers of sets: those that share a member are one cluster; clusters are numbered by their first ids.
 
     Parameters
     ----------
@@ -107,11 +105,6 @@ def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice
     -------
     list of Slice
         One for each chunk.
-
-    Raises
-    ------
-    ValueError
-        For chunks that share a group though each should hold all of it.
     """
     check_groups([f.groups for f in fragments])
     begin = np.concatenate([[0], np.cumsum([len(f.firsts) for f in fragments])]).astype(np.int64)

@@ -49,11 +49,6 @@ def run(plan: Plan, columns: dict[str, Any], partition: str | Partition = "auto"
     -------
     dict of arrays
         Results of shape (n,) and the number ``n_clusters``; on dask lazy, with the chunks of the input.
-
-    Raises
-    ------
-    ValueError
-        For a partition that is not one of these, or does not fit the points.
     """
     lazy = lazily(plan, columns, partition)
     return run_in_memory(plan, columns) if lazy is None else lazy.run(plan)
@@ -63,7 +58,7 @@ def lazily(plan: Plan, columns: dict[str, Any], partition: str | Partition = "au
     """Return a data set of dask arrays divided for a plan, to run it with several thresholds; None for other arrays."""
     if not is_dask(next(iter(columns.values()))):
         return None
-    return Lazy(columns, divide(plan, columns, partition), plan.positions, plan.group)
+    return Lazy(columns, divide(plan, columns, partition), plan)
 
 
 def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
@@ -71,10 +66,8 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    plan : Plan
-        The system.
-    columns : dict of arrays
-        As of `run`, numpy or cupy.
+    plan, columns
+        As of `run`, arrays of numpy or cupy.
 
     Returns
     -------
@@ -91,11 +84,11 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def gather(
-    plan: WholePlan, columns: dict[str, Any], division: Division, group: str, results: dict[str, tuple[Any, Any]]
+    plan: WholePlan, columns: dict[str, Any], division: Division, results: dict[str, tuple[Any, Any]]
 ) -> dict[str, Any]:
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
-        merged = Lazy(columns, division, group=group).gather(plan)
+        merged = Lazy(columns, division, plan)._merged(plan)
         return {name: whole(merged, operator.attrgetter(name), *kind) for name, kind in results.items()}
     merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
@@ -107,25 +100,22 @@ class Lazy:
     Parameters
     ----------
     columns : dict of dask arrays
-        One or more of shape (n,) or (n, d), all with the same chunks, of known size, along the points. The first one's
-        class and device are those of the results.
+        As of `run`, all with the same chunks, of known size, along the points.
     division : Division
         How the points are divided for the plan.
-    positions : str
-        Column that the partition's planes cut.
-    group : str
-        Column whose values keep points together where the partition goes by groups.
+    plan : WholePlan
+        The system, which says by which columns.
     """
 
-    def __init__(self, columns: dict[str, Any], division: Division, positions: str = "X", group: str = "layer") -> None:
+    def __init__(self, columns: dict[str, Any], division: Division, plan: WholePlan) -> None:
         first = next(iter(columns.values()))
         self._like = first._meta
         self._layout = Layout.of(first.chunks[0], division)
-        self._chunks = self._divided(columns, positions, group)
+        self._chunks = self._divided(columns, plan.positions, plan.group)
         self._measures: list[Any] | None = None
 
     def run(self, plan: Plan) -> dict[str, Any]:
-        """Return results as dask arrays.
+        """Return the results of a plan.
 
         Parameters
         ----------
@@ -135,53 +125,18 @@ class Lazy:
         Returns
         -------
         dict of dask arrays
-            The results, shape (n,), with the order and the chunks of the input, and the scalar ``n_clusters``.
+            As of `run`: the function of this name.
         """
         import dask.array as da
 
         width = merging.merge_width()
-        tasks, found = self._found(plan, width)
-        slices = merging.slices(tasks, plan, found, self._layout, width)
-        results = self._as_arrays(tasks, plan, self._finished(tasks, plan, found, slices), plan.results)
+        tasks, locals_ = self._locals(plan, width)
+        slices = merging.slices(tasks, plan, locals_, self._layout, width)
+        results = self._as_arrays(tasks, plan, self._finished(tasks, plan, locals_, slices), plan.results)
         if plan.before_merge is not None:
             results |= self._as_arrays(tasks, plan, self._known_before(tasks, plan), plan.results_before_merge)
         (count,) = tasks.delayed([tasks.add("count", steps.n_clusters, slices[0])])
         return results | {"n_clusters": da.from_delayed(count, (), dtype=np.int64)}
-
-    def gather(self, plan: WholePlan) -> Any:
-        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole.
-
-        Parameters
-        ----------
-        plan : WholePlan
-            The system.
-
-        Returns
-        -------
-        Delayed
-            What ``plan.merge`` returns.
-        """
-        tasks, found = self._found(plan)
-        table, _ = merging.merged(tasks, plan, found)
-        return tasks.delayed([table])[0]
-
-    def measures(self, plan: WholePlan) -> list[Any]:
-        """Return what `measure` gives for each chunk.
-
-        Parameters
-        ----------
-        plan : WholePlan
-            The system. Measures are made once: a later plan gets those of the first one.
-
-        Returns
-        -------
-        list of Delayed
-            One for each chunk.
-        """
-        if self._measures is None:
-            tasks = Tasks(f"{plan.name}-", self._chunks[:1], plan, _keys(self._chunks))
-            self._measures = tasks.delayed([tasks.add("measure", plan.measure, key) for key in _keys(self._chunks)])
-        return self._measures
 
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
@@ -193,7 +148,7 @@ class Lazy:
         """
         import dask
 
-        self._measures = list(dask.persist(*self.measures(plan)))
+        self._measures = list(dask.persist(*self._measured(plan)))
 
     # ------------------------------------------------------------------------------------------------------- the steps
     def _divided(self, columns: dict[str, Any], positions: str, group: str) -> list[Any]:
@@ -214,9 +169,22 @@ class Lazy:
         parts = exchange(tasks, "part", take_from(tasks, "part", splits), ranges.among, len(partition))
         return tasks.delayed([tasks.add("chunk", steps.join, part) for part in parts])
 
-    def _found(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
+    def _measured(self, plan: WholePlan) -> list[Any]:
+        """Return what `measure` gives for each chunk; it is made once: a later plan gets that of the first one."""
+        if self._measures is None:
+            tasks = Tasks(f"{plan.name}-", self._chunks[:1], plan, _keys(self._chunks))
+            self._measures = tasks.delayed([tasks.add("measure", plan.measure, key) for key in _keys(self._chunks)])
+        return self._measures
+
+    def _merged(self, plan: WholePlan) -> Any:
+        """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
+        tasks, locals_ = self._locals(plan)
+        table, _ = merging.merged(tasks, plan, locals_)
+        return tasks.delayed([table])[0]
+
+    def _locals(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
         """Add the local step of each chunk, with what is carried to it; keys tell the merge's `width`, too."""
-        measures = self.measures(plan)
+        measures = self._measured(plan)
         keys = _keys(measures)
         tasks = Tasks(f"{plan.name}-", measures, plan, keys, width)
         if plan.carry is None:
@@ -240,7 +208,7 @@ class Lazy:
 
     def _known_before(self, tasks: Tasks, plan: Plan) -> list[Any]:
         """Add what makes results that do not wait for the merge, and return those of each run of the input's chunks."""
-        measures = _keys(self.measures(plan))
+        measures = _keys(self._measured(plan))
         if self._layout.partition is None:
             return [tasks.add("early", steps.before_merge, plan, measure) for measure in measures]
         given = zip(measures, self._layout.ids_of_runs(), strict=True)

@@ -63,7 +63,7 @@ class _Spread:
 
     def __init__(self, tasks: Tasks, plan: Plan, locals_: list[Any], width: int) -> None:
         self._tasks, self._min_size, self._width = tasks, plan.min_size, width
-        self._fragments = [tasks.add("frontier", steps.frontier_with_places, local) for local in locals_]
+        self._fragments = [tasks.add("frontier", operator.getitem, local, 1) for local in locals_]
 
     def slices(self, partition: Partition | None, ranges: Ranges) -> list[Any]:
         """Add all of them, and return the slices."""

@@ -12,18 +12,20 @@ from daskclust.core.space.partition import Chunk, Halo, widened
 class WholePlan:
     """What a clustering system is to the engine if its results are about the data set as a whole, such as a hierarchy.
 
-    Arrays may live on the host or on a CUDA device.
-
     Attributes
     ----------
     name : str
         What dask's dashboard calls its steps.
+    positions, group : str
+        The columns by which points are divided: coordinates, and numbers such as those of layers.
     carry : method or None
         ``carry(measures, before)`` returns, on a worker, what the next chunk must know, from a chunk's measures and
         what was carried to it. None where chunks do not follow each other.
     """
 
     name: str
+    positions = "X"
+    group = "layer"
     carry: Callable[[Any, Any], Any] | None = None
 
     @property
@@ -32,7 +34,7 @@ class WholePlan:
         return Cost(seconds=300e-9, size=100)
 
     def measure(self, chunk: Chunk) -> Any:
-        """Compute, on a worker, what does not depend on other chunks.
+        """Return, on a worker, what depends neither on other chunks nor on thresholds: `Lazy.persist` keeps it.
 
         Parameters
         ----------
@@ -42,7 +44,7 @@ class WholePlan:
         Returns
         -------
         object
-            The measures. `Lazy.persist` keeps them, so they should not depend on thresholds.
+            The measures.
         """
         return chunk
 
@@ -59,13 +61,12 @@ class WholePlan:
         Returns
         -------
         local, frontier : object
-            What stays on the worker for `finish`, as little as it can be: that of all chunks waits for the merge. And
-            what goes up to `merge`.
+            What waits on the worker for `finish`, as little as it can be; what goes up to `merge`.
         """
         raise NotImplementedError
 
     def merge(self, frontiers: list[Any]) -> Any:
-        """Return the results, from the frontiers of all chunks.
+        """Return the results about the data set as a whole.
 
         Parameters
         ----------
@@ -75,7 +76,7 @@ class WholePlan:
         Returns
         -------
         object
-            The results about the data set as a whole.
+            The results.
         """
         raise NotImplementedError
 
@@ -90,8 +91,6 @@ class Plan(WholePlan):
     divisions : tuple of str
         How dask arrays may be divided: "space", "windows" (the same along one axis), "layers" or "chunks". The first
         that the data allows is the default.
-    positions, group : str
-        The columns by which they are divided: coordinates, and numbers of layers.
     period : tuple of float
         Period of each axis, 0 where it is open.
     min_size : int or None
@@ -109,8 +108,6 @@ class Plan(WholePlan):
 
     results: ClassVar[Mapping[str, Any]] = {}
     divisions: tuple[str, ...] = ("space", "chunks")
-    positions = "X"
-    group = "layer"
     period: tuple[float, ...] = ()
     min_size: int | None = None
     before_merge: Callable[[Any], tuple[Any, dict[str, Any]]] | None = None
@@ -138,7 +135,7 @@ class Plan(WholePlan):
         Parameters
         ----------
         frontiers : list
-            Those of all chunks, in their order.
+            As of `WholePlan.merge`.
 
         Returns
         -------
@@ -160,7 +157,7 @@ class Plan(WholePlan):
         Returns
         -------
         object
-            The chunk's own result for them; its ids are not looked at again.
+            The result for them, without ids.
         """
         raise NotImplementedError
 

@@ -62,12 +62,6 @@ def join(bundles: Sequence[Sequence[Chunk]]) -> Chunk:
     return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
 
 
-def frontier_with_places(local_and_frontier: tuple[Any, Any]) -> Any:
-    """Return what goes up of a chunk."""
-    _, frontier = local_and_frontier
-    return frontier
-
-
 def frontier(local_and_frontier: tuple[Any, Any]) -> Any:
     """Return what goes up of a chunk, without what only many chunks need."""
     _, found = local_and_frontier

@@ -20,7 +20,7 @@ def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     X = device.argument(chunk.columns["X"])
     low, high, bad = survey(device, X)
     if bad < len(X):
-        raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.id_of(bad))
+        raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.ids_on_host()[bad])
     return low, high
 
 
@@ -30,7 +30,7 @@ def check_values(chunk: Chunk, column: str, name: str) -> None:
     values = device.argument(chunk.columns[column])
     *_, bad = survey(device, values.reshape(len(values), 1))
     if bad < len(values):
-        raise_not_finite_value(name, device.to_host(values[bad : bad + 1])[0], chunk.id_of(bad))
+        raise_not_finite_value(name, device.to_host(values[bad : bad + 1])[0], chunk.ids_on_host()[bad])
 
 
 def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:

@@ -32,9 +32,7 @@ class Grid(NamedTuple):
     shape: tuple[int, ...]  # number of cells
     period: tuple[float, ...]  # period of every axis, 0 where it is open
     first_group: int  # number of the first group
-    slabs: tuple[
-        Any, ...
-    ]  # ascending cells that hold points, by axis, where all cells are too many to number; or empty
+    slabs: tuple[Any, ...]  # by axis, ascending cells that hold points, where all are too many to number; or empty
 
 
 class Cells(NamedTuple):

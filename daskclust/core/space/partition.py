@@ -36,7 +36,7 @@ class Chunk(NamedTuple):
     owned : array of bool, shape (n,), or None
         False for points of the halo; None where there is none.
     region : tuple of (float, float)
-        Extent of the block along each cut axis, infinite where it is open.
+        Extent of the block along each cut axis, the high end not included; infinite where no block lies beyond.
     as_given : bool
         Whether it is the user's own chunk, said to hold all points of its groups.
     """
@@ -47,28 +47,12 @@ class Chunk(NamedTuple):
     region: tuple[tuple[float, float], ...] = ()
     as_given: bool = False
 
-    def id_of(self, row: int) -> int:
-        """Return where a point stands in the data set.
-
-        Parameters
-        ----------
-        row : int
-            Where it stands in the chunk.
-
-        Returns
-        -------
-        int
-            Its id.
-        """
-        return row if self.ids is None else int(self.ids[row])
-
     def ids_on_host(self) -> NDArray[np.int64]:
         """Return where each point stands in the data set.
 
         Returns
         -------
         numpy.ndarray of int64, shape (n,)
-            Ids, on the host.
         """
         first = next(iter(self.columns.values()))
         ids: NDArray[np.int64] = np.arange(len(first)) if self.ids is None else device_of(first).to_host(self.ids)
@@ -125,17 +109,15 @@ class Partition:
         return self.groups * self.n_blocks
 
     def region(self, chunk: int) -> tuple[tuple[float, float], ...]:
-        """Return the extent of a chunk's block.
+        """Return the extent of a chunk's block, as it is of a `Chunk`.
 
         Parameters
         ----------
         chunk : int
-            Its number.
 
         Returns
         -------
         tuple of (float, float)
-            Low and high along each cut axis, the high one not included; infinite where no block lies beyond.
         """
         extents: list[tuple[float, float]] = []
         block = len(self._tree.low) - self.n_blocks + chunk % self.n_blocks
@@ -145,7 +127,7 @@ class Partition:
         return tuple(reversed(extents))
 
     def reached(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> list[NDArray[np.int64]]:
-        """Return the chunks that points within a box may go to, for each of some boxes.
+        """Return the chunks that points within a box may go to, ascending, for each of some boxes.
 
         Parameters
         ----------
@@ -155,7 +137,6 @@ class Partition:
         Returns
         -------
         list of numpy.ndarray of int64
-            Numbers of chunks for each box, ascending.
         """
         low, high = np.array(low, float), np.array(high, float)
         unknown = ~(np.isfinite(low) & np.isfinite(high)).all(axis=1)
@@ -201,25 +182,22 @@ class Partition:
         Returns
         -------
         float
-            Points of halos over points.
         """
         rows, _ = self._blocks_near(HOST, places[:, : len(self.cuts)])
         return len(rows) / max(len(places), 1) - 1
 
     def seen_from(self, chunk: int, places: NDArray[Any]) -> NDArray[np.int64]:
-        """Return which chunks have points in their block or halo.
+        """Return the first and the last chunk that have each of a chunk's points, by their places `along_curve`.
 
         Parameters
         ----------
         chunk : int
-            A chunk that has them.
         places : numpy.ndarray of float, shape (q, cut axes)
             Coordinates of the points, in the dtype in which they were divided: another one rounds in another way.
 
         Returns
         -------
         numpy.ndarray of int64, shape (q, 2)
-            The first and the last of the chunks that have each, by their places `along_curve`.
         """
         if len(places) == 0:
             return np.empty((0, 2), np.int64)
@@ -249,25 +227,20 @@ class Partition:
         group : array of int, shape (n,), optional
             Group of each point, where the partition goes by groups.
         among : numpy.ndarray of int64, optional
-            Numbers of the only chunks that the points go to. Default: all.
+            Numbers of the only chunks that the points go to, or it raises. Default: all.
 
         Returns
         -------
         list of Chunk
-            One for each chunk of the partition, or of those in `among`, with the points that it owns and those of its
-            halo.
-
-        Raises
-        ------
-        ValueError
-            For points that go to other chunks.
+            One for each, with the points that it owns and those of its halo.
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]
         device = device_of(X)
         home, copied, copy_block = self._homes(device, X)
         if self.groups > 1:
-            number = self._number_of_group(device, group)
+            wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
+            number = device.cast(wide % self.groups, np.int32) * self.n_blocks
             home, copy_block = device.give(home) + number, copy_block + number[copied]
         rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
         if among is not None:
@@ -280,11 +253,6 @@ class Partition:
             is_own = device.give(owned[part]).copy() if self.cuts else None
             chunks.append(Chunk(taken, ids, is_own, self.region(number)))
         return chunks
-
-    def _number_of_group(self, device: Host | Cuda, group: Any) -> Any:
-        """Return what a point's group adds to the number of its chunk."""
-        wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
-        return device.cast(wide % self.groups, np.int32) * self.n_blocks
 
     def _homes(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
         """Return the block of each point, and of each copy for a halo the point and the block."""

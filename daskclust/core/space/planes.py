@@ -14,17 +14,14 @@ from daskclust.core.space.grid import wrap_positions
 def balanced_cuts(
     sample: NDArray[Any], blocks: tuple[int, ...], period: tuple[float, ...], count: int | None = None
 ) -> tuple[Any, ...]:
-    """Return planes that divide the sampled points (m, d) into blocks with as many points each.
-
-    The first axis is cut into ``blocks[0]`` parts, each of them across the second axis into ``blocks[1]``, and so on;
-    into fewer where points are equal.
+    """Return planes for `Partition` that cut points into blocks of as many each, fewer where some are equal.
 
     Parameters
     ----------
     sample : numpy.ndarray, shape (m, d)
         Points, or some of them.
     blocks : tuple of int
-        Number of parts along each axis.
+        Into how many parts the first axis is cut, each of these across the second axis, and so on.
     period : tuple of float
         Period of each axis, 0 where it is open.
     count : int, optional
@@ -33,7 +30,6 @@ def balanced_cuts(
     Returns
     -------
     tuple
-        Planes for `Partition`.
     """
     parts = [(wrap_positions(sample, period).astype(np.float64), math.prod(blocks) if count is None else count)]
     cuts: list[Any] = []

@@ -84,6 +84,11 @@ def _put(place, i, X, cells):
         cells.positions[k, place] = within_period(X[i, k], cells.grid.period[k])
 
 
+@kernel
+def _cell_numbers(i, X, group, grid, cell):
+    cell[i] = cell_of(i, X, group, grid)
+
+
 # ------------------------------------------------------------------------------------------------------ CPU: two levels
 def _sort_by_buckets(X: Any, group: Any, groups: int, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
@@ -127,11 +132,6 @@ def _count_descents(piece, group, descents):
     for i in range(max(1, n * piece // pieces), n * (piece + 1) // pieces):
         if group[i] < group[i - 1]:
             descents[piece] += 1
-
-
-@kernel
-def _cell_numbers(i, X, group, grid, cell):
-    cell[i] = cell_of(i, X, group, grid)
 
 
 @kernel
@@ -241,14 +241,9 @@ def _rank(slot, slots, cell, X, cells):
 def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n = len(X)
     keys = device.scratch("unsorted keys", n, np.int64)
-    device.run(_key, n, X, group, cells.grid, keys)
+    device.run(_cell_numbers, n, X, group, cells.grid, keys)
     order = device.from_host(np.argsort(device.to_host(keys), kind="stable").astype(np.int32))
     device.run(_place_by_order, n, order, keys, X, cells)
-
-
-@kernel
-def _key(i, X, group, grid, keys):
-    keys[i] = cell_of(i, X, group, grid)
 
 
 @kernel

@@ -124,8 +124,7 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[A
             "a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
         )
     keys = device.empty(len(X), np.int64)
-    one_column = grid._replace(blocks=(*grid.blocks[:2], 1))
-    device.run(write_rows, len(X), X, one_column, gaps, keys)
+    device.run(write_rows, len(X), X, grid, gaps, keys)
     rows, rank = np.unique(device.to_host(keys), return_inverse=True)
     if len(rows) * (grid.blocks[2] << CELL_BITS) >= _MOST_KEYS:
         raise ValueError(

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from daskclust.core.device.kernels import kernel
-from daskclust.dbscan.kernels.core_points import add_exactly
+from daskclust.dbscan.kernels.core_points import add_exactly, add_weight
+from daskclust.dbscan.kernels.links import distance2
 
 
 @kernel
-def check_near(pair, one, other, points, period, eps2, is_near):
+def check_near(pair, one, other, positions, period, eps2, is_near):
     """Say whether two points are within eps, around periods too."""
-    total = 0.0
-    for k in range(len(period)):
-        step = abs(points[one[pair], k] - points[other[pair], k])
-        if period[k] > 0.0:
-            step = min(step, period[k] - step)
-        total += step * step
-    is_near[pair] = total <= eps2
+    is_near[pair] = distance2(one[pair], other[pair], positions, period) <= eps2
 
 
 @kernel
@@ -31,7 +26,5 @@ def weigh(query, begin, neighbours, weight, rest, enough, is_enough):
     """Say whether the neighbours of a point weigh enough; `rest` is added to their weights unless it is empty."""
     high, low = 0.0, 0.0
     for k in range(begin[query], begin[query + 1]):
-        high, low = add_exactly(high, low, weight[neighbours[k]])
-        if len(rest) > 0:
-            high, low = add_exactly(high, low, rest[neighbours[k]])
+        high, low = add_weight(high, low, neighbours[k], weight, rest)
     is_enough[query] = 1 if high >= enough else 0

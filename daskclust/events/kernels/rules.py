@@ -272,14 +272,10 @@ def mark_large(k, sizes, least, is_large):
 
 
 @kernel
-def renumber_large(k, sizes, least, large, table):
-    """Return cluster k's number among the large ones, noise for others."""
-    table[k] = large[k] - 1 if sizes[k] >= least else -1
-
-
-@kernel
-def look_up(i, table, labels):
-    labels[i] = table[labels[i]]
+def renumber(i, sizes, least, large, labels):
+    """Give hit i the number of its cluster among the large ones, or noise."""
+    k = labels[i]
+    labels[i] = large[k] - 1 if sizes[k] >= least else -1
 
 
 @kernel

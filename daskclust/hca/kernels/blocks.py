@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.core.device.kernels import body
-from daskclust.core.device.operations import any_lane, bits_of, like, load, select, times
+from daskclust.core.device.operations import bits_of, like, load, select, times
 
 SIDE = 64  # slots of a block, blocks of a node
 WIDTH = 16  # lanes
@@ -36,8 +36,8 @@ class Blocks(NamedTuple):
     place: Any  # (blocks * d * 64,) float32: coordinates of a block's slots, axis by axis
     boxes: Boxes  # of blocks
     nodes: Boxes
-    near: Any  # (slots, k): distances of the k nearest older clusters when last looked for; lower bounds of those now
-    partner: Any  # (slots, k): ids of those clusters
+    near: Any  # (slots,): distance of the nearest older cluster when last looked for; a lower bound of that now
+    partner: Any  # (slots,): id of that cluster
     bound: Any  # (slots,): the least id that may now be at the distance `near`, as last looked up
     block_near: Any  # (blocks,): smallest of the block's slots
     node_near: Any  # (nodes,)
@@ -79,6 +79,6 @@ def within(place, own, at, limit, d):
     for f in range(1, d):
         step = load(place, at + f * SIDE, WIDTH) - place[np.uint64(own + f * SIDE)]
         total = total + times(step, step)
-        if (f & 3) == 3 and not any_lane(total <= limit):
+        if (f & 3) == 3 and bits_of(total <= limit) == 0:
             return 0
     return bits_of(total <= limit)

@@ -155,7 +155,7 @@ def arrange(clusters: Clusters, near: Any, partner: Any, axes: Axes) -> tuple[Cl
         np.minimum.reduceat(first, starts),
     )  # fmt: skip
     near, partner = moved(near, np.inf), moved(partner, -1)
-    block_near = _padded(near[:, 0].reshape(-1, SIDE).min(axis=1), np.inf)
+    block_near = _padded(near.reshape(-1, SIDE).min(axis=1), np.inf)
     node_near = np.minimum.reduceat(block_near, starts)
     place = np.ascontiguousarray(place.reshape(-1, SIDE, d).transpose(0, 2, 1)).ravel()
     firsts = np.full(len(block_near), -1), np.full(len(node_near), -1)

@@ -12,7 +12,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
 from daskclust.hca.kernels.clusters import first_alive
 from daskclust.hca.kernels.layout import DOWN, YOUNG
-from daskclust.hca.kernels.search import NOBODY, find_nearest, forget
+from daskclust.hca.kernels.search import find_nearest, forget
 from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
 
 
@@ -27,7 +27,7 @@ def is_first(one, other, clusters, blocks):
 @body
 def look_up(slot, clusters, blocks):
     """Return the id of a slot's partner, or if that was merged the first that may have its place."""
-    return first_alive(clusters, max(blocks.partner[slot, 0], np.int64(0)))
+    return first_alive(clusters, max(blocks.partner[slot], np.int64(0)))
 
 
 @body
@@ -36,7 +36,7 @@ def first_of_block(block, clusters, blocks):
     if blocks.block_first[block] < 0:
         first = np.int64(-1)
         for k in range(block * SIDE, block * SIDE + SIDE):
-            if blocks.near[k, 0] == blocks.block_near[block]:
+            if blocks.near[k] == blocks.block_near[block]:
                 blocks.bound[k] = look_up(k, clusters, blocks)
                 if is_first(k, first, clusters, blocks):
                     first = np.int64(k)
@@ -74,7 +74,7 @@ def next_pair(clusters, blocks):
             if is_first(k, slot, clusters, blocks):
                 slot = k
     known = look_up(slot, clusters, blocks)
-    if blocks.partner[slot, 0] != known:
+    if blocks.partner[slot] != known:
         return slot, np.int64(-1)
     return slot, clusters.slot_of[known]
 
@@ -86,7 +86,7 @@ def keep_least(slot, blocks):
     blocks.block_first[block] = blocks.node_first[node] = -1
     least = np.inf
     for k in range(block * SIDE, block * SIDE + SIDE):
-        least = min(least, blocks.near[np.uint64(k), np.uint64(0)])
+        least = min(least, blocks.near[np.uint64(k)])
     blocks.block_near[block] = least
     least = np.inf
     for k in range(node * SIDE, min(node * SIDE + SIDE, len(blocks.block_near))):
@@ -138,29 +138,6 @@ def clear(blocks, slot, d):
     keep_least(slot, blocks)
 
 
-@body
-def next_known(slot, clusters, blocks):
-    """Cross out the nearest clusters that a slot knows of and that were merged; return whether one is left.
-
-    It is the nearest now, as what is older than a cluster becomes fewer only.
-    """
-    known = blocks.near.shape[1]
-    gone = 0
-    while gone < known:
-        ident = blocks.partner[slot, gone]
-        if ident >= 0 and ident < NOBODY and clusters.slot_of[ident] >= 0:
-            break
-        gone += 1
-    if gone == known:
-        return False
-    for j in range(known):
-        if j + gone < known:
-            blocks.near[slot, j], blocks.partner[slot, j] = blocks.near[slot, j + gone], blocks.partner[slot, j + gone]
-        else:
-            blocks.near[slot, j], blocks.partner[slot, j] = np.inf, -1
-    return True
-
-
 @kernel
 def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
     """Merge the closest pair until `count` clusters are left, at least one."""
@@ -168,7 +145,7 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
     while merges.state[ALIVE] > count:
         slot, other = next_pair(clusters, blocks)
         if other >= 0:
-            height = blocks.near[slot, 0]
+            height = blocks.near[slot]
             gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, d)
             clear(blocks, gone, d)
             keep_oldest(gone, clusters, blocks)
@@ -183,11 +160,9 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
                     use_shape(rule, clusters, shapes, merges, k, d)
                     put(clusters, blocks, k, d)
                     if switches:
-                        forget(k, blocks)
-                        blocks.near[k, 0], blocks.partner[k, 0] = 0.0, -1
+                        blocks.near[k], blocks.partner[k] = 0.0, -1
                         keep_least(k, blocks)
             if switches:
                 continue
-        if other >= 0 or not next_known(slot, clusters, blocks):
-            find_nearest(slot, rule, clusters, shapes, blocks, d)
+        find_nearest(slot, rule, clusters, shapes, blocks, d)
         keep_least(slot, blocks)

@@ -16,32 +16,15 @@ NOBODY = np.int64(1) << 62  # id later than any other
 @body
 def forget(slot, blocks):
     """Let a slot know of no cluster."""
-    for j in range(blocks.near.shape[1]):
-        blocks.near[slot, j] = np.inf
-        blocks.partner[slot, j] = NOBODY
-
-
-@body
-def take_note(slot, away, ident, blocks):
-    """Put a cluster among the nearest that a slot knows of, if it is one of them; equal ones stand by their ids."""
-    j = blocks.near.shape[1] - 1
-    if away > blocks.near[slot, j] or (away == blocks.near[slot, j] and ident > blocks.partner[slot, j]):
-        return
-    while j > 0 and (
-        away < blocks.near[slot, j - 1] or (away == blocks.near[slot, j - 1] and ident < blocks.partner[slot, j - 1])
-    ):
-        blocks.near[slot, j], blocks.partner[slot, j] = blocks.near[slot, j - 1], blocks.partner[slot, j - 1]
-        j -= 1
-    blocks.near[slot, j], blocks.partner[slot, j] = away, ident
+    blocks.near[slot], blocks.partner[slot] = np.inf, NOBODY
 
 
 @body
 def scan_block(block, slot, own, rule, clusters, shapes, blocks, d):
-    """Look at the clusters of a block that may be among the nearest older ones."""
-    ident, last = clusters.ident[slot], blocks.near.shape[1] - 1
-    best = blocks.near[slot, last]
+    """Look at the clusters of a block that may be the nearest older one; equally near, the smaller id is taken."""
+    best = blocks.near[slot]
     # nothing is nearer than 0: only older clusters count then
-    youngest = blocks.partner[slot, last] if best == 0.0 else ident
+    youngest = blocks.partner[slot] if best == 0.0 else clusters.ident[slot]
     if blocks.boxes.oldest[block] >= youngest:
         return
     for first in range(block * SIDE, block * SIDE + SIDE, WIDTH):
@@ -52,17 +35,19 @@ def scan_block(block, slot, own, rule, clusters, shapes, blocks, d):
             found &= found - 1
             known = clusters.ident[other]
             if known >= 0 and known < youngest:
-                take_note(slot, distance(rule, clusters, shapes, slot, other, best, d), known, blocks)
-                best = blocks.near[slot, last]
+                away = distance(rule, clusters, shapes, slot, other, best, d)
+                if away < best or (away == best and known < blocks.partner[slot]):
+                    blocks.near[slot], blocks.partner[slot] = away, known
+                    best = away
 
 
 @body
 def find_nearest(slot, rule, clusters, shapes, blocks, d):
-    """Find the nearest older clusters of the one in `slot`, and their distances.
+    """Find the nearest older cluster of the one in `slot`, and its distance.
 
     First the slot's own block is looked at, then its node, so that what is known is good when the others come.
     """
-    place, scale, last = blocks.place, blocks.scale[0], blocks.near.shape[1] - 1
+    place, scale = blocks.place, blocks.scale[0]
     ident, stretch = clusters.ident[slot], clusters.stretch[slot]
     home, home_node = slot // SIDE, slot // (SIDE * SIDE)
     own = home * d * SIDE + slot % SIDE
@@ -72,7 +57,7 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
         first_node, nodes = home_node, np.int64(1)
         if step >= 0:
             first_node = step * WIDTH
-            limit = limits(blocks.near[slot, last], stretch, load(blocks.nodes.stretch, first_node, WIDTH), scale, d)
+            limit = limits(blocks.near[slot], stretch, load(blocks.nodes.stretch, first_node, WIDTH), scale, d)
             nodes = bits_of(gap2(place, own, blocks.nodes, first_node, node_width, d) <= limit)
         while nodes:
             node = first_node + lowest_bit(nodes)
@@ -80,7 +65,7 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
             if (step >= 0 and node == home_node) or blocks.nodes.oldest[node] >= ident:
                 continue
             for group in range(node * SIDE, min(node * SIDE + SIDE, width), WIDTH):
-                limit = limits(blocks.near[slot, last], stretch, load(blocks.boxes.stretch, group, WIDTH), scale, d)
+                limit = limits(blocks.near[slot], stretch, load(blocks.boxes.stretch, group, WIDTH), scale, d)
                 near = bits_of(gap2(place, own, blocks.boxes, group, width, d) <= limit)
                 if step < 0 and group == home - home % WIDTH:
                     mine = np.int64(1) << (home % WIDTH)
@@ -94,6 +79,6 @@ def find_nearest(slot, rule, clusters, shapes, blocks, d):
 
 @kernel
 def find_all(slot, rule, clusters, shapes, blocks):
-    """Find the nearest older clusters of every slot."""
+    """Find the nearest older cluster of every slot."""
     if clusters.ident[slot] >= 0:
         find_nearest(slot, rule, clusters, shapes, blocks, clusters.center.shape[1])

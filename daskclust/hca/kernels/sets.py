@@ -1,10 +1,48 @@
-"""What comes before and after the merges of sets of clusters."""
+"""What comes before and after the merges of sets of clusters: merges at distance zero, first shapes, sums, order."""
 
 from __future__ import annotations
 
-from daskclust.core.device.kernels import kernel
+import numpy as np
+
+from daskclust.core.device.kernels import body, kernel
 from daskclust.hca.kernels.teams import own_part
 from daskclust.hca.kernels.union import add_members, use_shape
+
+LAST, GONE = -1, -2  # in a queue: no id follows; the id is in no queue any more
+
+
+@body
+def append(one, k, queue, follower, last):
+    """Put an id at the end of the queue of place k; ids are counted within the set, whose queues begin at `queue`."""
+    if last[k] >= 0 and follower[queue + last[k]] != GONE:
+        follower[queue + last[k]] = one
+    follower[queue + one], last[k] = LAST, one
+
+
+@kernel
+def merge_equal(i, begin, new_begin, of_item, place_of, follower, last, place, ident, pairs):
+    """Write the merges of set i, the ids that are left, in their order, and the place of each.
+
+    Firsts of queues come up in ascending order, as the id of a union is the largest so far: one walk meets them all.
+    """
+    m, queue = begin[i + 1] - begin[i], 2 * begin[i]
+    for one in range(m):
+        place_of[queue + one] = of_item[begin[i] + one]
+        append(one, place_of[queue + one], queue, follower, last)
+    step, found = begin[i] - new_begin[i], new_begin[i]
+    one, following = 0, m
+    while one < following:
+        other, k = follower[queue + one], place_of[queue + one]
+        if other == LAST:
+            place[found], ident[found] = k, one
+            found += 1
+        elif other != GONE:
+            pairs[step, 0], pairs[step, 1] = one, other
+            follower[queue + other] = GONE
+            place_of[queue + following] = k
+            append(following, k, queue, follower, last)
+            step, following = step + 1, following + 1
+        one += 1
 
 
 @kernel
@@ -45,3 +83,25 @@ def close_set(i, sets, clusters, shapes, merges, total, scatter, ends):
     if row < 0 and own.size[slot] > 1:
         add_members(own, scatter, slot, i, total.shape[1])
     ends[i, 0], ends[i, 1] = own.first[slot], own.last[slot]
+
+
+@kernel
+def count_members(_once, Z):
+    """Write how many points each union has."""
+    n = len(Z) + 1
+    for s in range(len(Z)):
+        total = 0.0
+        for k in range(2):
+            child = np.int64(Z[s, k])
+            total += 1.0 if child < n else Z[child - n, 3]
+        Z[s, 3] = total
+
+
+@kernel
+def rank_merges(i, begin, heights, rank, turn):
+    """Write by which height each merge of set i is ordered: the largest of those up to it."""
+    highest = 0.0
+    for k in range(begin[i] - i, begin[i + 1] - i - 1):
+        highest = max(highest, heights[k])
+        rank[k] = highest
+        turn[k] = k - begin[i] + i

@@ -6,21 +6,25 @@ import math
 import mmap
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.checks import check_whole
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import quoted, repeated
-from daskclust.io.cytometry.rows import Rows, read_exactly
 from daskclust.io.cytometry.transform import Preparation
+from daskclust.io.lazy import rows_in
+
+import_flowio = partial(library, "flowio", "FCS files")
 
 VERSIONS = ("2.0", "3.0", "3.1")
 
+_CONVERT = "convert it with the program that wrote it"
 _HEADER_BYTES = 58
 _WIDTHS = {"I": (8, 16, 32, 64), "F": (32,), "D": (64,)}
 _ORDERS = {"1,2,3,4": "<", "1,2": "<", "1,2,3,4,5,6,7,8": "<", "4,3,2,1": ">", "2,1": ">", "8,7,6,5,4,3,2,1": ">"}
@@ -53,43 +57,30 @@ class FcsLayout:
         return labels
 
 
-@dataclass(frozen=True, slots=True)
-class FcsEvents(Rows):
-    """Chosen channels of the events of an FCS file, prepared."""
-
-    layout: FcsLayout
-    preparation: Preparation
-    chosen: tuple[int, ...]
-
-    @classmethod
-    def of(cls, layout: FcsLayout, preparation: Preparation, chosen: Sequence[int]) -> FcsEvents:
-        """Choose channels: their values are float32 where the whole file has these, else float64."""
-        is_small = all(kind[1:] == "f4" for kind in layout.formats)
-        dtype = np.dtype(np.float32 if is_small else np.float64)
-        return cls(layout.path, layout.rows, len(chosen), dtype, layout, preparation, tuple(chosen))
-
-    @np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
-    def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start to stop."""
-        row = np.dtype([(str(k), kind) for k, kind in enumerate(self.layout.formats)])
-        stored = read_exactly(self.path, row, stop - start, self.layout.start + start * row.itemsize)
-        flow = _keywords(self.path, self.layout.offset)  # flowio's own objects cannot be sent to a worker
-        flow.events = np.empty((stop - start, len(self.layout.formats)))
-        for k, mask in enumerate(self.layout.masks):
-            values = stored[str(k)]
-            flow.events[:, k] = values & values.dtype.type(mask) if mask else values
-        columns = np.ascontiguousarray(flow.as_array().T)
-        self.preparation.apply(columns)
-        return np.ascontiguousarray(columns[list(self.chosen)].T, self.dtype)
+def events_of(layout: FcsLayout, preparation: Preparation, chosen: Sequence[int], chunks: int | None) -> Any:
+    """Return chosen channels, prepared, of all events: float32 where the whole file has these, else float64."""
+    is_small = all(kind[1:] == "f4" for kind in layout.formats)
+    dtype = np.dtype(np.float32 if is_small else np.float64)
+    there = replace(layout, path=os.path.abspath(layout.path))
+    read = partial(_read_events, there, preparation, tuple(chosen), dtype)
+    return rows_in(read, [there.path], (layout.rows, len(chosen)), dtype, chunks)
 
 
-def import_flowio() -> ModuleType:
-    """Import flowio, or say what to install."""
-    try:
-        import flowio
-    except ImportError as error:
-        raise ImportError('FCS files need flowio: pip install "daskclust[io]"') from error
-    return flowio  # type: ignore[no-any-return,unused-ignore]
+@np.errstate(over="ignore", invalid="ignore")  # inf and NaN of a file stay such, or become NaN
+def _read_events(
+    layout: FcsLayout, preparation: Preparation, chosen: tuple[int, ...], dtype: np.dtype[Any], start: int, stop: int
+) -> npt.NDArray[Any]:
+    """Return events start to stop."""
+    row = np.dtype([(str(k), kind) for k, kind in enumerate(layout.formats)])
+    stored = np.fromfile(layout.path, row, stop - start, offset=layout.start + start * row.itemsize)
+    flow = _keywords(layout.path, layout.offset)  # flowio's own objects cannot be sent to a worker
+    flow.events = np.empty((len(stored), len(layout.formats)))
+    for k, mask in enumerate(layout.masks):
+        values = stored[str(k)]
+        flow.events[:, k] = values & values.dtype.type(mask) if mask else values
+    columns = np.ascontiguousarray(flow.as_array().T)
+    preparation.apply(columns)
+    return np.ascontiguousarray(columns[list(chosen)].T, dtype)
 
 
 def is_fcs(path: str) -> bool:
@@ -100,17 +91,15 @@ def is_fcs(path: str) -> bool:
 
 def read_layout(path: str, data_set: int | None) -> FcsLayout:
     """Return the layout of one data set of an FCS file, by its number from 0; None where there must be one only."""
-    if data_set is not None and (isinstance(data_set, bool) or not isinstance(data_set, int) or data_set < 0):
-        raise ValueError(f"data_set must be a number from 0 or None, got {data_set!r}")
-    offset = 0
-    for number in range((data_set or 0) + 1):
+    offset, wanted = 0, check_whole("data_set", data_set or 0, 0)
+    for number in range(wanted + 1):
         flow = _keywords(path, offset)
         following = int(flow.text.get("nextdata", 0))
         if data_set is None and following:
             raise ValueError(
                 f"{path} has several data sets ($NEXTDATA is {following}); choose one with data_set=0, 1 ..."
             )
-        if number == (data_set or 0):
+        if number == wanted:
             return _layout(path, offset, flow)
         if following <= 0:
             break
@@ -155,49 +144,41 @@ def _layout(path: str, offset: int, flow: Any) -> FcsLayout:
         ("BYTEORD", text.get("byteord"), order is not None, " and ".join(_ORDERS)),
     ):
         if not is_known:
-            raise ValueError(
-                f"{path} has ${name} {quoted(value)}; known: {known}: convert it with the program that wrote it"
-            )
+            raise ValueError(f"{path} has ${name} {quoted(value)}; known: {known}: {_CONVERT}")
     channels = [flow.channels[n] for n in range(1, count + 1)]
     detectors = tuple(channel["pnn"].strip() for channel in channels)
-    if len(set(detectors)) < count:
-        twice = repeated(detectors)
+    if twice := repeated(detectors):
         raise ValueError(f"{path} has several channels with the name ($PnN) {twice}; rename them in the file")
-    stored = [_stored(path, n, kind, channel, text) for n, channel in enumerate(channels, start=1)]
-    formats = tuple(f"{order}{'u' if kind == 'I' else 'f'}{bits // 8}" for bits, _ in stored)
+    bits = [_bits(path, n, kind, channel, text) for n, channel in enumerate(channels, start=1)]
+    spans = [(math.ceil(channel["pnr"]) - 1).bit_length() if kind == "I" else 64 for channel in channels]
+    masks = tuple((1 << used) - 1 if used < of else 0 for used, of in zip(spans, bits, strict=True))
+    formats = tuple(f"{order}{'u' if kind == 'I' else 'f'}{of // 8}" for of in bits)
     markers = tuple(channel["pns"].strip() for channel in channels)
-    start = offset + _first_byte(path, offset, flow, np.dtype(",".join(formats)).itemsize)
-    masks = tuple(mask for _, mask in stored)
+    start = offset + _first_byte(path, offset, flow, sum(bits) // 8)
     return FcsLayout(path, offset, start, flow.event_count, flow.version, formats, masks, detectors, markers, text)
 
 
-def _stored(path: str, n: int, kind: str, channel: Mapping[str, Any], text: Mapping[str, str]) -> tuple[int, int]:
-    """Return the bits of a channel in the file, and the mask of those that count, if its scale makes sense."""
+def _bits(path: str, n: int, kind: str, channel: Mapping[str, Any], text: Mapping[str, str]) -> int:
+    """Return the bits of a channel in the file, if they are known and its scale makes sense."""
     bits = text.get(f"p{n}b", "").strip()
     if bits not in map(str, _WIDTHS[kind]):
         known = ", ".join(map(str, _WIDTHS[kind]))
-        raise ValueError(
-            f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: {known} bits: convert it with the program "
-            "that wrote it"
-        )
+        raise ValueError(f"{path} has $P{n}B {quoted(bits)} with $DATATYPE {kind}; known: {known} bits: {_CONVERT}")
     try:
         step = float(text.get("timestep", "").strip() or 1)
     except ValueError:
         step = math.nan
     (decades, offset), gain, span = channel["pne"], channel["png"], channel["pnr"]
-    needs_span = decades > 0 or kind == "I"
-    if (
-        not all(0 <= value < math.inf for value in (decades, offset, gain))
-        or (needs_span and not 1 <= span < math.inf)
-        or (channel["pnn"].lower() == "time" and not math.isfinite(step))
-    ):
+    scales = [decades, offset, gain]
+    scales += [span - 1] if decades > 0 or kind == "I" else []
+    scales += [abs(step)] if channel["pnn"].lower() == "time" else []
+    if not all(0 <= value < math.inf for value in scales):
         scale = {key.upper(): text[key] for key in (f"p{n}e", f"p{n}g", f"p{n}r", "timestep") if key in text}
         raise ValueError(
             f"{path} has the scale {scale} of channel {n}; expected finite numbers, none negative, and a range "
             "($PnR) of 1 or more: correct it in the file"
         )
-    used = (math.ceil(span) - 1).bit_length() if kind == "I" else 0
-    return int(bits), (1 << used) - 1 if used < int(bits) else 0
+    return int(bits)
 
 
 def _first_byte(path: str, offset: int, flow: Any, row_bytes: int) -> int:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import xarray as xr
 
-from daskclust.core.data.files import check_file
+from daskclust.core.data.files import PARQUET, TEXT, check_file
 from daskclust.io.attrs import unpack
-from daskclust.io.cytometry.fcs import FcsEvents, FcsLayout, is_fcs, read_layout, spillover_of
+from daskclust.io.cytometry.fcs import FcsLayout, events_of, is_fcs, read_layout, spillover_of
 from daskclust.io.cytometry.gmhc import read_gmhc
 from daskclust.io.cytometry.rows import (
     FIELD,
@@ -19,7 +19,6 @@ from daskclust.io.cytometry.rows import (
     cells_dataset,
     check_chunks,
     choose_channels,
-    matrix_of,
     whole_column,
 )
 from daskclust.io.cytometry.tables import read_csv, read_parquet
@@ -33,8 +32,6 @@ from daskclust.io.cytometry.transform import (
 )
 from daskclust.io.cytometry.write import KEYWORD
 
-_TEXT = (".csv", ".tsv", ".txt")
-_PARQUET = (".parquet", ".pq")
 _AGAIN = "transforming them again"
 
 
@@ -60,13 +57,8 @@ def open_fcs(
     compensate : bool, or matrix, default True
         True compensates by the file's own spillover matrix ($SPILLOVER, SPILL), if any, False never; or the matrix to
         use, as `daskclust.io.compensate` takes it.
-    transform : {"arcsinh", None}, default "arcsinh"
-        Channels become arcsinh(x / cofactor), except those of `linear`; None leaves all as they are.
-    cofactor : float, default 150.0
-        150 is usual for fluorescence, 5 for mass cytometry.
-    linear : str or sequence of str, optional
-        Names or patterns of channels that are not transformed; ``()`` for none. By default time, scatter (``FSC*``,
-        ``SSC*``), and what mass cytometers tell of the pulse, in upper or lower case.
+    transform, cofactor, linear
+        ``"arcsinh"``, as of `daskclust.io.arcsinh_transform`, or None, which leaves values as they are.
     data_set : int, optional
         Which data set, from 0, of a file that has several ($NEXTDATA).
     chunks : int, optional
@@ -82,20 +74,17 @@ def open_fcs(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ImportError
-        Without flowio.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file; without flowio.
     ValueError
         For damaged files, those that claim more events than they hold, other versions and types of numbers, several
         data sets without `data_set`, unknown channels, a matrix without inverse, and wrong options.
 
     Notes
     -----
-    flowio reads the keywords and scales the values: amplifiers ($PnE), gains ($PnG), and time in seconds ($TIMESTEP).
-    Whole numbers are cut to the bits of their range ($PnR). Then values are compensated, then transformed, in float64.
-    Events are where TEXT tells, or where the header does, if TEXT does not fit their number. Not read are histograms,
-    text ($DATATYPE A), numbers of other bits, and $COMP of FCS 3.0, which does not name its channels.
+    Whole numbers are cut to the bits of their range ($PnR); flowio scales values by amplifiers ($PnE), gains ($PnG) and
+    time steps ($TIMESTEP). Then they are compensated, then transformed, in float64. Not read are histograms, text
+    ($DATATYPE A), and $COMP of FCS 3.0, which does not name its channels.
 
     References
     ----------
@@ -104,16 +93,7 @@ def open_fcs(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "cells.fcs")
-    >>> from daskclust.io import write_cells
-    >>> cells = {"X": (("cell", "channel"), [[150.0, 2.0], [300.0, 3.0]])}
-    >>> write_cells(xr.Dataset(cells, coords={"channel": ["CD3", "Time"]}), file)
-    >>> ds = open_fcs(file)
-    >>> ds["channel"].values.tolist(), ds["X"].values.round(2).tolist(), ds.attrs["linear"]
-    (['CD3', 'Time'], [[0.8799999952316284, 2.0], [1.440000057220459, 3.0]], ['Time'])
-    >>> folder.cleanup()
+    >>> ds = open_fcs("cells.fcs", channels=["CD3", "CD19"], cofactor=5.0)  # doctest: +SKIP
     """
     name, wanted = os.fspath(path), check_chunks(chunks)
     check_file(name)
@@ -155,7 +135,7 @@ def _fcs_dataset(
     attrs.setdefault("transform", "none")
     told_by_file = {"cytometer": "cyt", "date": "date"}
     attrs |= {ours: layout.text[key] for ours, key in told_by_file.items() if layout.text.get(key, "").strip()}
-    X = matrix_of(FcsEvents.of(layout, preparation, chosen), chunks)
+    X = events_of(layout, preparation, chosen, chunks)
     own, detectors = [names[k][0] for k in chosen], [layout.detectors[k] for k in chosen]
     return cells_dataset(X, own, {**attrs, "field": FIELD, "source": name}, variables, detectors)
 
@@ -184,9 +164,9 @@ def read_cells(
     apriori : str, optional
         The column that has apriori clusters, whole numbers.
     transform : {"arcsinh", None}, default None
-        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter to arcsinh(x / cofactor).
-    cofactor : float, default 150.0
-        150 is usual for fluorescence, 5 for mass cytometry.
+        None takes values as they are; ``"arcsinh"`` transforms all but time and scatter.
+    cofactor
+        As of `daskclust.io.arcsinh_transform`.
     chunks : int, optional
         Cells per chunk of a Dataset of dask arrays. By default all are read into memory; text always is.
 
@@ -200,10 +180,8 @@ def read_cells(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ImportError
-        Where the library for the format is missing.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file, or the library for the format is missing.
     ValueError
         For damaged files, text that is no number (with line and column), unknown channels, columns that are no numbers,
         or no whole ones where they must be (with the row), values that are transformed already, and wrong options.
@@ -211,26 +189,30 @@ def read_cells(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "cells.csv")
-    >>> _ = file.write_text("CD3,CD4,apriori\n0.5,1.5,7\n0.75,2.5,8\n")
-    >>> ds = read_cells(file)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "cells.csv")
+    ...     _ = file.write_text("CD3,CD4,apriori\n0.5,1.5,7\n0.75,2.5,8\n")
+    ...     ds = read_cells(file)
     >>> ds["channel"].values.tolist(), ds["X"].values[1], ds["apriori"].values
     (['CD3', 'CD4'], array([0.75, 2.5 ]), array([7, 8]))
-    >>> folder.cleanup()
     """
     name, wanted = os.fspath(path), check_chunks(chunks)
     check_file(name)
     suffix = os.path.splitext(name)[1].lower()
     if is_fcs(name):
         return _read_fcs_cells(name, channels, apriori, transform, cofactor, wanted)
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         ds = read_parquet(name, channels, apriori, wanted)
-    elif suffix in _TEXT:
+    elif suffix in TEXT:
         ds = read_csv(name, channels, apriori)
         ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
     else:
-        ds = _read_points(name, channels, apriori, wanted)
+        if apriori is not None:
+            raise ValueError(
+                f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
+            )
+        ds = read_gmhc(name, chunks=chunks)
+        ds = ds.isel(channel=choose_channels(channels, [(str(own),) for own in ds["channel"].values], name))
     if transform is None:
         return ds
     check_untransformed(ds.attrs, name, _AGAIN)
@@ -254,17 +236,7 @@ def _read_fcs_cells(
     curved = curved_channels("arcsinh", 1.0, None, names, name)
     linear = [own[0] for k, own in enumerate(names) if k not in curved or k in beside.values()]
     variables = {
-        ours: whole_column(FcsEvents.of(layout, Preparation(), [k]), names[k][0], chunks) for ours, k in beside.items()
+        ours: whole_column(events_of(layout, Preparation(), [k], chunks)[:, 0], names[k][0], name)
+        for ours, k in beside.items()
     }
     return _fcs_dataset(layout, chosen, True, transform, cofactor, linear, variables, chunks)
-
-
-def _read_points(name: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
-    """Return the points of a file of gmhclust."""
-    if apriori is not None:
-        raise ValueError(
-            f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
-        )
-    ds = read_gmhc(name, chunks=chunks)
-    own = [(str(channel),) for channel in ds["channel"].values]
-    return ds if channels is None else ds.isel(channel=choose_channels(channels, own, name))

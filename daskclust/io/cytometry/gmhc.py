@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -15,10 +15,10 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.files import check_file, replacing
-from daskclust.core.data.quote import quoted
 from daskclust.io.blocks import in_memory
-from daskclust.io.cytometry.rows import FIELD, Rows, cells_dataset, check_chunks, matrix_of, read_exactly
+from daskclust.io.cytometry.rows import FIELD, cells_dataset, check_chunks
 from daskclust.io.host import check_on_host
+from daskclust.io.lazy import rows_in
 
 Layout = Literal["uint32-float32", "uint64-float64", "uint64-float32", "text"]
 
@@ -27,23 +27,8 @@ _BINARY: dict[str, tuple[np.dtype[Any], np.dtype[Any]]] = {
     "uint64-float64": (np.dtype("<u8"), np.dtype("<f8")),
     "uint64-float32": (np.dtype("<u8"), np.dtype("<f4")),
 }
-_NUMBER = r"[+-]?(nan|inf|infinity|([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)"
 _MOST_ASSIGNMENT = (1 << 32) - 1
 _BLOCK_ROWS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class PointRows(Rows):
-    """The points of a binary file."""
-
-    layout: str
-
-    def load(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Return rows start to stop."""
-        count, value = _BINARY[self.layout]
-        offset = 2 * count.itemsize + start * self.width * value.itemsize
-        found = read_exactly(self.path, value, (stop - start) * self.width, offset)
-        return found.reshape(stop - start, self.width).astype(self.dtype, copy=False)
 
 
 def read_gmhc(
@@ -57,13 +42,11 @@ def read_gmhc(
     Parameters
     ----------
     path : str or path
-        The file, little-endian: number of dimensions D, number of points N, and the points one after another. Its exact
-        size tells which of the program's versions it is for: both numbers uint32 and values float32, as its manual
-        says; both uint64 and values float64 or float32, as its repository has them; or all of it as text with white
-        space between the numbers.
+        The file, little-endian: number of dimensions D, number of points N, and the points one after another. Its size
+        tells its layout: both numbers uint32 and values float32; both uint64 and values float64 or float32; or all of
+        it as text.
     assignments : str or path, optional
-        A text file with one unsigned whole number for each point, white space between them: points with equal ones
-        are in one apriori cluster.
+        A text file with a whole number from 0 for each point: points with equal ones are in one apriori cluster.
     chunks : int, optional
         Points per chunk of a Dataset of dask arrays, each of which reads its own rows of a binary file. By default all
         are in memory, as text and assignments always are.
@@ -80,8 +63,8 @@ def read_gmhc(
     FileNotFoundError, IsADirectoryError
         Where a path is no file.
     ValueError
-        For a size that no layout has, with all of them; for text that is no number, points without dimensions, and
-        assignments of another number than points; and for `chunks` that is not positive.
+        For a size that no layout has, text that is no number, assignments of another number than points, and `chunks`
+        that is not positive.
 
     References
     ----------
@@ -89,22 +72,17 @@ def read_gmhc(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points")
-    >>> _ = file.write_bytes(np.uint32([2, 3]).tobytes() + np.arange(6, dtype=np.float32).tobytes())
-    >>> ds = read_gmhc(file)
-    >>> dict(ds.sizes), ds["X"].values[2], ds.attrs["layout"]
-    ({'cell': 3, 'channel': 2}, array([4., 5.], dtype=float32), 'uint32-float32')
-    >>> folder.cleanup()
+    >>> ds = read_gmhc("points", "assignments", chunks=1_000_000)  # doctest: +SKIP
     """
     name, wanted = os.fspath(path), check_chunks(chunks)
     check_file(name)
-    found = _binary_rows(name)
-    if found is not None:
-        X, layout = matrix_of(found, wanted), found.layout
-    else:
+    binary = _binary_layout(name)
+    if binary is None:
         X, layout = _text_points(name), "text"
+    else:
+        layout, shape = binary
+        value, here = _BINARY[layout][1].newbyteorder("="), os.path.abspath(name)
+        X = rows_in(partial(_read_points, here, layout, shape[1]), [here], shape, value, wanted)
     rows, width = X.shape
     variables = {} if assignments is None else {"apriori": _read_assignments(os.fspath(assignments), rows, name)}
     attrs = {"layout": layout, "transform": "none", "field": FIELD, "source": name}
@@ -117,8 +95,16 @@ def numbered(count: int) -> list[str]:
     return [f"channel_{k + 1}" for k in range(count)]
 
 
-def _binary_rows(path: str) -> PointRows | None:
-    """Return the points of a binary file, None for a text.
+def _read_points(path: str, layout: str, d: int, start: int, stop: int) -> npt.NDArray[Any]:
+    """Return points start to stop of a binary file."""
+    count, value = _BINARY[layout]
+    row = np.dtype((value, (d,)))
+    found = np.fromfile(path, row, stop - start, offset=2 * count.itemsize + start * row.itemsize)
+    return found.astype(value.newbyteorder("="), copy=False)
+
+
+def _binary_layout(path: str) -> tuple[str, tuple[int, int]] | None:
+    """Return the layout of a binary file and the shape of its points, None for a text.
 
     The layouts exclude each other: a number of 8 bytes, read as two of 4, has 0 for the second, so that no points
     would follow; and values of 4 and 8 bytes make different sizes.
@@ -133,7 +119,7 @@ def _binary_rows(path: str) -> PointRows | None:
             if size == actual and not d:
                 raise ValueError(f"{path} has {n} points of 0 dimensions; points have at least one")
             if size == actual:
-                return PointRows(path, n, d, value.newbyteorder("="), layout)
+                return layout, (n, d)
     if re.match(rb"\s*[0-9]{1,18}\s+[0-9]{1,18}(\s|$)", head):
         return None
     raise ValueError(
@@ -142,48 +128,46 @@ def _binary_rows(path: str) -> PointRows | None:
     )
 
 
-def _words(path: str) -> list[str]:
-    """Return what is between white space in a text."""
+def _numbers(path: str, kind: Any) -> npt.NDArray[Any]:
+    """Return the numbers of a text with white space between them."""
     try:
-        return Path(path).read_text("ascii").split()
-    except UnicodeDecodeError as error:
+        return np.array(Path(path).read_text("ascii").split(), kind)
+    except (ValueError, OverflowError) as error:
         raise ValueError(f"{path} is no text of numbers: {error}") from error
 
 
 def _text_points(path: str) -> npt.NDArray[np.float64]:
     """Return the points of a text."""
-    d, n, *words = _words(path)
-    count = int(d) * int(n)
-    if len(words) != count or not int(d):
+    values = _numbers(path, np.float64)
+    d, n = (int(number) for number in values[:2])
+    if len(values) - 2 != d * n or not d:
         raise ValueError(
-            f"{path} begins with {d} dimensions and {n} points, which makes {count} values, and has {len(words)}; it "
-            "is cut, or has another format"
+            f"{path} begins with {d} dimensions and {n} points, which makes {d * n} values, and has "
+            f"{len(values) - 2}; it is cut, or has another format"
         )
-    wrong = next((word for word in words if "_" in word), None)  # which float() takes
-    try:
-        values = np.fromiter(map(float, words), np.float64, count)
-    except ValueError:
-        wrong = next(word for word in words if not re.fullmatch(_NUMBER, word, re.IGNORECASE))
-    if wrong is not None:
-        raise ValueError(f"{path} has {quoted(wrong)} among its values, expected a number")
-    return values.reshape(int(n), int(d))
+    return values[2:].reshape(n, d)
 
 
 def _read_assignments(path: str, count: int, points: str) -> npt.NDArray[np.int64]:
     """Return apriori clusters of all points."""
     if count:
         check_file(path)
-    words = _words(path)
-    wrong = next((w for w in words if not (w.isdecimal() and len(w) <= 10 and int(w) <= _MOST_ASSIGNMENT)), None)
-    if wrong is not None:
+    found: npt.NDArray[np.int64] = _numbers(path, np.int64)
+    if len(found) != count:
         raise ValueError(
-            f"{path} has {quoted(wrong)} among its assignments, expected whole numbers from 0 to {_MOST_ASSIGNMENT}"
+            f"{path} has {len(found)} assignments, and {points} has {count} points; give one for each point"
         )
-    if len(words) != count:
+    return _checked_assignments(found, path)
+
+
+def _checked_assignments(found: npt.NDArray[Any], source: str) -> npt.NDArray[Any]:
+    """Return assignments, if gmhclust can hold them."""
+    if len(found) and not 0 <= found.min() <= found.max() <= _MOST_ASSIGNMENT:
         raise ValueError(
-            f"{path} has {len(words)} assignments, and {points} has {count} points; give one for each point"
+            f"assignments of {source} must be from 0 to {_MOST_ASSIGNMENT}, got {found.min()} to {found.max()}; give "
+            "points without an apriori cluster a number of their own"
         )
-    return np.fromiter(map(int, words), np.int64, count)
+    return found
 
 
 def write_gmhc(
@@ -209,23 +193,18 @@ def write_gmhc(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For other layouts, a Dataset without ``X``, or without ``apriori`` where `assignments` is given, apriori
-        clusters that are negative, and numbers that the types do not hold.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    TypeError, ValueError, OSError
+        For arrays on a GPU; for other layouts, a Dataset without ``X`` or ``apriori``, apriori clusters that are
+        negative, and numbers that the types do not hold; where the folder cannot be written to.
 
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points")
-    >>> write_gmhc(xr.Dataset({"X": (("cell", "channel"), np.eye(3))}), file)
-    >>> file.stat().st_size, read_gmhc(file)["X"].values[1]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "points")
+    ...     write_gmhc(xr.Dataset({"X": (("cell", "channel"), np.eye(3))}), file)
+    ...     file.stat().st_size, read_gmhc(file)["X"].values[1]
     (44, array([0., 1., 0.], dtype=float32))
-    >>> folder.cleanup()
     """
     if layout not in get_args(Layout):
         raise ValueError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}")
@@ -244,16 +223,15 @@ def write_gmhc(
             stream.write(f"{d} {n}\n".encode())
         else:
             stream.write(np.array([d, n], _BINARY[layout][0]).tobytes())
-        for block in _blocks(ds["X"], n):
+        for block in _blocks(ds["X"]):
             _write_points(stream, block, layout)
 
 
-def _blocks(array: xr.DataArray, n: int) -> Iterator[npt.NDArray[Any]]:
+def _blocks(array: xr.DataArray) -> Iterator[npt.NDArray[Any]]:
     """Yield the rows block by block."""
-    chunks = array.chunksizes.get(array.dims[0]) or (_BLOCK_ROWS,) * math.ceil(n / _BLOCK_ROWS)
     stop = 0
-    for size in chunks:
-        start, stop = stop, min(stop + size, n)
+    for size in array.chunksizes.get(array.dims[0]) or (_BLOCK_ROWS,) * math.ceil(len(array) / _BLOCK_ROWS):
+        start, stop = stop, stop + size
         yield in_memory(array[start:stop]).values
 
 
@@ -275,10 +253,6 @@ def _write_assignments(ds: xr.Dataset, path: Path, n: int) -> None:
     if "apriori" not in ds or ds["apriori"].shape != (n,) or ds["apriori"].dtype.kind not in "iu":
         raise ValueError("assignments needs whole numbers apriori, one for each point; the Dataset has none such")
     with replacing(path) as stream:
-        for block in _blocks(ds["apriori"], n):
-            if len(block) and not 0 <= block.min() <= block.max() <= _MOST_ASSIGNMENT:
-                raise ValueError(
-                    f"assignments must be from 0 to {_MOST_ASSIGNMENT}, got {block.min()} to {block.max()}; give "
-                    "points without an apriori cluster a number of their own"
-                )
-            stream.write("".join(f"{number}\n" for number in block.tolist()).encode())
+        for block in _blocks(ds["apriori"]):
+            numbers = _checked_assignments(block, "the Dataset").tolist()
+            stream.write("".join(f"{number}\n" for number in numbers).encode())

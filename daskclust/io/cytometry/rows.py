@@ -1,10 +1,8 @@
-"""Cells in files: rows of one matrix, read at once or by dask's blocks, and the data set that they become."""
+"""Cells in files: their channels, and the data set that they become."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.io.lazy import check_hits_per_chunk, lazy_rows
+from daskclust.io.lazy import check_hits_per_chunk
 
 Matrix = npt.NDArray[Any]
 
@@ -21,49 +19,18 @@ FIELD = "cytometry"
 VARIABLES = {"apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1"}
 """What a cell has beside its channels, all whole numbers."""
 
-# Bytes of rows that are read at a time where all are wanted: they are in memory several times.
-_BLOCK_BYTES = 1 << 23
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A matrix of cells in a file; dask sends it to workers, and names blocks by it."""
-
-    path: str
-    rows: int
-    width: int
-    dtype: np.dtype[Any]  # of what `load` gives
-
-    def load(self, start: int, stop: int) -> Matrix:
-        """Return rows start to stop, of shape (stop - start, width)."""
-        raise NotImplementedError
-
 
 def check_chunks(chunks: Any) -> int | None:
     """Return the cells of a chunk, None for all at once."""
     return None if chunks is None else check_hits_per_chunk(chunks, also=" or None", points="cells")
 
 
-def matrix_of(file: Rows, chunks: int | None) -> Any:
-    """Return all rows as an array of shape (rows, width): of numpy, or of dask, whose blocks read their own rows."""
-    if chunks is not None:
-        there = replace(file, path=os.path.abspath(file.path))
-        return lazy_rows(there.load, [there.path], (file.rows, file.width), file.dtype, chunks)
-    out = np.empty((file.rows, file.width), file.dtype)
-    step = max(1, _BLOCK_BYTES // (8 * file.width))
-    for start in range(0, file.rows, step):
-        stop = min(start + step, file.rows)
-        out[start:stop] = file.load(start, stop)
-    return out
-
-
-def whole_column(file: Rows, name: str, chunks: int | None) -> Any:
-    """Return the only column, of shape (rows,), as the whole numbers that it must hold."""
-    values = matrix_of(file, chunks)[:, 0]
-    if chunks is None:
-        return whole_numbers(values, name, file.path)
+def whole_column(values: Any, name: str, source: str) -> Any:
+    """Return a column (n,), of numpy or dask, as the whole numbers that it must hold."""
+    if isinstance(values, np.ndarray):
+        return whole_numbers(values, name, source)
     return values.map_blocks(
-        _whole_block, column=name, source=file.path, dtype=np.int64, meta=np.empty(0, np.int64),
+        _whole_block, column=name, source=source, dtype=np.int64, meta=np.empty(0, np.int64),
         name=f"daskclust-io-whole-{values.name}",
     )  # fmt: skip
 
@@ -84,17 +51,6 @@ def whole_numbers(values: Matrix, name: str, source: str, first_row: int = 0) ->
                 "(counted from 0); choose columns without it with channels="
             )
     return values.astype(np.int64)
-
-
-def read_exactly(path: str, dtype: np.dtype[Any], count: int, offset: int) -> Matrix:
-    """Return `count` values of a file that had them when it was opened."""
-    values: Matrix = np.fromfile(path, dtype, count, offset=offset)
-    if len(values) != count:
-        raise ValueError(
-            f"{path} has {len(values)} of the {count} rows or values from byte {offset}: the file has changed since it "
-            "was opened; open it again"
-        )
-    return values
 
 
 def check_patterns(value: Any, name: str) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive
 from daskclust.core.data.quote import listed, quoted
 from daskclust.io.cytometry.rows import check_patterns, choose_channels, long_name, matching
 from daskclust.io.host import check_on_host
@@ -57,21 +57,13 @@ def curved_channels(
         return ()
     if transform != "arcsinh":
         raise ValueError(f"transform must be 'arcsinh' or None, got {transform!r}")
-    check_cofactor(cofactor)
+    check_positive("cofactor", cofactor)
     if linear is not None:
         kept = set(choose_channels(linear, names, source)) if check_patterns(linear, "linear") else set()
     else:
         lower = [[name.lower() for name in own] for own in names]
         kept = {k for pattern in LINEAR for k in matching(pattern, lower)}
     return tuple(k for k in range(len(names)) if k not in kept)
-
-
-def check_cofactor(cofactor: Any) -> float:
-    """Return a cofactor, if it is positive and finite."""
-    is_number = isinstance(cofactor, int | float | np.number) and not isinstance(cofactor, bool)
-    if not is_number or not 0 < cofactor < math.inf:
-        raise ValueError(f"cofactor must be positive and finite, got {cofactor!r}; 150 is usual for light, 5 for mass")
-    return float(cofactor)
 
 
 def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> None:
@@ -205,7 +197,7 @@ def arcsinh_transform(data: Any, cofactor: float = 150.0, *, linear: str | Seque
     if not isinstance(data, xr.Dataset):
         values = data if hasattr(data, "dtype") else np.asarray(data)
         check_on_host("arcsinh_transform", {"data": values})
-        check_cofactor(cofactor)
+        check_positive("cofactor", cofactor)
         return np.arcsinh(values.astype(np.float64) / cofactor).astype(_float_type(values.dtype))
     names = check_cells(data, "arcsinh_transform")
     check_untransformed(data.attrs, "the Dataset", "transforming them again")

@@ -10,14 +10,14 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import known_suffix, replacing
+from daskclust.core.data.files import PARQUET, known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.fcs import import_flowio
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.hits import write_hits
 
-_WRITABLE = (".csv", ".parquet", ".pq", ".fcs")
+_WRITABLE = (".csv", *PARQUET, ".fcs")
 
 KEYWORD = "daskclust"
 """Has the attributes of the data set, in lower case as flowio gives it."""
@@ -45,15 +45,11 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ImportError
-        Where the library for the format is missing.
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For other extensions, a Dataset without ``X`` and names of channels, names that are alike or that the format
-        does not hold, and whole numbers that a float32 does not.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    ImportError, OSError
+        Where the library for the format, or the folder, is missing, or may not be written to.
+    TypeError, ValueError
+        For arrays on a GPU; for other extensions, a Dataset without ``X`` and names of channels, names that are alike
+        or that the format does not hold, and whole numbers that a float32 does not.
 
     Notes
     -----
@@ -63,12 +59,11 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "cells.csv")
-    >>> write_cells(xr.Dataset({"X": (("cell", "channel"), [[0.5, 1.0]])}, coords={"channel": ["CD3", "CD4"]}), file)
-    >>> file.read_text()
+    >>> cells = xr.Dataset({"X": (("cell", "channel"), [[0.5, 1.0]])}, coords={"channel": ["CD3", "CD4"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_cells(cells, pathlib.Path(folder, "cells.csv"))
+    ...     pathlib.Path(folder, "cells.csv").read_text()
     'CD3,CD4\n0.5,1.0\n'
-    >>> folder.cleanup()
     """
     target = Path(path)
     suffix = known_suffix(path, _WRITABLE)

@@ -13,26 +13,24 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import check_file, known_suffix, replacing, replacing_folder
+from daskclust.core.data.files import HDF5, PARQUET, check_file, known_suffix, replacing, replacing_folder
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
 from daskclust.io.fields import PARTICLES
-from daskclust.io.kinds import conform, target_dtype
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.particles.gadget import write_gadget
-from daskclust.io.particles.plain import read_arborx, read_npy, write_arborx, write_npy
+from daskclust.io.particles.plain import read_arborx, write_arborx, write_npy
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
 from daskclust.io.particles.zarr import is_zarr, read_zarr, write_zarr
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
+from daskclust.io.tables.binary import read_npy
 from daskclust.io.tables.parquet import RowGroups
 from daskclust.io.tables.parquet_read import read_parquet
 
-_PARQUET = (".parquet", ".pq")
-_HDF5 = (".hdf5", ".h5")
 _ARBORX = (".arborx", ".bin")
-_KNOWN = (*_HDF5, *_PARQUET, ".npy", ".zarr", *_ARBORX)
+_KNOWN = (*HDF5, *PARQUET, ".npy", ".zarr", *_ARBORX)
 
 # 48 MB of positions in float32: large enough for a device, small enough for many workers.
 _AUTO_ROWS = 1 << 22
@@ -58,29 +56,28 @@ def open_particles(
     path : str or path
         The file; its extension tells the format.
 
-        - ``.hdf5``, ``.h5``: a snapshot as Gadget-2, 3, 4, AREPO, EAGLE and SWIFT write it: groups ``Header`` and
-          ``PartType0`` ... Where it has several files (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one of them stands
-          for all, in the order of their numbers. Plain columns in HDF5 are for ``read_hits(path, field="particles")``.
+        - ``.hdf5``, ``.h5``: a snapshot of Gadget-2, 3, 4, AREPO, EAGLE or SWIFT. Where it has several files
+          (``snap.0.hdf5``, ``snap.1.hdf5`` ...), any one stands for all, in the order of their numbers. Plain columns
+          in HDF5 are for ``read_hits(path, field="particles")``.
         - ``.parquet``, ``.pq``: columns of numbers.
         - ``.npy``: shape (n, d), or a structured array; it is mapped, not loaded.
-        - ``.zarr``, or a folder that is a zarr store (format 2 or 3): a group with arrays ``x``, ``y``, ``z`` ... of
-          shape (n,), or ``Coordinates``, ``Velocities``, ``Masses``, ``ParticleIDs``; or one array of shape (n, d).
+        - ``.zarr``, or a folder that is a zarr store (format 2 or 3): arrays ``x``, ``y``, ``z`` ... of shape (n,), or
+          ``Coordinates``, ``Velocities``, ``Masses``, ``ParticleIDs``; or one array of shape (n, d).
         - ``.arborx``, ``.bin``: ArborX's: int32 n, int32 d, then float32 coordinates, little-endian.
     particle_type : int or {"gas", "dm", "stars", "bh"}, default "dm"
         Which particles of a snapshot: those of ``PartType0``, ``1``, ``4``, ``5``, or of a number.
     columns : sequence of str, or mapping of str to str or None, optional
         A sequence names all columns of an array without names; by default 1 to 3 are ``x``, ``y``, ``z``, 6 have
         ``vx``, ``vy``, ``vz`` after these, 7 have ``mass`` at the end. A mapping gives the variable for a column of the
-        file; None leaves a column out, and ``{"*": None}`` all that are not named. Of a snapshot, positions,
-        velocities, masses and ids are read, and other arrays if they are named: ``{"Potential": "potential"}``;
-        columns of arrays of shape (n, 3) get x, y, z behind their names.
+        file; None leaves it out, and ``{"*": None}`` all that are not named. Of a snapshot, positions, velocities,
+        masses and ids are read, and what is named: ``{"Potential": "potential"}``; columns of arrays of shape (n, 3)
+        get x, y, z behind their names.
     units : mapping of str to str, optional
-        Units where the file does not tell them, or tells them wrong, by variable, or for ``"length"`` and
-        ``"velocity"`` together: ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. They name the values, which do not
-        change.
+        Units that the file does not tell, or tells wrong, by variable, or for ``"length"`` and ``"velocity"`` together:
+        ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. Values do not change.
     boxsize : float or sequence of float, optional
-        Side of the periodic box, or one for each axis, in the unit of ``x``, where the file does not tell it, or tells
-        it wrong.
+        Side of the periodic box, or one for each axis, in the unit of ``x``, if the file does not tell it, or tells it
+        wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
     fill_missing : bool, default False
@@ -91,37 +88,32 @@ def open_particles(
     Returns
     -------
     xarray.Dataset
-        Variables of shape (n,) along ``particle``, in the order of the file: ``x``, ``y``, ``z`` as far as there are
-        axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others where the file has them, in its own types, with
-        ``attrs["units"]`` where the unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ;
-        not there for an open box) and ``boxsize_units`` (as of ``x``), and what the file tells of ``redshift``,
-        ``scale_factor``, ``time`` (without expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``,
-        ``particle_type``, ``code``.
+        Variables of shape (n,) along ``particle``, in the order of the file and in its types: ``x``, ``y``, ``z`` as
+        far as there are axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others, with ``attrs["units"]`` where the
+        unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ; none for an open box) and
+        ``boxsize_units``, and what the file tells of ``redshift``, ``scale_factor``, ``time`` (without expansion),
+        ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``, ``particle_type``, ``code``.
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file, or files of a snapshot are missing.
-    ImportError
-        Where the library for the format is missing.
+    FileNotFoundError, IsADirectoryError, ImportError
+        Where `path` is no file, files of a snapshot are missing, or the library for the format is.
     ValueError
-        For unknown extensions, damaged or incomplete files, other layouts, files of two snapshots, numbers of particles
-        that do not add up, a box that is not positive, and wrong options.
+        For unknown extensions, damaged, incomplete or unmatched files, a box that is not positive, and wrong options.
 
     Notes
     -----
     Positions, boxes and masses are as in the file: comoving, and with 1/h in the codes that have it. Velocities are
-    peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file tells,
-    by its square root where it tells none; those of SWIFT are peculiar already. The mass of a snapshot that has one for
-    all particles of a type (``MassTable``) becomes a column. ``BoxSize`` 0 is an open box.
+    made peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file
+    tells, by its square root where it tells none. One mass for all particles of a type (``MassTable``) becomes a
+    column. ``BoxSize`` 0 is an open box.
 
-    Headers are read at once, and nothing else until it is used: each chunk reads its own rows, on a worker that must
-    see the file. Chunks that are multiples of the file's own chunks or row groups are the cheapest. Values are not
-    searched for NaN, nor for positions outside of the box: estimators do so.
+    Headers are read at once; each chunk reads its own rows when it is used, on a worker that must see the file. Chunks
+    that are multiples of the file's own chunks or row groups are the cheapest. Values are not searched for NaN, nor for
+    positions outside of the box: estimators do so.
 
-    zarr leaves out a chunk whose values all equal the fill value, unless it is told ``write_empty_chunks=True``, and
-    reads one that was lost as the fill value, too. Nothing tells the two apart, so both are an error: at once for
-    files, and for the inner chunks of a shard when their rows are read. `write_particles` writes all chunks.
+    zarr leaves out a chunk whose values all equal the fill value, unless told ``write_empty_chunks=True``, and reads a
+    lost one as the fill value, too: both are an error here when their rows are read. `write_particles` writes all.
 
     References
     ----------
@@ -131,14 +123,8 @@ def open_particles(
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points.npy")
-    >>> np.save(file, np.float32([[0.5, 1.5, 3.5], [2.0, 2.5, 0.5]]))
-    >>> ds = open_particles(file, boxsize=4.0, units={"length": "Mpc/h"})
-    >>> ds["z"].chunks, ds["z"].values, ds["z"].attrs["units"], ds.attrs["boxsize"]
-    (((2,),), array([3.5, 0.5], dtype=float32), 'Mpc/h', 4.0)
-    >>> folder.cleanup()
+    >>> ds = open_particles("snap_099.0.hdf5", particle_type="stars")  # doctest: +SKIP
+    >>> ds = open_particles("points.npy", boxsize=4.0, units={"length": "Mpc/h"})  # doctest: +SKIP
     """
     name = os.fspath(path)
     if isinstance(chunks, str) and chunks == "auto":
@@ -149,7 +135,7 @@ def open_particles(
     if not is_store:
         check_file(name, "give one file of it")
     suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
-    if suffix in _HDF5:
+    if suffix in HDF5:
         table = read_snapshot(name, kind, columns, rows)
     else:
         naming = Naming(PARTICLES, columns, name, needs=needs or {})
@@ -160,8 +146,7 @@ def open_particles(
     attrs = _with_boxsize(table.attrs, boxsize, len(axes), name)
     if "x" in given or boxsize is not None:
         attrs.pop(BOX, None)
-    values = {ours: _conformed(column, ours, name) for ours, column in table.columns.items()}
-    return to_dataset(values, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
+    return to_dataset(table.columns, field=PARTICLES.name, units={**table.units, **given}, source=name, attrs=attrs)
 
 
 def _check_type(particle_type: Any) -> int:
@@ -174,7 +159,7 @@ def _check_type(particle_type: Any) -> int:
 
 def _read(path: str, suffix: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read a file of columns, or of one array."""
-    if suffix in _PARQUET:
+    if suffix in PARQUET:
         return read_parquet(path, naming, chunks)
     if suffix in _ARBORX:
         return read_arborx(path, naming, chunks)
@@ -195,17 +180,6 @@ def _expanded(units: Mapping[str, str], table: Table, path: str) -> dict[str, st
             )
         given.update(dict.fromkeys(names, unit))
     return given
-
-
-def _conformed(column: Any, name: str, path: str) -> Any:
-    """Return a lazy column in a type that its variable may have; one in memory is left to `to_dataset`."""
-    variable = PARTICLES.find(name)
-    if variable is None or not hasattr(column, "__dask_graph__"):
-        return column
-    dtype = target_dtype(column.dtype, variable)
-    if dtype == column.dtype:
-        return column
-    return column.map_blocks(conform, variable=variable, source=path, dtype=dtype, meta=np.empty(0, dtype))
 
 
 def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) -> dict[str, Any]:
@@ -248,30 +222,21 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    ImportError
-        Where the library for the format is missing.
+    ImportError, OSError
+        Where the library for the format, or the folder, is missing, or may not be written to.
     ValueError
-        For other extensions, variables that the format cannot hold, and variables of other shapes and types.
-    OSError
-        Where the folder does not exist or cannot be written to.
+        For other extensions, and variables that the format cannot hold.
 
     Notes
     -----
-    The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
-    nothing new is left. Dask arrays are computed chunk by chunk, so that memory holds one chunk; those of zarr in
-    parallel, in chunks of a million. HDF5, Parquet and zarr keep types, units and the attributes that are numbers or
-    texts. In HDF5, velocities are divided by the square root of ``attrs["scale_factor"]``, as Gadget has them: reading
-    them again may change their last bit.
+    After an error nothing new is left. Dask arrays are computed chunk by chunk; those of zarr in parallel, in chunks of
+    a million. HDF5, Parquet and zarr keep types, units and the attributes that are numbers or texts. In HDF5,
+    velocities are divided by the square root of ``attrs["scale_factor"]``, as Gadget has them: reading them again may
+    change their last bit.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "points.arborx")
-    >>> write_particles(xr.Dataset({"x": ("particle", [0.5, 1.0]), "y": ("particle", [0.0, 2.0])}), file)
-    >>> file.stat().st_size, open_particles(file)["y"].values
-    (24, array([0., 2.], dtype=float32))
-    >>> folder.cleanup()
+    >>> write_particles(open_particles("snap_099.0.hdf5"), "snap_099.zarr")  # doctest: +SKIP
     """
     target = Path(path)
     suffix = known_suffix(path, _KNOWN)
@@ -283,9 +248,9 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
             write_zarr(folder, ds, dim)
         return
     with replacing(target) as stream:
-        if suffix in _HDF5:
+        if suffix in HDF5:
             write_gadget(stream, ds, dim)
-        elif suffix in _PARQUET:
+        elif suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), stored_units(ds), stored_attrs(ds, dim)) as groups:
                 for block in blocks_of(ds, dim):
                     groups.write(block)

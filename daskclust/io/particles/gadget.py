@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import xarray as xr
 
+from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of
-from daskclust.io.particles.arrays import scalable
-from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
+from daskclust.io.particles.snapshot import COMPONENTS, KNOWN, scalable
 from daskclust.io.tables.hdf5 import check_space, import_h5py
 
 _N_TYPES = 6
@@ -25,8 +25,7 @@ def write_gadget(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:
     """
     h5py = import_h5py()
     kind, rows, attrs = ds.attrs.get("particle_type", 1), ds.sizes[dim], stored_attrs(ds, dim)
-    if isinstance(kind, bool) or not isinstance(kind, int | np.integer) or not 0 <= kind < _N_TYPES:
-        raise ValueError(f"attrs['particle_type'] must be from 0 to {_N_TYPES - 1}, got {kind!r}")
+    check_whole("attrs['particle_type']", kind, 0, _N_TYPES - 1)
     vectors = {member: [begin + axis for axis in COMPONENTS] for member, begin in _vectors(ds).items()}
     inside = {name for names in vectors.values() for name in names}
     members = {"mass": "Masses", "id": "ParticleIDs"}
@@ -95,7 +94,4 @@ def _header(attrs: Mapping[str, Any], kind: int, rows: int) -> dict[str, Any]:
 
 def _scale_factor(attrs: Mapping[str, Any]) -> float:
     """Return the scale factor, 1 where the data set tells none."""
-    scale = float(attrs.get("scale_factor", 1 / (1 + attrs.get("redshift", 0.0))))
-    if not 0 < scale < float("inf"):
-        raise ValueError(f"attrs['scale_factor'] must be positive and finite, got {scale!r}")
-    return scale
+    return check_positive("attrs['scale_factor']", attrs.get("scale_factor", 1 / (1 + attrs.get("redshift", 0.0))))

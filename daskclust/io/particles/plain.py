@@ -3,59 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.quote import quoted
 from daskclust.io.blocks import blocks_of
 from daskclust.io.fields import PARTICLES
-from daskclust.io.particles.arrays import Array, Part, Stored, check_numbers
+from daskclust.io.lazy import columns_in
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import map_npy
+from daskclust.io.tables.binary import unnamed
 
 _ARBORX_HEADER = np.dtype("<i4")
 _ARBORX_VALUE = np.dtype("<f4")
 _ARBORX_START = 2 * _ARBORX_HEADER.itemsize
-
-
-def read_npy(path: str, naming: Naming, chunks: int | None) -> Table:
-    """Read the columns of a ``.npy`` file, which is mapped: an array (n,) or (n, d), or a structured one."""
-    array = map_npy(path)
-    if array.dtype.names is None:
-        remedy = "write the particles as rows, with their coordinates first"
-        check_numbers(array.shape, array.dtype, f"the array of {path}", remedy)
-        return table_of(_stored_npy(path, "", array), naming, chunks)
-    names = list(array.dtype.names)
-    chosen = naming.choose(names, named=True)
-    columns = {}
-    for name, ours in chosen.items():
-        remedy = f"leave it out with columns={{{quoted(name)}: None}}"
-        if check_numbers(array[name].shape, array[name].dtype, f"column {quoted(name)} of {path}", remedy) is not None:
-            raise ValueError(f"column {quoted(name)} of {path} has shape {array[name].shape}, expected (n,); {remedy}")
-        [columns[ours]] = _stored_npy(path, name, array[name]).columns(chunks)
-    return Table(columns, naming)
-
-
-def _stored_npy(path: str, member: str, array: Array) -> Stored:
-    """Return an array of a ``.npy`` file."""
-    width = array.shape[1] if array.ndim == 2 else None
-    return Stored(_npy_rows, (Part(path, member, len(array)),), width, array.dtype.newbyteorder("="))
-
-
-def _npy_rows(path: str, member: str, start: int, stop: int) -> Array:
-    """Return rows of a ``.npy`` file, of one field where it is structured."""
-    array: Array = map_npy(path)[start:stop]
-    return np.asarray(array[member] if member else array)
-
-
-def table_of(stored: Stored, naming: Naming, chunks: int | None) -> Table:
-    """Return the columns of one array without names."""
-    names = naming.names(None, stored.width or 1)
-    chosen = naming.choose(names)
-    columns = dict(zip(names, stored.columns(chunks), strict=True))
-    return Table({ours: columns[name] for name, ours in chosen.items()}, naming)
 
 
 def read_arborx(path: str, naming: Naming, chunks: int | None) -> Table:
@@ -70,14 +33,15 @@ def read_arborx(path: str, naming: Naming, chunks: int | None) -> Table:
         )
     if d > 3 and naming.columns is None:
         raise ValueError(f"{path} has {d} coordinates for each point; name them with columns=[...], 'x' first")
-    return table_of(Stored(_arborx_rows, (Part(path, "", n),), d, np.dtype(np.float32)), naming, chunks)
+    here = os.path.abspath(path)
+    return unnamed(columns_in(partial(_arborx_rows, here, d), [here], (n, d), np.float32, chunks), naming)
 
 
-def _arborx_rows(path: str, member: str, start: int, stop: int) -> Array:
+def _arborx_rows(path: str, d: int, start: int, stop: int) -> npt.NDArray[np.float32]:
     """Return rows of an ArborX file."""
-    d = int(np.fromfile(path, _ARBORX_HEADER, 2)[1])
-    offset = _ARBORX_START + start * d * _ARBORX_VALUE.itemsize
-    return np.fromfile(path, _ARBORX_VALUE, (stop - start) * d, offset=offset).reshape(-1, d)
+    row = np.dtype((_ARBORX_VALUE, (d,)))
+    found = np.fromfile(path, row, stop - start, offset=_ARBORX_START + start * row.itemsize)
+    return found.astype(np.float32, copy=False)
 
 
 def write_npy(stream: BinaryIO, ds: xr.Dataset, dim: str) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
+from daskclust.core.space.partition import block_sizes
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.particles.arrays import Part, Stored, check_numbers, constant, scalable
-from daskclust.io.particles.units import first_number, number, system_of, unit_of, velocity_power
+from daskclust.io.lazy import columns_in
+from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.schema import REST, Columns, Naming, Table
-from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, open_hdf5, read_dataset
+from daskclust.io.tables.binary import check_numbers
+from daskclust.io.tables.hdf5 import check_stored, datasets_in, import_h5py, inside, open_hdf5, read_dataset
 
 TYPES = {"gas": 0, "dm": 1, "stars": 4, "bh": 5}
 """Types of particles that all these codes number alike."""
@@ -40,6 +45,7 @@ _COSMOLOGY = {
     "omega_lambda": ("Omega_lambda", "OmegaLambda"),
     "omega_b": ("Omega_b", "OmegaBaryon"),
 }
+_ABOUT = ("Units", "Parameters", "Header", "Cosmology")  # groups of attributes; of two of a name, the later one counts
 _NUMBERED = re.compile(r"(.*\.)(\d+)(\.[^.]+)")
 
 
@@ -56,19 +62,13 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What one file tells: its header, its other groups of attributes, and those arrays of one type that are read."""
+    """What one file tells: its header, attributes of this and other groups, and the arrays of one type to read."""
 
-    path: str
+    path: str  # absolute
     header: dict[str, Any]
-    parameters: dict[str, Any]
-    units: dict[str, Any]
-    cosmology: dict[str, Any]
+    about: dict[str, Any]
     rows: int
     members: dict[str, _Member]
-
-    def count(self, name: str, kind: int) -> int:
-        """Return how many particles of a type the header has in one of its attributes."""
-        return _count(self.header, name, kind, self.path)
 
 
 def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | None) -> Table:
@@ -81,8 +81,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
             f"the arrays of {path} have names; give columns= as a mapping {{name in the file: name of the variable}}, "
             f"got {columns!r}"
         )
-    first = _open(path, kind, columns)
-    files = [first if other == path else _open(other, kind, columns) for other in _files_of(first)]
+    first = _open(os.path.abspath(path), kind, columns)
+    files = [first if other == first.path else _open(other, kind, columns) for other in _files_of(first)]
     _check_agreement(files, kind)
     filled = [file for file in files if file.rows]
     if not filled:
@@ -90,29 +90,31 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
         raise ValueError(
             f"{path} has no particles of type {kind}; NumPart_Total is {total}: choose another with particle_type="
         )
-    attrs, units = unpack(first.header.get(KEY), path)
+    attrs, stored = unpack(first.header.get(KEY), path)
+    units: dict[str, str | None] = {}
     scale = _scale_factor(first)
     found: dict[str, Any] = {}
     for member, entry in filled[0].members.items():
-        stored = _stored(filled, member, scale)
-        names = _variables(stored, entry.becomes, f"array {member} of {path}")
+        read, shape, dtype = _reader(filled, member, scale)
+        names = _variables(shape, entry.becomes, f"array {member} of {path}")
         twice = sorted(set(names) & set(found))
         if twice:
             raise ValueError(
                 f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
             )
-        found.update(zip(names, stored.columns(chunks), strict=True))
-        unit = _unit(filled[0], member)
-        units.update(dict.fromkeys(names, unit) if unit is not None else {})
-    if "mass" not in found and not _left_out(columns):
-        mass = _mass(first, kind)
+        paths = [file.path for file in filled]
+        found.update(zip(names, columns_in(read, paths, shape, dtype, chunks), strict=True))
+        units.update(dict.fromkeys(names, _unit(filled[0], member)))
+    if "mass" not in found and not (columns is not None and ("Masses" in columns or REST in columns)):
+        table = first.header.get("MassTable")
+        mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
-            found["mass"] = constant(mass, sum(file.rows for file in files), chunks)
-            unit = _unit(filled[0], "Masses")
-            units.update({} if unit is None else {"mass": unit})
+            found["mass"] = _constant(mass, sum(file.rows for file in files), chunks)
+            units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
-    units = {name: unit for name, unit in units.items() if name in found}
-    return Table(found, Naming(None, None, path), units, told)
+    known = stored | {name: unit for name, unit in units.items() if unit is not None}
+    known = {name: unit for name, unit in known.items() if name in found}
+    return Table(found, Naming(None, None, path), known, told)
 
 
 def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _File:
@@ -120,24 +122,17 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
-            header = _group_attrs(file, "Header")
-        if header is None:
+            found = {name: inside(file, name) for name in _ABOUT}
+            attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
+        if found["Header"] is None:
             raise ValueError(
                 f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
-        with reading(path, "HDF5"):
-            others = {name: _group_attrs(file, name) or {} for name in ("Parameters", "Units", "Cosmology")}
+        header = attrs["Header"]
         rows = _count(header, "NumPart_ThisFile", kind, path)
-        members = _members(file, header, kind, path, columns) if rows else {}
-    return _File(path, header, others["Parameters"], others["Units"], others["Cosmology"], rows, members)
-
-
-def _group_attrs(file: Any, name: str) -> dict[str, Any] | None:
-    """Return the attributes of a group of the file itself; None where there is none."""
-    h5py = import_h5py()
-    inside = isinstance(file.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
-    return plain_attrs(file[name].attrs) if inside and isinstance(file.get(name), h5py.Group) else None
+        members = _members(file, KEY in header, kind, rows, path, columns) if rows else {}
+    return _File(path, header, {name: value for group in _ABOUT for name, value in attrs[group].items()}, rows, members)
 
 
 def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
@@ -152,20 +147,20 @@ def _count(header: Mapping[str, Any], name: str, kind: int, path: str) -> int:
 
 
 def _members(
-    file: Any, header: Mapping[str, Any], kind: int, path: str, columns: Mapping[str, str | None] | None
+    file: Any, every: bool, kind: int, rows: int, path: str, columns: Mapping[str, str | None] | None
 ) -> dict[str, _Member]:
-    """Return the arrays to read, if they are in the file."""
-    group_name, rows = f"PartType{kind}", _count(header, "NumPart_ThisFile", kind, path)
+    """Return the arrays to read, of those in the file `every` one or what all codes have."""
+    group_name = f"PartType{kind}"
     with reading(path, "HDF5"):
-        is_there = _group_attrs(file, group_name) is not None
-        names = datasets_in(file[group_name]) if is_there else []
+        group = inside(file, group_name)
+        names = [] if group is None else datasets_in(group)
     if "Coordinates" not in names:
         raise ValueError(
             f"{path} has no array {group_name}/Coordinates, but its Header says that it has {rows} particles of this "
             f"type; it has {', '.join(names) or 'none'}: choose another type with particle_type="
         )
     members: dict[str, _Member] = {}
-    for name, ours in _choose(names, columns, path, every=KEY in header).items():
+    for name, ours in _choose(names, columns, path, every=every).items():
         whole, remedy = f"{group_name}/{name}", f"leave it out with columns={{{quoted(name)}: None}}"
         with reading(path, "HDF5"):
             dataset = file[whole]
@@ -247,9 +242,9 @@ def _check_agreement(files: list[_File], kind: int) -> None:
                 )
     if "NumPart_Total" not in first.header:
         return
-    total = first.count("NumPart_Total", kind)
+    total = _count(first.header, "NumPart_Total", kind, first.path)
     if "NumPart_Total_HighWord" in first.header and total < 1 << 32:
-        total += first.count("NumPart_Total_HighWord", kind) << 32
+        total += _count(first.header, "NumPart_Total_HighWord", kind, first.path) << 32
     rows = sum(file.rows for file in files)
     if rows != total:
         raise ValueError(
@@ -258,13 +253,8 @@ def _check_agreement(files: list[_File], kind: int) -> None:
         )
 
 
-def _left_out(columns: Mapping[str, str | None] | None) -> bool:
-    """Return whether masses are not wanted."""
-    return columns is not None and ("Masses" in columns or REST in columns)
-
-
-def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
-    """Return one array of all files."""
+def _reader(files: list[_File], member: str, scale: float | None) -> tuple[Any, tuple[int, ...], np.dtype[Any]]:
+    """Return what reads rows of one array of all files, its shape and type."""
     first = files[0]
     remedy = f"leave it out with columns={{{quoted(member)}: None}}"
     lacking = [file.path for file in files if member not in file.members]
@@ -275,22 +265,55 @@ def _stored(files: list[_File], member: str, scale: float | None) -> Stored:
         raise ValueError(f"array {member} has different shapes in the files of {first.path}; {remedy}")
     factor = 1.0
     if KNOWN.get(member) == "v" and scale is not None:
-        default = 0.0 if first.header.get("Code") == "SWIFT" else 0.5
-        factor = scale ** velocity_power(entries[0].attrs, default)
+        power = first_number(entries[0].attrs, SCALE)  # which makes velocities peculiar ones
+        factor = scale ** ((0.0 if first.header.get("Code") == "SWIFT" else 0.5) if power is None else power)
     dtype = np.result_type(*[entry.dtype for entry in entries]).newbyteorder("=")
     if factor != 1:
         dtype = scalable(dtype)
-    parts = tuple(Part(file.path, entry.name, file.rows) for file, entry in zip(files, entries, strict=True))
-    return Stored(read_dataset, parts, entries[0].shape[1] if len(entries[0].shape) > 1 else None, dtype, factor)
+    places = zip(files, entries, strict=True)
+    parts = tuple((file.path, entry.name, file.rows) for file, entry in places)
+    rows = sum(file.rows for file in files)
+    return partial(_read_rows, parts, dtype, factor), (rows, *entries[0].shape[1:]), dtype
 
 
-def _variables(stored: Stored, ours: str, what: str) -> list[str]:
+def _read_rows(
+    parts: tuple[tuple[str, str, int], ...], dtype: np.dtype[Any], factor: float, start: int, stop: int
+) -> npt.NDArray[Any]:
+    """Return rows start to stop of arrays in several files (path, name, rows), times a factor."""
+    found, first = [], 0
+    for path, member, rows in parts:
+        low, high = max(start - first, 0), min(stop - first, rows)
+        if low < high:
+            found.append(read_dataset(path, member, low, high))
+        first += rows
+    out = np.concatenate(found).astype(dtype, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such
+        return out if factor == 1 else out * dtype.type(factor)
+
+
+def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype that holds multiples of numbers of `dtype`, which may be whole."""
+    return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
+
+
+def _constant(value: float, rows: int, chunks: int | None) -> Any:
+    """Return a column (n,) of one value, in float64."""
+    if chunks is None:
+        return np.full(rows, value)
+    import dask.array as da
+
+    name = f"daskclust-io-constant-{value!r}-{rows}-{chunks}"
+    return da.full(rows, value, chunks=(block_sizes(rows, chunks),), name=name)
+
+
+def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:
     """Return what the columns of an array are called."""
-    if stored.width is None or stored.width == 1:
+    width = math.prod(shape[1:])
+    if width == 1:
         return [ours or COMPONENTS[0]]
-    if stored.width > len(COMPONENTS):
-        raise ValueError(f"{what} has {stored.width} columns, and at most {len(COMPONENTS)} can be read")
-    return [ours + axis for axis in COMPONENTS[: stored.width]]
+    if width > len(COMPONENTS):
+        raise ValueError(f"{what} has {width} columns, and at most {len(COMPONENTS)} can be read")
+    return [ours + axis for axis in COMPONENTS[:width]]
 
 
 def _scale_factor(file: _File) -> float | None:
@@ -311,18 +334,11 @@ def _scale_factor(file: _File) -> float | None:
 
 def _unit(file: _File, member: str) -> str | None:
     """Return the unit of an array of a snapshot."""
-    system = system_of(file.header, file.parameters, file.units)
     is_swift = file.header.get("Code") == "SWIFT"
     power = 0.0 if is_swift or _scale_factor(file) is None else -1.0
     attrs = file.members[member].attrs if member in file.members else {}
     told = attrs.get("units")
-    return told if isinstance(told, str) else unit_of(member, attrs, system, power)
-
-
-def _mass(file: _File, kind: int) -> float | None:
-    """Return the mass that the header has for all particles of a type."""
-    table = file.header.get("MassTable")
-    return number(table[kind]) if isinstance(table, list) and kind < len(table) else None
+    return told if isinstance(told, str) else unit_of(member, attrs, system_of(file.about), power)
 
 
 def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
@@ -333,8 +349,7 @@ def _attrs(file: _File, scale: float | None) -> dict[str, Any]:
     told = {"redshift": number(file.header.get("Redshift")), "scale_factor": scale}
     if scale is None:
         told = {"time": number(file.header.get("Time"))}
-    known = {**file.parameters, **file.header, **file.cosmology}
-    told |= {name: first_number(known, names) for name, names in _COSMOLOGY.items()}
+    told |= {name: first_number(file.about, names) for name, names in _COSMOLOGY.items()}
     attrs.update({name: value for name, value in told.items() if value is not None})
     code = file.header.get("Code")
     return {**attrs, "code": code} if isinstance(code, str) else attrs

@@ -19,7 +19,7 @@ _QUANTITIES = {
 # The same three facts as attributes of an array by Gadget-4 and AREPO, SWIFT, and EAGLE.
 _CGS = ("to_cgs", "Conversion factor to CGS (not including cosmological corrections)", "CGSConversionFactor")
 _HUBBLE = ("h_scaling", "h-scale exponent", "h-scale-exponent")
-_SCALE = ("a_scaling", "a-scale exponent", "aexp-scale-exponent")
+SCALE = ("a_scaling", "a-scale exponent", "aexp-scale-exponent")
 
 
 def number(value: Any) -> float | None:
@@ -34,20 +34,16 @@ def first_number(attrs: Mapping[str, Any], names: tuple[str, ...]) -> float | No
     return next((found for name in names if (found := number(attrs.get(name))) is not None), None)
 
 
-def system_of(header: Mapping[str, Any], parameters: Mapping[str, Any], units: Mapping[str, Any]) -> dict[str, float]:
-    """Return the sizes of the units of a snapshot in cgs, by quantity, by what some groups of it tell."""
-    both = {**parameters, **header}
-    told = {
-        "length": first_number(both, ("UnitLength_in_cm",)),
-        "velocity": first_number(both, ("UnitVelocity_in_cm_per_s",)),
-        "mass": first_number(both, ("UnitMass_in_g",)),
-    }
-    length = first_number(units, ("Unit length in cgs (U_L)", "UnitLength_in_cm"))
-    time = first_number(units, ("Unit time in cgs (U_t)",))
-    mass = first_number(units, ("Unit mass in cgs (U_M)", "UnitMass_in_g"))
-    velocity = length / time if length and time else first_number(units, ("UnitVelocity_in_cm_per_s",))
-    known = {"length": length, "velocity": velocity, "mass": mass}
-    return {name: size for name in told if (size := told[name] or known[name]) is not None}
+def system_of(about: Mapping[str, Any]) -> dict[str, float]:
+    """Return the sizes of the units of a snapshot in cgs, by quantity, by what its groups tell."""
+    length = first_number(about, ("UnitLength_in_cm", "Unit length in cgs (U_L)"))
+    mass = first_number(about, ("UnitMass_in_g", "Unit mass in cgs (U_M)"))
+    time = first_number(about, ("Unit time in cgs (U_t)",))
+    velocity = first_number(about, ("UnitVelocity_in_cm_per_s",))
+    if velocity is None and length and time:
+        velocity = length / time
+    sizes = {"length": length, "velocity": velocity, "mass": mass}
+    return {name: size for name, size in sizes.items() if size is not None}
 
 
 def unit_of(member: str, attrs: Mapping[str, Any], system: Mapping[str, float], hubble: float) -> str | None:
@@ -65,12 +61,6 @@ def unit_of(member: str, attrs: Mapping[str, Any], system: Mapping[str, float], 
     if size is None or not 0 < size < math.inf:
         return None
     return _named(size, quantity) + {0.0: "", -1.0: "/h"}.get(power, f" h^{power:g}")
-
-
-def velocity_power(attrs: Mapping[str, Any], default: float) -> float:
-    """Return the power of the scale factor that makes the velocities of a file peculiar ones."""
-    power = first_number(attrs, _SCALE)
-    return default if power is None else power
 
 
 def _named(size: float, quantity: str) -> str:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.particles.arrays import Array, Part, Stored, check_numbers
-from daskclust.io.particles.plain import table_of
+from daskclust.io.lazy import columns_in
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.schema import Naming, Table
-from daskclust.io.tables.binary import check_lengths
+from daskclust.io.tables.binary import Array, check_lengths, check_numbers, unnamed
+
+_import_zarr = partial(library, "zarr", "zarr stores")
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 
@@ -34,48 +33,28 @@ def is_zarr(path: str) -> bool:
     return os.path.isdir(path) and any(os.path.exists(os.path.join(path, mark)) for mark in _MARKS)
 
 
-def import_zarr() -> ModuleType:
-    """Import zarr, or say what to install."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise ImportError('zarr stores need zarr: pip install "daskclust[io]"') from error
-    return zarr
-
-
 def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool) -> Table:
     """Read the columns of a zarr store, of format 2 or 3; by default, chunks that are not there are an error."""
     root = _open(path)
-    if hasattr(root, "shape"):
-        with reading(path, "zarr"):
-            attrs = plain_attrs(dict(root.attrs))
-        return replace(table_of(_stored(path, "", root, fill_missing), naming, chunks), attrs=attrs)
     with reading(path, "zarr"):
-        arrays = {str(name): array for name, array in root.arrays()}
-        attrs = plain_attrs(dict(root.attrs))
-        units = {name: dict(array.attrs).get("units") for name, array in arrays.items()}
+        is_array, attrs = hasattr(root, "shape"), plain_attrs(dict(root.attrs))
+        arrays = {} if is_array else {str(name): array for name, array in root.arrays()}
+        units = {name: array.attrs.get("units") for name, array in arrays.items()}
+    if is_array:
+        return replace(unnamed(_load(naming, "", root, chunks, fill_missing), naming), attrs=attrs)
     columns = _columns(arrays)
     chosen = naming.choose(list(columns), named=True)
-    with reading(path, "zarr"):
-        lengths = {ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}
-    check_lengths(lengths, path)
-    read: dict[str, list[Any]] = {}
-    found: dict[str, Any] = {}
-    told: dict[str, str] = {}
-    for name, ours in chosen.items():
-        member, column = columns[name]
-        if member not in read:
-            read[member] = _stored(path, member, arrays[member], fill_missing).columns(chunks)
-        found[ours] = read[member][column]
-        unit = units[member]
-        if isinstance(unit, str):
-            told[ours] = unit
+    check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, path)
+    members = dict.fromkeys(columns[name][0] for name in chosen)
+    read = {member: _load(naming, member, arrays[member], chunks, fill_missing) for member in members}
+    found = {ours: read[columns[name][0]][columns[name][1]] for name, ours in chosen.items()}
+    told = {ours: unit for name, ours in chosen.items() if isinstance(unit := units[columns[name][0]], str)}
     return Table(found, naming, told, attrs)
 
 
 def _open(path: str) -> Any:
     """Return the root of a store: a group or an array."""
-    zarr = import_zarr()
+    zarr = _import_zarr()
     if not is_zarr(path):
         raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
     with reading(path, "zarr"):
@@ -95,89 +74,72 @@ def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return columns
 
 
-def _stored(path: str, member: str, array: Any, fill_missing: bool) -> Stored:
-    """Return one array of a store, if it can be read and is complete."""
+def _load(naming: Naming, member: str, array: Any, chunks: int | None, fill_missing: bool) -> list[Any]:
+    """Return the columns of one array of a store."""
+    path = naming.source
     what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"
-    remedy = f"leave it out with columns={{{quoted(member)}: None}}" if member else "write the particles as rows"
+    remedy = naming.without(member) if member else "write the particles as rows"
     with reading(path, "zarr"):
         shape, dtype, packed = array.shape, np.dtype(array.dtype), {"scale_factor", "add_offset"} & set(array.attrs)
-    width = check_numbers(shape, dtype, what, remedy)
-    if not fill_missing:
-        with reading(path, "zarr"):
-            _check_files(array, os.path.join(path, member))
+    check_numbers(shape, dtype, what, remedy)
     if packed:
         raise ValueError(f"{what} has packed values ({', '.join(sorted(packed))}); xarray.open_zarr unpacks them")
-    read = partial(_zarr_rows, fill_missing=fill_missing)
-    return Stored(read, (Part(path, member, shape[0]),), width, dtype.newbyteorder("="))
+    here = os.path.abspath(path)
+    read = partial(_read_rows, here, member, fill_missing)
+    return columns_in(read, [os.path.join(here, member)], shape, dtype.newbyteorder("="), chunks)
 
 
-def _check_files(array: Any, folder: str) -> None:
-    """Raise where a chunk, or a shard of several, has no file."""
-    steps = array.shards or array.chunks
-    for place in itertools.product(*(range(-(-rows // step)) for rows, step in zip(array.shape, steps, strict=True))):
-        if not os.path.isfile(os.path.join(folder, array.metadata.encode_chunk_key(place))):
-            raise _missing(array, place[0] * steps[0], steps[0])
-
-
-def _zarr_rows(path: str, member: str, start: int, stop: int, *, fill_missing: bool) -> Array:
+def _read_rows(path: str, member: str, fill_missing: bool, start: int, stop: int) -> Array:
     """Return rows of one array of a store."""
     with reading(path, "zarr"):
-        root = import_zarr().open(path, mode="r")
+        root = _import_zarr().open(path, mode="r")
         array = root[member] if member else root
     try:
         found = np.asarray(array[start:stop])
     except Exception:  # of almost any class, and it does not tell the chunk
-        with reading(path, "zarr", f"{_damaged(array, start, stop)} of array {quoted(member)}"):
+        _find_damaged(path, array, start, stop)
+        with reading(path, "zarr", f"rows {start} to {stop - 1}, counted from 0, of array {quoted(member)}"):
             raise
     if not fill_missing:
         with reading(path, "zarr"):
             _check_filled(array, found, start)
-    return found
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+def _find_damaged(path: str, array: Any, start: int, stop: int) -> None:
+    """Raise for the first chunk that cannot be read, of those that have rows start to stop."""
+    rows = array.chunks[0]
+    for k in range(start // rows, -(-stop // rows)):
+        first, end = k * rows, min((k + 1) * rows, array.shape[0])
+        what = f"chunk {k} (rows {first} to {end - 1}, counted from 0) of array {quoted(array.path)}"
+        with reading(path, "zarr", what):
+            array[first:end]
 
 
 def _check_filled(array: Any, found: Array, start: int) -> None:
-    """Raise where some rows are not stored: with another fill value, zarr gives other numbers there.
-
-    A file that is there may still have nothing for a chunk within a shard.
-    """
+    """Raise where some rows are not stored: with another fill value, zarr gives other numbers there."""
     fill = np.asarray(0 if array.fill_value is None else array.fill_value, found.dtype)
     if not ((found == fill) | (np.isnan(found) & np.isnan(fill))).any():
         return
-    zarr = import_zarr()
+    zarr = _import_zarr()
     other = replace(array.metadata, fill_value=fill.dtype.type(fill == 0))
     again = zarr.Array(zarr.AsyncArray(other, array.store_path))[start : start + len(found)]
     differs = ~((found == again) | (np.isnan(found) & np.isnan(again)))
     if differs.any():
-        row = start + int(np.argmax(differs.reshape(len(found), -1).any(axis=1)))
-        raise _missing(array, row - row % array.chunks[0], array.chunks[0])
-
-
-def _missing(array: Any, first: int, rows: int) -> ValueError:
-    """Return what to say of a chunk of some rows that is not there."""
-    what = f"array {quoted(array.path)}" if array.path else "the array"
-    return ValueError(
-        f"{what} has no chunk of rows {first} to {min(first + rows, array.shape[0]) - 1} (counted from 0): it is lost "
-        f"or was never written, or all its values equal the fill value {array.fill_value}, and the writer left it "
-        "out, as zarr does without write_empty_chunks=True; write the store again, or give fill_missing=True to take "
-        "the fill value there"
-    )
-
-
-def _damaged(array: Any, start: int, stop: int) -> str:
-    """Return which chunk is the first that cannot be read, of those that have rows start to stop."""
-    rows = array.chunks[0]
-    for k in range(start // rows, -(-stop // rows)):
-        first, end = k * rows, min((k + 1) * rows, array.shape[0])
-        try:
-            array[first:end]
-        except Exception:
-            return f"chunk {k} (rows {first} to {end - 1}, counted from 0)"
-    return f"rows {start} to {stop - 1}, counted from 0,"
+        row, rows = start + int(np.argmax(differs.reshape(len(found), -1).any(axis=1))), array.chunks[0]
+        first = row - row % rows
+        what = f"array {quoted(array.path)}" if array.path else "the array"
+        raise ValueError(
+            f"{what} has no chunk of rows {first} to {min(first + rows, array.shape[0]) - 1} (counted from 0): it is "
+            "lost or was never written, or all its values equal the fill value "
+            f"{array.fill_value}, and the writer left it out, as zarr does without write_empty_chunks=True; write the "
+            "store again, or give fill_missing=True to take the fill value there"
+        )
 
 
 def write_zarr(folder: Path, ds: xr.Dataset, dim: str) -> None:
     """Write variables as arrays of a group into an empty folder, which `xarray.open_zarr` opens too."""
-    zarr = import_zarr()
+    zarr = _import_zarr()
     plain = xr.Dataset(
         {
             str(name): (dim, v.data, {"units": v.attrs["units"]} if "units" in v.attrs else {})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,48 +13,79 @@ import numpy.typing as npt
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
+from daskclust.io.lazy import columns_in
 from daskclust.io.schema import Naming, Table
 
-
-def read_npy(path: str, naming: Naming) -> Table:
-    """Read the columns of a file with an array of shape (n, columns), or a structured one of shape (n,)."""
-    return _columns_of(map_npy(path), naming)
+Array = npt.NDArray[Any]
 
 
-def map_npy(path: str) -> npt.NDArray[Any]:
+def read_npy(path: str, naming: Naming, chunks: int | None = None) -> Table:
+    """Read the columns of a file with an array of shape (n,) or (n, columns), or a structured one of shape (n,)."""
+    here = os.path.abspath(path)
+
+    def load(array: Array, name: str) -> list[Any]:
+        dtype = array.dtype.newbyteorder("=")
+        return columns_in(partial(_npy_rows, here, name), [here], array.shape, dtype, chunks)
+
+    return _columns_of(map_npy(path), naming, load)
+
+
+def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
+    """Return rows of the array of a file, of one field where it is structured."""
+    rows = map_npy(path)[start:stop]
+    return _copied(rows[name] if name else rows)
+
+
+def _copied(values: Array) -> Array:
+    return np.array(values, values.dtype.newbyteorder("="))
+
+
+def map_npy(path: str) -> Array:
     """Map the array of a ``.npy`` file into memory, read-only; objects, which need pickle, are refused."""
     with reading(path, "NumPy"):
-        array: npt.NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+        array: Array = np.lib.format.open_memmap(path, mode="r")
     return array
 
 
-def _columns_of(array: npt.NDArray[Any], naming: Naming) -> Table:
-    """Return chosen columns of a 2-D or structured array, each as its own contiguous array."""
-    names = array.dtype.names
-    if array.ndim != (2 if names is None else 1):
-        raise ValueError(
-            f"{naming.source} holds an array of shape {array.shape} and dtype {short(array.dtype)}; "
-            "expected shape (n, columns), or a structured array of shape (n,)"
-        )
+def _columns_of(array: Array, naming: Naming, load: Callable[[Array, str], list[Any]]) -> Table:
+    """Return the columns of an array, or of a structured one, which `load` loads by the name of its field."""
+    source, names = naming.source, array.dtype.names
     if names is None:
-        found = naming.names(None, array.shape[1])
-        columns = dict(zip(found, array.T, strict=True))
-    else:
-        found = list(names)
-        columns = {name: array[name] for name in found}
-    naming = naming.settle(found)
-    chosen = naming.choose(found, named=names is not None)
-    return Table({ours: _column(columns[name], name, naming.source) for name, ours in chosen.items()}, naming)
+        remedy = "write the points as rows, with their coordinates first, or as a structured array of shape (n,)"
+        check_numbers(array.shape, array.dtype, f"the array of {source}", remedy)
+        return unnamed(load(array, ""), naming)
+    naming = naming.settle(names)
+    columns = {}
+    for name, ours in naming.choose(names, named=True).items():
+        _check_column(array[name], name, naming)
+        [columns[ours]] = load(array[name], name)
+    return Table(columns, naming)
 
 
-def _column(values: npt.NDArray[Any], name: str, source: str) -> npt.NDArray[Any]:
-    """Return one column as a plain array in native byte order."""
+def unnamed(columns: list[Any], naming: Naming) -> Table:
+    """Return columns without names as a table."""
+    names = naming.names(None, len(columns))
+    naming = naming.settle(names)
+    chosen = naming.choose(names)
+    return Table({chosen[name]: column for name, column in zip(names, columns, strict=True) if name in chosen}, naming)
+
+
+def check_numbers(shape: Sequence[int] | None, dtype: np.dtype[Any], what: str, remedy: str) -> None:
+    """Refuse what is no array of numbers of shape (n,) or (n, columns)."""
+    if shape is None or len(shape) not in (1, 2) or dtype.kind not in "fiub" or 0 in shape[1:]:
+        raise ValueError(
+            f"{what} has shape {None if shape is None else tuple(shape)} and dtype {short(dtype)}, expected numbers of "
+            f"shape (n,) or (n, columns); {remedy}"
+        )
+
+
+def _check_column(values: Array, name: str, naming: Naming) -> None:
+    """Refuse what is no column of numbers."""
     if values.ndim != 1 or values.dtype.kind not in "fiub":
         raise ValueError(
-            f"column {quoted(name)} of {source} has shape {values.shape} and dtype {short(values.dtype)}, which is no "
-            f"column of numbers; leave it out with columns={{{quoted(name)}: None}}"
+            f"column {quoted(name)} of {naming.source} has shape {values.shape} and dtype {short(values.dtype)}, which "
+            f"is no column of numbers; {naming.without(name)}"
         )
-    return np.array(values, dtype=values.dtype.newbyteorder("="))
 
 
 def read_npz(path: str, naming: Naming) -> Table:
@@ -61,7 +94,7 @@ def read_npz(path: str, naming: Naming) -> Table:
     The comment of the archive may tell units and attributes.
     """
 
-    def read(name: str) -> npt.NDArray[Any]:
+    def read(name: str) -> Array:
         with reading(path, "NumPy .npz"):
             return np.asarray(archive[name])
 
@@ -72,12 +105,16 @@ def read_npz(path: str, naming: Naming) -> Table:
         if len(names) == 1:
             array = read(names[0])
             if array.ndim != 1 or array.dtype.names is not None:
-                return _columns_of(array, naming)
+                return _columns_of(array, naming, lambda values, _: list(_copied(np.atleast_2d(values.T))))
         prefix = f"{KEY}: ".encode()
         attrs, units = unpack(comment.removeprefix(prefix) if comment.startswith(prefix) else None, path)
         naming = naming.settle(names, attrs.get("field"))
         chosen = naming.choose(names, named=True)
-        columns = {ours: _column(read(name), name, path) for name, ours in chosen.items()}
+        columns = {}
+        for name, ours in chosen.items():
+            values = read(name)
+            _check_column(values, name, naming)
+            columns[ours] = _copied(values)
     check_lengths({name: len(values) for name, values in columns.items()}, path)
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table(columns, naming, told, attrs)

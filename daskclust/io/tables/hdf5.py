@@ -8,21 +8,20 @@ import os
 import resource
 from collections.abc import Iterable, Mapping
 from functools import partial
-from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
-from daskclust.io.fields import Variable
-from daskclust.io.kinds import conform, target_dtype
-from daskclust.io.lazy import lazy_rows
+from daskclust.io.lazy import rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
+
+import_h5py = partial(library, "h5py", "HDF5 files")
 
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
@@ -44,32 +43,20 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         chosen = naming.choose(found, named=True)
         members = {ours: f"{where.rstrip('/')}/{name}" for name, ours in chosen.items()}
         dtypes, rows, units = {}, {}, {}
-        for ours, member in members.items():
+        for name, ours in chosen.items():
             with reading(path, "HDF5"):
-                dataset = file[member]
+                dataset = file[members[ours]]
                 unit = plain_attrs(dataset.attrs).get("units")
-            dtypes[ours], rows[ours] = _check_column(dataset, member, path)
+            dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, naming.without(name))
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
-    columns = {}
-    for ours, member in members.items():
-        variable, here = naming.known.find(ours), path if chunks is None else os.path.abspath(path)
-        read = partial(_read_rows, here, member, variable)
-        if chunks is None:
-            columns[ours] = read(0, rows[ours])
-        else:
-            columns[ours] = lazy_rows(read, [here], (rows[ours],), target_dtype(dtypes[ours], variable), chunks)
+    here = os.path.abspath(path)
+    columns = {
+        ours: rows_in(partial(read_dataset, here, member), [here], (rows[ours],), dtypes[ours], chunks)
+        for ours, member in members.items()
+    }
     return Table(columns, naming, units, attrs)
-
-
-def import_h5py() -> ModuleType:
-    """Import h5py, or say what to install."""
-    try:
-        import h5py  # type: ignore[import-untyped,unused-ignore]
-    except ImportError as error:
-        raise ImportError('HDF5 files need h5py: pip install "daskclust[io]"') from error
-    return h5py  # type: ignore[no-any-return,unused-ignore]
 
 
 def open_hdf5(path: str) -> Any:
@@ -112,15 +99,17 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
 
 def datasets_in(group: Any) -> list[str]:
     """Return the names of the datasets of a group, without links to other files."""
+    return [name for name in group if isinstance(inside(group, name), import_h5py().Dataset)]
+
+
+def inside(group: Any, name: str) -> Any:
+    """Return a member of a group; None where there is none, or a link to another file."""
     h5py = import_h5py()
-    inside = (h5py.HardLink, h5py.SoftLink)
-    names = [name for name in group if isinstance(group.get(name, getlink=True), inside)]
-    return [name for name in names if isinstance(group.get(name), h5py.Dataset)]
+    return group.get(name) if isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink) else None
 
 
-def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], int]:
+def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
-    remedy = f"leave it out with columns={{{quoted(name.rpartition('/')[2])}: None}}"
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
     if shape is None or len(shape) != 1 or dtype.kind not in "fiub":
@@ -129,7 +118,7 @@ def _check_column(dataset: Any, name: str, path: str) -> tuple[np.dtype[Any], in
             + remedy
         )
     check_stored(dataset, name, path, remedy)
-    return dtype, shape[0]
+    return dtype.newbyteorder("="), shape[0]
 
 
 def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
@@ -152,16 +141,9 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
 
 def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
     """Return rows start to stop of one dataset of a file, which may have more dimensions."""
-    file = open_hdf5(path)
-    with file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
+    with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
         array: npt.NDArray[Any] = file[member][start:stop]
-    return array
-
-
-def _read_rows(path: str, column: str, variable: Variable | None, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return rows start to stop of one dataset as a variable has them."""
-    array = native(read_dataset(path, column, start, stop))
-    return array if variable is None else conform(array, variable, first_row=start, source=path)
+    return native(array)
 
 
 def write_hdf5(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -23,20 +23,6 @@ from daskclust.io.blocks import Block, column_dtypes, native_block, only_dim
 _GROUP_ROWS = 1 << 20
 
 
-def group_sizes(file: Any) -> list[int]:
-    """Return the rows of each row group of a `pyarrow.parquet.ParquetFile`."""
-    return [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-
-
-def pyarrow_parquet() -> ModuleType:
-    """Import pyarrow.parquet, or say what to install."""
-    try:
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Parquet files need pyarrow: pip install pyarrow") from error
-    return pq  # type: ignore[no-any-return,unused-ignore]
-
-
 def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     """Return rows start to stop of some columns, by their name or stored path, as an Arrow table.
 
@@ -44,12 +30,13 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     have checksums.
     """
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     with reading(path, "Parquet"):
-        file = pyarrow_parquet().ParquetFile(path, page_checksum_verification=True)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
     with file:
         with reading(path, "Parquet"):
-            sizes = group_sizes(file)
+            sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
             tables = [file.read_row_groups([], columns=list(columns))]
         ends = np.cumsum(sizes, dtype=np.int64)
         begins = ends - np.asarray(sizes, dtype=np.int64)
@@ -95,8 +82,8 @@ class RowGroups:
         attrs: Mapping[str, Any] | None = None,
         event: str | None = None,
     ) -> None:
-        pq = pyarrow_parquet()
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         types = {name: pa.from_numpy_dtype(dtype) for name, dtype in dtypes.items()}
         if event is not None:
@@ -171,28 +158,20 @@ class ParquetSink:
     Attributes
     ----------
     attrs : dict of str to object
-        Attributes of the data set, those of the first table to begin with. What they are at the end goes into the
-        file, so that counters of a stream can be set last.
+        Attributes of the data set, those of the first table to begin with; what they are at the end is written.
     n_rows : int
         Rows that were given so far.
 
     Notes
     -----
     It is a context manager: at the end of the ``with`` block the file gets its name; after an error nothing is left.
-    Tables are collected into row groups of a million rows, so that memory holds one such group.
+    Memory holds one row group, of a million rows.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from daskclust.io import ParquetSink, read_hits
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "hits.parquet")
-    >>> with ParquetSink(file) as sink:
-    ...     for k in range(3):
-    ...         sink.write(xr.Dataset({"x": ("hit", [0.5 + k]), "y": ("hit", [2.0])}))
-    >>> read_hits(file)["x"].values
-    array([0.5, 1.5, 2.5])
-    >>> folder.cleanup()
+    >>> with ParquetSink("clusters.parquet") as sink:  # doctest: +SKIP
+    ...     for clusters in EventStream(follow("run.tpx3"), EventBuilder(200.0)):
+    ...         sink.write(clusters)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -202,7 +181,6 @@ class ParquetSink:
         self._dim = ""
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._waiting: list[Block] = []
-        self._n_waiting = 0
         self._groups: RowGroups | None = None
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None
@@ -232,7 +210,7 @@ class ParquetSink:
             self._dim, self._dtypes = only_dim(ds), dtypes
             self._groups = self._stack.enter_context(RowGroups(self._stream, dtypes, stored_units(ds)))
             self.attrs = {**ds.attrs, **self.attrs}
-        elif dict(dtypes) != self._dtypes or only_dim(ds) != self._dim:
+        elif dtypes != self._dtypes or only_dim(ds) != self._dim:
             raise ValueError(
                 f"a table of {_shown(dtypes)} cannot follow one of {_shown(self._dtypes)} in {self.path}; "
                 "give all tables the same variables and types"
@@ -240,17 +218,15 @@ class ParquetSink:
         # A stream may fill the same arrays again.
         self._waiting.append({name: np.array(values) for name, values in native_block(ds).items()})
         self.n_rows += ds.sizes[self._dim]
-        self._n_waiting += ds.sizes[self._dim]
-        if self._n_waiting >= _GROUP_ROWS:
-            self._flush()
+        if sum(len(next(iter(block.values()))) for block in self._waiting) >= _GROUP_ROWS:
+            self._flush(self._groups)
 
-    def _flush(self) -> None:
-        """Write what was collected as one row group."""
-        if self._groups is not None and self._waiting:
+    def _flush(self, groups: RowGroups) -> None:
+        """Write what was collected as row groups."""
+        if self._waiting:
             columns = {name: np.concatenate([block[name] for block in self._waiting]) for name in self._dtypes}
             self._waiting.clear()
-            self._n_waiting = 0
-            self._groups.write(columns, most=_GROUP_ROWS)
+            groups.write(columns, most=_GROUP_ROWS)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -262,7 +238,7 @@ class ParquetSink:
         with self._stack:  # ends the row groups, then the file
             if self._groups is None:
                 raise ValueError(f"no table was written to {self.path}; write one, even if it has no rows")
-            self._flush()
+            self._flush(self._groups)
             self._groups.attrs = stored_attrs(xr.Dataset(attrs=self.attrs), self._dim)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,11 +13,9 @@ import numpy.typing as npt
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.fields import Variable
-from daskclust.io.kinds import conform, target_dtype
 from daskclust.io.lazy import lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
-from daskclust.io.tables.parquet import group_sizes, pyarrow_parquet, rows_of
+from daskclust.io.tables.parquet import rows_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -36,59 +33,52 @@ class Leaf(NamedTuple):
     told: str  # its type, for messages
     dtype: np.dtype[Any] | None  # None where it holds no numbers
     units: bytes | None
-    variable: Variable | None = None  # what it becomes
-
-    @property
-    def target(self) -> np.dtype[Any]:
-        """Type of the values as they are given."""
-        return target_dtype(np.dtype(self.dtype), self.variable)
+    without: str = ""  # how it is left out, for messages
 
 
-def read_parquet(path: str, naming: Naming, chunks: int | None) -> Table:
+def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collection[str] = ()) -> Table:
     """Read the columns of a Parquet file, at once, or lazily in chunks of hits.
 
     Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
     unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
-    has it, and by both names otherwise.
+    has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN.
     """
-    with reading(path, "Parquet"), pyarrow_parquet().ParquetFile(path) as file:
+    import pyarrow.parquet as pq
+
+    with reading(path, "Parquet"), pq.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
-        groups = group_sizes(file)
+        rows = about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
     attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
     leaves = _leaves(schema, stored)
     found = [leaf.name for leaf in leaves]
     naming = naming.settle(found, attrs.get("field"))
     names = naming.choose(found, named=True)
-    chosen = {
-        names[leaf.name]: leaf._replace(variable=naming.known.find(names[leaf.name]))
-        for leaf in leaves
-        if leaf.name in names
-    }
+    chosen = {}
+    for leaf in leaves:
+        if leaf.name in names:
+            is_float = leaf.name in floats and leaf.dtype is not None and leaf.dtype.kind != "f"
+            dtype = np.dtype(np.float64) if is_float else leaf.dtype
+            chosen[names[leaf.name]] = leaf._replace(dtype=dtype, without=naming.without(leaf.name))
     for leaf in chosen.values():
         if leaf.dtype is None:
             raise ValueError(
                 f"column {quoted(leaf.name)} of {path} has type {short(leaf.told)}, which is no "
-                f"{'list of numbers' if leaf.is_list else 'number'}; {_left_out(leaf)}"
+                f"{'list of numbers' if leaf.is_list else 'number'}; {leaf.without}"
             )
-    here = path if chunks is None else os.path.abspath(path)
+    here = os.path.abspath(path)
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
     if lists:
-        columns = _joined(here, chosen, lists[0], groups, chunks)
+        columns = _joined(here, chosen, lists[0], rows, chunks)
     elif chunks is None:
-        columns = _read_flat(here, chosen, sum(groups))
+        columns = _read_flat(here, chosen, rows)
     else:
         columns = {
-            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (sum(groups),), leaf.target, chunks)
+            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, chunks)
             for ours, leaf in chosen.items()
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}
     return Table(columns, naming, told, attrs)
-
-
-def _left_out(leaf: Leaf) -> str:
-    """Return how a column is left out, for messages."""
-    return f"leave it out with columns={{{quoted(leaf.name)}: None}}"
 
 
 def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
@@ -112,9 +102,31 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
     return [leaf._replace(name=name) for name, leaf in zip(names, leaves, strict=True)]
 
 
+def _in_field(values: Any, leaf: Leaf) -> Any:
+    """Return the values of a field of records, or values that are no records."""
+    import pyarrow.compute as pc
+
+    return values if leaf.field is None else pc.struct_field(values, leaf.field)
+
+
+def _numbers(values: Any, path: str, leaf: Leaf, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
+    """Return Arrow's numbers as an array; missing ones are NaN, where there is one."""
+    if values.null_count and np.dtype(leaf.dtype).kind != "f":
+        raise ValueError(
+            f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
+            f"0), and integers and booleans have no NaN; fill it, or {leaf.without}"
+        )
+    array: npt.NDArray[Any] = values.to_numpy()
+    return array.astype(leaf.dtype, copy=False)
+
+
+def _first_null(values: Any) -> int:
+    return int(np.argmax(values.is_null().to_numpy()))
+
+
 # ---------------------------------------------------------------------------------------------- a value for each row
 def _read_flat(path: str, chosen: Mapping[str, Leaf], rows: int) -> dict[str, Any]:
-    """Return columns of a value for each row, many at a time: each time the whole footer is gone through."""
+    """Return columns, many at a time: each time the whole footer is gone through."""
     columns, leaves, step = {}, list(chosen.items()), max(1, _AT_ONCE // max(8 * rows, 1))
     for start in range(0, len(leaves), step):
         some = leaves[start : start + step]
@@ -134,54 +146,25 @@ def _read_rows(path: str, leaf: Leaf, start: int, stop: int) -> npt.NDArray[Any]
 
 
 def _flat_numbers(table: Any, path: str, leaf: Leaf, start: int) -> npt.NDArray[Any]:
-    """Return a column of an Arrow table, from row `start` of the file on, as its variable has it."""
-    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, start, lambda place: start + place)
-
-
-def _in_field(values: Any, leaf: Leaf) -> Any:
-    """Return the values of a field of records, or values that are no records."""
-    import pyarrow.compute as pc
-
-    return values if leaf.field is None else pc.struct_field(values, leaf.field)
-
-
-def _numbers(values: Any, path: str, leaf: Leaf, first: int, row_of: Callable[[int], int]) -> npt.NDArray[Any]:
-    """Return Arrow's numbers as the variable has them; missing ones are NaN, where there is one."""
-    if values.null_count and np.dtype(leaf.dtype).kind != "f":
-        raise ValueError(
-            f"column {quoted(leaf.name)} of {path} has no value in row {row_of(_first_null(values))} (counted from "
-            f"0), and integers and booleans have no NaN; fill it, or {_left_out(leaf)}"
-        )
-    array: npt.NDArray[Any] = values.to_numpy()
-    return array if leaf.variable is None else conform(array, leaf.variable, first_row=first, source=path)
-
-
-def _first_null(values: Any) -> int:
-    """Return the place of the first missing value."""
-    return int(np.argmax(values.is_null().to_numpy()))
+    """Return a column of an Arrow table, from row `start` of the file on."""
+    return _numbers(_in_field(table.column(leaf.column), leaf), path, leaf, lambda place: start + place)
 
 
 # ----------------------------------------------------------------------------------------------- a list for each row
-def _joined(
-    path: str, chosen: Mapping[str, Leaf], first: Leaf, groups: list[int], chunks: int | None
-) -> dict[str, Any]:
+def _joined(path: str, chosen: Mapping[str, Leaf], first: Leaf, n_rows: int, chunks: int | None) -> dict[str, Any]:
     """Return the hits of all rows as columns: read, or lazy, in blocks of whole rows with about `chunks` hits each."""
+    lengths = _read_lengths(path, first, 0, n_rows)
     if chunks is None:
-        lengths = _read_lengths(path, first, 0, sum(groups))
-        columns = {ours: _read_hits(path, leaf, first, lengths, 0, 0) for ours, leaf in chosen.items()}
+        columns = {ours: _read_hits(path, leaf, first, lengths, 0) for ours, leaf in chosen.items()}
         return {"event": _row_of_hits(lengths, 0)} | columns
-    ends = np.cumsum([0, *groups]).tolist()
-    parts = [_read_lengths(path, first, start, stop) for start, stop in itertools.pairwise(ends)]
-    begins = np.cumsum(np.concatenate([np.zeros(1, np.int64), *parts]))
-    n_rows, n_hits = ends[-1], int(begins[-1])
-    borders = np.searchsorted(begins, np.arange(chunks, n_hits, chunks))
-    borders = np.unique(np.concatenate([[0], borders[begins[borders] < n_hits], [n_rows]]))
+    begins = np.append(0, np.cumsum(lengths))
+    borders = np.searchsorted(begins, np.arange(chunks, begins[-1], chunks))
+    borders = np.unique(np.concatenate([[0], borders[begins[borders] < begins[-1]], [n_rows]]))
     borders = borders if len(borders) > 1 else np.zeros(2, np.int64)
-    hits = tuple(np.diff(begins[borders]).tolist())
-    read = partial(_read_lengths, path, first)
-    counts = lazy_rows(read, [path], (n_rows,), np.dtype(np.int64), tuple(np.diff(borders).tolist()))
+    hits, rows = (tuple(np.diff(ends).tolist()) for ends in (begins[borders], borders))
+    counts = lazy_rows(partial(_read_lengths, path, first), [path], (n_rows,), np.dtype(np.int64), rows)
     columns = {
-        ours: lazy_beside(_read_block, counts, hits, leaf.target, path=path, leaf=leaf, first=first)
+        ours: lazy_beside(_read_block, counts, hits, leaf.dtype, path=path, leaf=leaf, first=first)
         for ours, leaf in chosen.items()
     }
     return {"event": lazy_beside(_event_block, counts, hits, np.dtype(np.int64))} | columns
@@ -199,13 +182,13 @@ def _lengths(lists: Any, path: str, leaf: Leaf, start: int) -> Counts:
     if lists.null_count:
         raise ValueError(
             f"column {quoted(leaf.name)} of {path} has no list in row {start + _first_null(lists)} (counted from 0); "
-            f"a row without hits has an empty list: fill it, or {_left_out(leaf)}"
+            f"a row without hits has an empty list: fill it, or {leaf.without}"
         )
     lengths: Counts = pc.list_value_length(lists).to_numpy().astype(np.int64)
     return lengths
 
 
-def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int, first_hit: int) -> npt.NDArray[Any]:
+def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int) -> npt.NDArray[Any]:
     """Read the hits of rows from `start` on, which have so many; a number of a row is repeated for each of its hits."""
     import pyarrow.compute as pc
 
@@ -219,11 +202,11 @@ def _read_hits(path: str, leaf: Leaf, first: Leaf, counts: Counts, start: int, f
         raise ValueError(
             f"columns {quoted(first.name)} and {quoted(leaf.name)} of {path} have lists of unequal lengths, "
             f"{counts[row]} and {lengths[row]} in row {start + row} (counted from 0), so they are not of the same "
-            f"hits; {_left_out(leaf)}"
+            f"hits; {leaf.without}"
         )
     ends = np.cumsum(counts)
     values = _in_field(pc.list_flatten(lists), leaf)
-    return _numbers(values, path, leaf, first_hit, lambda place: start + int(np.searchsorted(ends, place, "right")))
+    return _numbers(values, path, leaf, lambda place: start + int(np.searchsorted(ends, place, "right")))
 
 
 def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
@@ -232,11 +215,8 @@ def _row_of_hits(counts: Counts, start: int) -> npt.NDArray[np.int64]:
 
 
 def _read_block(counts: Counts, *, path: str, leaf: Leaf, first: Leaf, block_info: Any) -> npt.NDArray[Any]:
-    """Read the hits of one block of rows; dask tells which ones."""
-    (row, _), (hit, _) = block_info[0]["array-location"][0], block_info[None]["array-location"][0]
-    return _read_hits(path, leaf, first, counts, row, hit)
+    return _read_hits(path, leaf, first, counts, block_info[0]["array-location"][0][0])
 
 
 def _event_block(counts: Counts, *, block_info: Any) -> npt.NDArray[np.int64]:
-    """Return the row of each hit of one block of rows."""
     return _row_of_hits(counts, block_info[0]["array-location"][0][0])

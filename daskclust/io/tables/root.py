@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.files import reading
+from daskclust.core.data.files import library, reading
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
 from daskclust.io.schema import Naming, Table, short_names
 
-_LEAVE_OUT = "leave it out with columns={{{name}: None}}"
+_LEAVE_OUT = "leave it out with columns={{{name}: None}}"  # its name is filled in
 _CLASSES = ("TTree", "ROOT::RNTuple")
 
 
@@ -22,10 +22,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     is named so. Fields of a collection in an RNTuple go by their own name, as ``x`` of ``hits.x``, where no other field
     has it, and by their path otherwise.
     """
-    try:
-        import uproot
-    except ImportError as error:
-        raise ImportError('reading ROOT files needs uproot: pip install "daskclust[io]"') from error
+    uproot = library("uproot", "ROOT files")
     with reading(path, "ROOT"):
         # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
         file = uproot.open(path, handler=uproot.MemmapSource)
@@ -37,10 +34,8 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
             parts = _fields(found) if is_ntuple else _branches(found)
         naming = naming.settle(list(parts))
         chosen = naming.choose(list(parts), named=True)
-        if is_ntuple:
-            arrays = {name: _field_array(parts[name], name, path) for name in chosen}
-        else:
-            arrays = {name: _branch_array(uproot, parts[name], name, path) for name in chosen}
+        array_of = _field_array if is_ntuple else _branch_array
+        arrays = {name: array_of(parts[name], name, path) for name in chosen}
     try:
         columns, counts = join(arrays, path, ("field", "fields") if is_ntuple else ("branch", "branches"), _LEAVE_OUT)
     except TypeError as error:
@@ -98,8 +93,10 @@ def _tree_name(file: Any, tree: str | None, path: str) -> str:
     return tree
 
 
-def _branch_array(uproot: Any, branch: Any, name: str, path: str) -> Any:
+def _branch_array(branch: Any, name: str, path: str) -> Any:
     """Return the numbers of a branch as an awkward array of one dimension or two."""
+    import uproot
+
     with reading(path, "ROOT"):
         kind = branch.interpretation
         numbers = kind.content if isinstance(kind, uproot.AsJagged) else kind
@@ -111,17 +108,15 @@ def _branch_array(uproot: Any, branch: Any, name: str, path: str) -> Any:
             "numbers; " + _LEAVE_OUT.format(name=quoted(name))
         )
     with reading(path, "ROOT", f"branch {quoted(name)}"):
-        array = branch.array(_checked(uproot, kind) if numbers is not kind else kind, library="ak")
+        array = branch.array(_checked(kind) if numbers is not kind else kind, library="ak")
         if len(array) != branch.num_entries:
             raise ValueError(f"it has {len(array)} of its {branch.num_entries} entries")
     return array
 
 
-def _checked(uproot: Any, kind: Any) -> Any:
-    """Return the interpretation of jagged numbers with a check that lists lie within the numbers of their basket.
-
-    uproot gives whatever is in memory where they do not.
-    """
+def _checked(kind: Any) -> Any:
+    """Return the interpretation of lists with a check that they lie within their basket, beyond which uproot reads."""
+    import uproot
 
     class Checked(uproot.AsJagged):  # type: ignore[misc,unused-ignore]
         def basket_array(self, *args: Any, **options: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +31,7 @@ class Calibration:
     ----------
     a, b, c, t : array_like, shape (256, 256)
         By [y, x]: slope (ToT per keV), offset (ToT), curvature (ToT keV), pole (keV); ToT in the unit of the tool that
-        fitted them, ns or ticks of 25 ns. Other shapes raise a ValueError.
+        fitted them, ns or ticks of 25 ns.
     """
 
     a: npt.ArrayLike
@@ -55,8 +56,7 @@ class Calibration:
         Returns
         -------
         numpy.ndarray of float64, shape (n,)
-            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT. Pixels that no chip has
-            raise a ValueError.
+            In keV. NaN where a is 0 or a coefficient is NaN, and where no energy has this ToT.
         """
         columns, rows = np.asarray(x, np.int64), np.asarray(y, np.int64)
         _check_pixels(columns, rows, "give x and y of the chip, or a Dataset with common coordinates to calibrate")
@@ -91,12 +91,8 @@ def read_calibration(
 
     Raises
     ------
-    FileNotFoundError
-        Where a file does not exist, or the folder lacks one.
-    TypeError
-        Where only some of the four files are given.
-    ValueError
-        For files of another shape (with the shape), or with what is no number (with the line).
+    FileNotFoundError, ValueError
+        Where a file is missing, has another shape, or holds what is no number (with the line).
     """
     others = (b, c, t)
     if all(path is None for path in others):
@@ -120,7 +116,7 @@ def calibrate(
     ----------
     ds : xarray.Dataset
         With ``x``, ``y`` (pixel) and ``tot`` (ns) along one dimension, numpy or dask; ``chip`` where there are several;
-        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, 0 where it is missing) for ``"quad"``.
+        ``attrs["layout"]``, and ``attrs["gap"]`` (pixel, default 0) for ``"quad"``, as `open_tpx3` describes them.
     calibration : Calibration, or mapping of int to Calibration
         One for all chips, or by chip.
     tot_unit : {"ns", "tick"}, default "ns"
@@ -136,17 +132,13 @@ def calibrate(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, chips without a calibration, pixels that no chip has (on dask when they are computed),
-        and another `tot_unit` or layout.
+    TypeError, ValueError
+        For arrays on a GPU, missing variables, chips without a calibration, and pixels that no chip has (on dask when
+        they are computed).
 
     Notes
     -----
-    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel. In ``layout="quad"`` with gap g, the
-    pixel (x, y) of a chip lies at (x+256+g, y) for chip 0, (511+g-x, 511+g-y) for 1, (255-x, 511+g-y) for 2 and (x, y)
-    for 3.
+    E = (a*t + ToT - b + sqrt((b + a*t - ToT)^2 + 4*a*c)) / (2*a), for each pixel.
 
     References
     ----------
@@ -170,19 +162,13 @@ def calibrate(
     if layout == "quad" and "chip" not in ds:
         raise ValueError("calibrate needs the variable 'chip' to find the pixels of a quad; it has " + listed(ds))
     hits = hits_with(ds, names, "calibrate")
-    options = {
-        "calibration": calibration,
-        "ticks": tot_unit == "tick",
-        "gap": int(ds.attrs.get("gap", 0)) if layout == "quad" else None,
-    }
-    energy = over_blocks(hits, names, _energy_of, np.dtype(np.float32), "calibrate", options)
-    result = ds.assign(energy=energy)
-    variable = TIMEPIX.find("energy")
-    if variable is not None:
-        result["energy"].attrs = {"units": variable.unit, "long_name": variable.doc}
-    if not hasattr(energy.data, "__dask_graph__"):
-        result.attrs["n_uncalibrated"] = int(np.isnan(energy.values).sum())
-        result.attrs["n_negative_energy"] = int((energy.values < 0).sum())
+    gap = int(ds.attrs.get("gap", 0)) if layout == "quad" else None
+    energy_of = partial(_energy_of, calibration=calibration, tick=TOT_TICK if tot_unit == "tick" else 1.0, gap=gap)
+    energy = over_blocks(hits, names, energy_of, np.float32, "calibrate")
+    result = ds.assign(energy=(ds["x"].dims, energy, TIMEPIX.attrs["energy"]))
+    if isinstance(energy, np.ndarray):
+        result.attrs["n_uncalibrated"] = int(np.isnan(energy).sum())
+        result.attrs["n_negative_energy"] = int((energy < 0).sum())
     return result
 
 
@@ -193,7 +179,7 @@ def _energy_of(
     chip: npt.NDArray[Any] | None = None,
     *,
     calibration: Calibration | Mapping[int, Calibration],
-    ticks: bool,
+    tick: float,
     gap: int | None,
 ) -> npt.NDArray[np.float32]:
     """Return energies of hits, float32."""
@@ -204,7 +190,7 @@ def _energy_of(
         if chips.max(initial=0) >= QUAD_CHIPS:
             raise ValueError(f"a quad has the chips 0 to 3, got {chips.max()}; check ds.attrs['layout']")
     _check_pixels(columns, rows, "check ds.attrs['layout'] ('chips' or 'quad') and ds.attrs['gap']", chips)
-    counts = np.asarray(tot, np.float64) / (TOT_TICK if ticks else 1.0)
+    counts = np.asarray(tot, np.float64) / tick
     energy = np.empty(len(x), np.float32)
     for number in np.unique(chips).tolist():
         if not isinstance(calibration, Calibration) and number not in calibration:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import check_file
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.timepix.ticks import COARSE, hits_of_ticks
@@ -50,11 +51,8 @@ def open_katherine(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, one of which no word is a hit but some are unknown, hits of several frames, frames that the
-        file does not have, and `chunks` that is not positive.
+    OSError, ValueError
+        Where `path` is no file or empty, no word is a hit but some are unknown, or several frames have hits.
 
     Notes
     -----
@@ -63,21 +61,8 @@ def open_katherine(
     frame: t = 25 * (2**14 * offset + ToA) - 1.5625 * fToA ns. A new frame (7) sets it to 0. Bits 0-43 of the end of
     a frame (C) and of lost pixels (D) are counts. E: the acquisition was aborted. The layout is that of the
     manufacturer's library libkatherine. Times are exact for the first 6.5 days. Memory: about 60 bytes a word.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.raw")
-    >>> offset, hit = 5 << 44 | 1, 4 << 44 | 7 << 36 | 9 << 28 | 100 << 14 | 20 << 4 | 8
-    >>> _ = file.write_bytes(b"".join(word.to_bytes(6, "little") for word in (offset, hit)))
-    >>> ds = open_katherine(file)
-    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
-    [9, 7, 412087.5, 500.0]
-    >>> folder.cleanup()
     """
-    if chunks is not None:
-        chunks = check_hits_per_chunk(chunks)
+    chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     low, high, rest = _words(name)
     kind = (high >> np.uint16(12)).astype(np.uint8)
@@ -136,8 +121,7 @@ def _hits_of_frame(path: str, kind: npt.NDArray[np.uint8], frame: int | None) ->
                 f"choose one with frame=0 to frame={starts.size - 1}"
             )
         return hits
-    if isinstance(frame, bool) or not isinstance(frame, int | np.integer) or not 0 <= frame < max(starts.size, 1):
-        raise ValueError(f"frame must be a number from 0 to {max(starts.size, 1) - 1} for {path}, got {frame!r}")
+    frame = check_whole(f"frame of {path}", frame, 0, max(starts.size, 1) - 1)
     chosen: npt.NDArray[np.intp] = hits[of_hit == frame]
     return chosen
 

@@ -7,21 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.device.kernels import body, kernel
+from daskclust.core.data.checks import check_whole
+from daskclust.core.device.kernels import body
 from daskclust.io.tables.matrices import PIXELS
 
 LAYOUTS = ("chips", "quad")
 QUAD_CHIPS = 4
 _FAR = 2 * PIXELS - 1
-_LARGEST_GAP = 65535 - _FAR
 
 
 def check_layout(layout: str, gap: int) -> None:
-    """Raise a ValueError for a layout that is not known, and for a gap that is no number of pixels."""
+    """Raise an error for a layout that is not known, and for a gap that is no number of pixels."""
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}; known: {', '.join(LAYOUTS)}")
-    if isinstance(gap, bool) or not isinstance(gap, int | np.integer) or not 0 <= gap <= _LARGEST_GAP:
-        raise ValueError(f"gap must be a number of pixels from 0 to {_LARGEST_GAP}, got {gap!r}")
+    check_whole("gap", gap, 0, 65535 - _FAR)
 
 
 @body
@@ -34,13 +33,6 @@ def on_quad(column, row, chip, gap):
         across = np.int32(_FAR) + gap - column if right else np.int32(PIXELS - 1) - column
         row = np.int32(_FAR) + gap - row
     return across, row
-
-
-@kernel
-def place_on_quad(i, x, y, chip, gap):
-    """Put hit i, which has the pixel of its chip, at its common coordinates."""
-    column, row = on_quad(np.int32(x[i]), np.int32(y[i]), np.int32(chip[i]), np.int32(gap))
-    x[i], y[i] = np.uint16(column), np.uint16(row)
 
 
 def pixels_of_quad(

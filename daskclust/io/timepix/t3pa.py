@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import check_file
 from daskclust.core.data.quote import listed, quoted, repeated, short
 from daskclust.io.lazy import check_hits_per_chunk
@@ -30,7 +31,7 @@ _LOST_FROM, _LOST_UNTIL = 0x74, 0x75
 
 
 def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, chunks: int | None = None) -> xr.Dataset:
-    r"""Read hits from a ``.t3pa`` file of Advacam's Pixet program.
+    """Read hits from a ``.t3pa`` file of Advacam's Pixet program.
 
     Parameters
     ----------
@@ -53,11 +54,8 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, missing columns, rows of another length, or with what is no number or out of range (with the
-        line); several measurements, and those that the file does not have; and `chunks` that is not positive.
+    OSError, ValueError
+        Where `path` is no file or empty; for missing columns, wrong rows (with the line), and several measurements.
 
     Notes
     -----
@@ -66,33 +64,18 @@ def open_t3pa(path: str | os.PathLike[str], *, measurement: int | None = None, c
     no hit: Matrix Index 0x74 begins lost data, and 0x75 ends them and has their length for a ToA. Devices of several
     chips write the number of the chip in the place of Overflow: such rows are hits. ToA starts anew at a limit that
     depends on the device and is not in the file: look at ``n_unsorted``. Source: Advacam's wiki, page File types.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.t3pa")
-    >>> text = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"], ["0", "1793", "100", "20", "8", "0"]
-    >>> _ = file.write_text("".join("\t".join(fields) + "\n" for fields in text))
-    >>> ds = open_t3pa(file)
-    >>> [ds[name].item() for name in ("x", "y", "toa", "tot")]
-    [1, 7, 2487.5, 500.0]
-    >>> folder.cleanup()
     """
-    if chunks is not None:
-        chunks = check_hits_per_chunk(chunks)
+    chunks = None if chunks is None else check_hits_per_chunk(chunks)
     name = os.fspath(path)
     rows = _parse(name, _header(name))
     n_rows = rows["ToA"].size
-    bounds = _measurements(rows)
-    rows = _measurement(name, rows, bounds, measurement)
+    rows, many = _measurement(name, rows, measurement)
     hit, attrs = _special(rows)
-    if not hit.all():
-        rows = {column: values[hit] for column, values in rows.items()}
+    rows = {column: values[hit] for column, values in rows.items()}
     index = rows["Matrix Index"]
     columns = {"x": index & 0xFF, "y": (index >> 8) & 0xFF, "chip": index >> 16}
     ticks = rows["ToA"] * COARSE - rows["FToA"]
-    attrs = {"n_rows": n_rows, "n_measurements": bounds.size - 1, **attrs}
+    attrs = {"n_rows": n_rows, "n_measurements": many, **attrs}
     ds = hits_of_ticks(columns, ticks, rows["ToT"], source=path, attrs=attrs)
     return ds if chunks is None else ds.chunk({"hit": chunks}, name_prefix="daskclust-io-")
 
@@ -172,28 +155,20 @@ def _lines(path: str) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _measurements(rows: Rows) -> npt.NDArray[np.int64]:
-    """Return the rows at which measurements begin, and the number of rows."""
+def _measurement(path: str, rows: Rows, measurement: int | None) -> tuple[Rows, int]:
+    """Return the rows of one measurement, and how many there are."""
     n = rows["ToA"].size
     index = rows.get("Index", np.arange(n))
-    begins = np.flatnonzero(index[1:] == 0) + 1 if index.any() else np.empty(0)  # zeros alone count nothing
-    return np.concatenate([[0], begins, [n]]).astype(np.int64)
-
-
-def _measurement(path: str, rows: Rows, bounds: npt.NDArray[np.int64], measurement: int | None) -> Rows:
-    """Return the rows of one measurement."""
-    many = bounds.size - 1
-    if measurement is None:
-        if many > 1:
-            line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
-            raise ValueError(
-                f"{path} has {many} measurements (Index is 0 again in line {line}), and "
-                f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
-            )
-        return rows
-    if isinstance(measurement, bool) or not isinstance(measurement, int | np.integer) or not 0 <= measurement < many:
-        raise ValueError(f"measurement must be a number from 0 to {many - 1} for {path}, got {measurement!r}")
-    return {name: values[bounds[measurement] : bounds[measurement + 1]] for name, values in rows.items()}
+    begins = np.flatnonzero((index[1:] == 0) & index.any()) + 1  # zeros alone count nothing
+    bounds, many = [0, *begins, n], len(begins) + 1
+    if measurement is None and many > 1:
+        line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
+        raise ValueError(
+            f"{path} has {many} measurements (Index is 0 again in line {line}), and "
+            f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
+        )
+    k = check_whole(f"measurement of {path}", 0 if measurement is None else measurement, 0, many - 1)
+    return {name: values[bounds[k] : bounds[k + 1]] for name, values in rows.items()}, many
 
 
 def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
@@ -201,11 +176,10 @@ def _special(rows: Rows) -> tuple[npt.NDArray[np.bool_], dict[str, Any]]:
     index, toa = rows["Matrix Index"], rows["ToA"]
     overflow = rows.get("Overflow", np.zeros_like(index))
     hit = (overflow == 0) | ((overflow == index // _CHIP) & (overflow != 0))
-    begins, ends = (~hit & (index == code) for code in (_LOST_FROM, _LOST_UNTIL))
-    n_begins, n_ends = int(np.count_nonzero(begins)), int(np.count_nonzero(ends))
+    begins, lengths = ((toa[~hit & (index == code)] * TOT_TICK).tolist() for code in (_LOST_FROM, _LOST_UNTIL))
     return hit, {
-        "n_lost_data_intervals": max(n_begins, n_ends),
-        "lost_data_toa": (toa[begins] * TOT_TICK).tolist(),
-        "lost_data_length": (toa[ends] * TOT_TICK).tolist(),
-        "n_special": int(np.count_nonzero(~hit)) - n_begins - n_ends,
+        "n_lost_data_intervals": max(len(begins), len(lengths)),
+        "lost_data_toa": begins,
+        "lost_data_length": lengths,
+        "n_special": int(np.count_nonzero(~hit)) - len(begins) - len(lengths),
     }

@@ -41,20 +41,12 @@ def hits_of_ticks(
         ticks, tot = ticks[order], tot[order]
         columns = {name: values[order] for name, values in columns.items()}
     values: dict[str, npt.NDArray[Any]] = {
-        "x": columns["x"].astype(np.uint16, copy=False),
-        "y": columns["y"].astype(np.uint16, copy=False),
+        "x": columns["x"].astype(np.uint16),
+        "y": columns["y"].astype(np.uint16),
         "toa": ticks * TICK,
         "tot": tot.astype(np.float32) * np.float32(TOT_TICK),
-        "chip": columns["chip"].astype(np.uint8, copy=False),
+        "chip": columns["chip"].astype(np.uint8),
     }
-    described = {v.name: {"units": v.unit, "long_name": v.doc} for v in TIMEPIX.variables}
-    return xr.Dataset(
-        {name: (TIMEPIX.dim, array, described[name]) for name, array in values.items()},
-        attrs={
-            "field": TIMEPIX.name,
-            "source": os.fspath(source),
-            "layout": "chips",
-            **attrs,
-            "n_unsorted": n_unsorted,
-        },
-    )
+    told = {"field": TIMEPIX.name, "source": os.fspath(source), "layout": "chips", **attrs, "n_unsorted": n_unsorted}
+    about = TIMEPIX.attrs
+    return xr.Dataset({name: (TIMEPIX.dim, array, about[name]) for name, array in values.items()}, attrs=told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.device.timesort import order_of_times
-from daskclust.io.timepix.hitwise import hits_with, is_lazy, over_blocks
+from daskclust.io.timepix.hitwise import hits_with, over_blocks
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +46,7 @@ def correct_timewalk(
     Raises
     ------
     TypeError, ValueError
-        For arrays on a GPU; for missing variables, and for a table or parameters that are not as above.
+        For arrays on a GPU, missing variables, and a table or parameters that are not as above.
 
     References
     ----------
@@ -60,14 +61,13 @@ def correct_timewalk(
     """
     if by not in ("energy", "tot"):
         raise ValueError(f"by must be 'energy' or 'tot', got {by!r}")
-    options, names = {"correction": _check_correction(correction)}, ["toa", by]
-    ds = hits_with(ds, names, "correct_timewalk")
-    if is_lazy(ds, names):
-        toa = over_blocks(ds, names, _corrected, np.dtype(np.float64), "correct_timewalk", options)
-        return ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))
-    delay = _delay(ds[by].values, **options)
-    toa = ds["toa"].copy(data=_earlier(ds["toa"].values, delay))
-    result = ds.assign(toa=toa)
+    delay_of = partial(_delay, correction=_check_correction(correction))
+    ds = hits_with(ds, ["toa", by], "correct_timewalk")
+    delay = over_blocks(ds, [by], delay_of, np.float64, "correct_timewalk")
+    toa = ds["toa"].astype(np.float64) - xr.DataArray(delay, dims=ds["toa"].dims).fillna(0.0)
+    result = ds.assign(toa=toa.assign_attrs(ds["toa"].attrs))
+    if result["toa"].chunks:
+        return result
     result.attrs["n_uncorrected"] = int(np.isnan(delay).sum())
     return result.isel({toa.dims[0]: order_of_times(toa.values)})
 
@@ -101,15 +101,3 @@ def _delay(values: npt.NDArray[Any], correction: Floats | dict[str, float]) -> F
         delay[~np.isfinite(delay)] = np.nan
         return delay
     return np.where(np.isnan(value), np.nan, np.interp(value, correction[:, 0], correction[:, 1]))
-
-
-def _corrected(
-    toa: npt.NDArray[Any], values: npt.NDArray[Any], *, correction: Floats | dict[str, float]
-) -> npt.NDArray[np.float64]:
-    """Return times without the delays that values tell."""
-    return _earlier(toa, _delay(values, correction))
-
-
-def _earlier(toa: npt.NDArray[Any], delay: Floats) -> Floats:
-    """Return times without delays, where there are any."""
-    return np.asarray(toa, np.float64) - np.where(np.isnan(delay), 0.0, delay)

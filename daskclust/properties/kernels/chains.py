@@ -129,12 +129,6 @@ def count_hits(i, labels, first):
 
 
 @kernel
-def copy(i, source, target):
-    """Copy element i."""
-    target[i] = source[i]
-
-
-@kernel
 def take_slot(i, labels, cursor, slots):
     """Put hit i to the next free slot of its cluster."""
     if labels[i] >= 0:

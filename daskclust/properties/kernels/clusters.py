@@ -161,7 +161,7 @@ def write_row(row, t, by, c):
     c.tot[row] = t.tot
     if len(c.energy) > 0:
         c.energy[row] = t.energy
-    share = 1.0 / np.float64(t.size)
+    share = 1.0 / np.float64(t.size) if t.size > 0 else np.nan
     x, y = times(np.float64(t.sx), share), times(np.float64(t.sy), share)
     c.x_plain[row] = x
     c.y_plain[row] = y
@@ -190,43 +190,24 @@ def write_row(row, t, by, c):
 @body
 def write_empty(row, c):
     """Write the row of a number that no hit has."""
-    c.size[row] = 0
-    c.tot[row] = 0
-    if len(c.energy) > 0:
-        c.energy[row] = 0
-    c.x[row] = np.nan
-    c.y[row] = np.nan
-    c.x_plain[row] = np.nan
-    c.y_plain[row] = np.nan
-    c.length[row] = np.nan
-    c.width[row] = np.nan
-    c.angle[row] = np.nan
-    c.toa[row] = np.nan
-    c.toa_last[row] = np.nan
-    if len(c.tof) > 0:
-        c.tof[row] = np.nan
-    c.x_min[row] = 0
-    c.x_max[row] = 0
-    c.y_min[row] = 0
-    c.y_max[row] = 0
-    if len(c.chip) > 0:
-        c.chip[row] = 0
-    c.seed[row] = -1
-    c.tot_max[row] = np.nan
-    c.x_seed[row] = 0
-    c.y_seed[row] = 0
+    nan = np.nan
+    t = Totals(0, 0, 0, 0, 0, 0, 0.0, 0.0, nan, nan, 0, 0, 0, 0, nan, nan, nan, 0, -1, nan, 0, 0)
+    write_row(row, t, BY_NOTHING, c)
+    c.length[row] = nan
+    c.width[row] = nan
+    c.angle[row] = nan
 
 
 @kernel
-def finish_row(i, many, rows, by, columns):
-    """Write cluster i of arrays of totals to row ``rows[i]``."""
+def finish_row(i, many, by, columns):
+    """Write row i, of the cluster with totals i of arrays."""
     t = Totals(
         many.size[i], many.sx[i], many.sy[i], many.sxx[i], many.syy[i], many.sxy[i], many.tot[i], many.energy[i],
         many.wx[i], many.wy[i], many.x_min[i], many.x_max[i], many.y_min[i], many.y_max[i], many.toa[i],
         many.toa_last[i], many.tof[i], many.chip[i], many.seed[i], many.tot_max[i], many.x_seed[i], many.y_seed[i],
     )  # fmt: skip
-    write_row(rows[i], t, by, columns)
-    write_axes(rows[i], t, columns)
+    write_row(i, t, by, columns)
+    write_axes(i, t, columns)
 
 
 @body
@@ -237,12 +218,6 @@ def write_axes(row, t, c):
     c.length[row] = length
     c.width[row] = width
     c.angle[row] = angle
-
-
-@kernel
-def empty_row(row, columns):
-    """Write a row of no hits; those of clusters are written over it."""
-    write_empty(row, columns)
 
 
 @body

@@ -15,7 +15,7 @@ from daskclust.core.device.timesort import DIGIT, TICK, sort_records
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3 import scan as table
-from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, chunk_size
+from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, Ints, chunk_size
 from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
@@ -104,35 +104,42 @@ def take_hits(data, cell, low, width, setup, records, n):
 
 
 @body
+def put_hit(columns, k, address, ticks, counts, number, is_quad, gap):
+    """Write a hit to row `k` of the columns: its pixel, its time, its ToT in ticks of 25 ns, and its chip."""
+    x, y, toa, tot, chip = columns
+    column, row = pixel_at(address)
+    if is_quad:
+        column, row = on_quad(column, row, number, np.int32(gap))
+    x[k] = np.uint16(column)
+    y[k] = np.uint16(row)
+    toa[k] = np.float64(ticks) * TICK
+    tot[k] = np.float32(counts) * np.float32(TOT_TICK)
+    chip[k] = np.uint8(number)
+
+
+@body
 def spread(records, n, low, setup, start, columns):
     """Write `n` sorted records to the columns, from row `start` on."""
-    x, y, toa, tot, chip = columns
     tot_mask = np.uint64((1 << TOT_BITS) - 1)
     chip_mask = (np.uint64(1) << np.uint64(setup.chip_bits)) - np.uint64(1)
     time_place = np.uint64(TOT_BITS + ADDRESS_BITS + setup.chip_bits)
     begin = low + setup.base
     for k in range(n):
         record = records[k]
-        column, row = pixel_at(record >> np.uint64(TOT_BITS))
         number = np.int32((record >> np.uint64(TOT_BITS + ADDRESS_BITS)) & chip_mask)
-        if setup.is_quad:
-            column, row = on_quad(column, row, number, np.int32(setup.gap))
-        x[start + k] = np.uint16(column)
-        y[start + k] = np.uint16(row)
-        toa[start + k] = np.float64(begin + np.int64(record >> time_place)) * TICK
-        tot[start + k] = np.float32(np.int32(record & tot_mask)) * np.float32(TOT_TICK)
-        chip[start + k] = np.uint8(number)
+        ticks, counts = begin + np.int64(record >> time_place), np.int32(record & tot_mask)
+        put_hit(columns, start + k, record >> np.uint64(TOT_BITS), ticks, counts, number, setup.is_quad, setup.gap)
 
 
 @kernel
-def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, columns):
+def read_window(i, data, cells, bounds, parts, starts, setup, scratch, columns):
     """Decode, sort and write window i."""
     records, other, digits = scratch
     low = bounds[i, 0]
     width = bounds[i, 1] - low
     n = np.int64(0)
     for part in range(parts[i], parts[i + 1]):
-        n = take_hits(data, cells[members[part]], low, width, setup, records, n)
+        n = take_hits(data, cells[part], low, width, setup, records, n)
     bits = np.int64(0)
     while (width - 1) >> bits > 0:
         bits += 1
@@ -141,9 +148,7 @@ def read_window(i, data, cells, bounds, parts, members, starts, setup, scratch, 
     spread(records if moved == 0 else other, n, low, setup, starts[i] - starts[0], columns)
 
 
-def read_columns(
-    data: npt.NDArray[np.uint8], cells: npt.NDArray[np.int64], windows: Any, setup: Setup
-) -> Mapping[str, npt.NDArray[Any]]:
+def read_columns(data: npt.NDArray[np.uint8], windows: Any, setup: Setup) -> Mapping[str, npt.NDArray[Any]]:
     """Return the hits of windows as columns, sorted by time, and by place in the file where times are equal."""
     sizes = np.diff(windows.starts)
     columns = {name: np.empty(int(sizes.sum()), dtype=dtype) for name, dtype in DTYPES.items()}
@@ -154,7 +159,7 @@ def read_columns(
     for _ in range(threads):
         records, other = np.empty((2, int(sizes.max()) + 1), dtype=np.uint64)
         free.put((records, other, np.empty(1 << DIGIT, dtype=np.int32)))
-    tables = (data, cells, windows.bounds, windows.parts, windows.members, windows.starts, setup)
+    tables = (data, windows.cells, windows.bounds, windows.parts, windows.starts, setup)
     pieces = min(len(sizes), _PIECES * threads)
     borders = [len(sizes) * k // pieces for k in range(pieces + 1)]
 
@@ -202,26 +207,19 @@ def count_hit(n, word, chip, context):
 
 
 @kernel
-def count_part(i, data, cells, members, low, high, phase, found):
+def count_part(i, data, cells, low, high, phase, found):
     """Count the hits of a cell within bounds of time; its `visit` is `count_hit`."""
-    cell = cells[members[i]]
+    cell = cells[i]
     if cell[FIRST] >= low[i] and cell[LAST] < high[i]:
         found[i] = cell[table.HITS]
     else:
         found[i] = fold_words(data, cell, np.int64(0), (cell[REFERENCE], low[i], high[i], phase))
 
 
-def count_hits(
-    data: npt.NDArray[np.uint8],
-    cells: npt.NDArray[np.int64],
-    members: npt.NDArray[np.int64],
-    low: npt.NDArray[np.int64],
-    high: npt.NDArray[np.int64],
-    phase: int,
-) -> npt.NDArray[np.int64]:
-    """Return how many hits each of the cells `members` has from time `low` on, before `high`."""
-    found = np.empty(len(members), dtype=np.int64)
-    count_part.bind(visit=count_hit).run(len(members), data, cells, members, low, high, phase, found, grain=16)
+def count_hits(data: npt.NDArray[np.uint8], cells: Ints, low: Ints, high: Ints, phase: int) -> Ints:
+    """Return how many hits each cell has from its time `low` on, before its `high`."""
+    found = np.empty(len(cells), dtype=np.int64)
+    count_part.bind(visit=count_hit).run(len(cells), data, cells, low, high, phase, found, grain=16)
     return found
 
 

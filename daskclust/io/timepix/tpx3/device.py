@@ -9,13 +9,10 @@ import numpy as np
 
 from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.timesort import TICK
-from daskclust.io.timepix.quad import on_quad
-from daskclust.io.timepix.ticks import TOT_TICK
-from daskclust.io.timepix.tpx3.decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words
-from daskclust.io.timepix.tpx3.read import IndexedFile
+from daskclust.io.timepix.tpx3.decode import ADDRESS_BITS, DTYPES, TOT_BITS, fold_words, put_hit
+from daskclust.io.timepix.tpx3.read import HitFile
 from daskclust.io.timepix.tpx3.scan import HITS, REFERENCE
-from daskclust.io.timepix.tpx3.words import pixel_at, ticks_after
+from daskclust.io.timepix.tpx3.words import ticks_after
 
 CELL_WORDS = 256
 """Words of a cell: each is decoded by one thread, so there must be many."""
@@ -52,20 +49,12 @@ def decode_cell(i, data, cells, starts, phase, ticks, fields):
 @kernel
 def spread_hit(i, order, ticks, fields, base, is_quad, gap, columns):
     """Write hit i in the order of time to the columns."""
-    x, y, toa, tot, chip = columns
     field = fields[order[i]]
-    column, row = pixel_at(field >> TOT_BITS)
-    number = np.int32(field >> (ADDRESS_BITS + TOT_BITS))
-    if is_quad:
-        column, row = on_quad(column, row, number, np.int32(gap))
-    x[i] = np.uint16(column)
-    y[i] = np.uint16(row)
-    toa[i] = np.float64(ticks[order[i]] + base) * TICK
-    tot[i] = np.float32(field & ((1 << TOT_BITS) - 1)) * np.float32(TOT_TICK)
-    chip[i] = np.uint8(number)
+    number, counts = np.int32(field >> (ADDRESS_BITS + TOT_BITS)), np.int32(field & ((1 << TOT_BITS) - 1))
+    put_hit(columns, i, field >> TOT_BITS, ticks[order[i]] + base, counts, number, is_quad, gap)
 
 
-def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
+def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     """Return the columns of all hits of an indexed file, on the device, sorted by (toa, place in the file)."""
     cells = hits.index.cells
     cells = cells[cells[:, HITS] > 0]
@@ -73,9 +62,7 @@ def read_on_device(hits: IndexedFile, device: Host | Cuda) -> Mapping[str, Any]:
     columns = {name: device.empty(n, dtype) for name, dtype in DTYPES.items()}
     if n == 0:
         return {name: device.give(values) for name, values in columns.items()}
-    with hits.index.file.mapped() as (data, _):
-        on_device = device.from_host(data)
-        del data
+    on_device = device.from_host(hits.index.file.data())
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
     decode = decode_cell.bind(visit=take_hit, word_at=word_of_bytes)

@@ -12,7 +12,7 @@ from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io.fields import TIMEPIX
 from daskclust.io.timepix.tpx3.device import CELL_WORDS as DEVICE_CELL_WORDS
 from daskclust.io.timepix.tpx3.device import read_on_device
-from daskclust.io.timepix.tpx3.read import IndexedFile, check_chunks, index_hits, lazy_columns, open_hits
+from daskclust.io.timepix.tpx3.read import check_chunks, lazy_columns, open_hits
 
 
 def open_tpx3(
@@ -39,8 +39,8 @@ def open_tpx3(
     gap : int, default 0
         Pixels that the space between the chips of a quad takes.
     disorder : float, default 600000.0
-        Bound in ns on how late the readout delivers hits. Later ones are counted in ``attrs["n_late"]`` and logged, and
-        put in order all the same.
+        Time in ns by which a hit may come after a later one. Hits that are later still are counted in
+        ``attrs["n_late"]``, logged, and put in order all the same.
     chunks : int or "auto", optional
         Hits per chunk, about, of a Dataset of dask arrays; ``"auto"`` means 2 million. By default everything is read
         into memory.
@@ -51,8 +51,7 @@ def open_tpx3(
         ``"continue"``: each goes on from the one before by the shortest way. ``"restart"``: they are those of global
         time, after a clock that was set anew among those before, whose events have nothing to do with them.
     like : array, optional
-        The result is of arrays of this one's class: for a cupy array hits are decoded and sorted on its device. It goes
-        without `chunks`.
+        For a cupy array hits are decoded and sorted on its device, and the result is there; without `chunks`.
 
     Returns
     -------
@@ -69,10 +68,8 @@ def open_tpx3(
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
-        Where `path` is no file.
-    ValueError
-        For an empty file, one without a chunk of Timepix3 words, wrong parameters, and chips that are no quad's.
+    OSError, ValueError
+        Where `path` is no file, is empty or has no chunk of Timepix3 words; for chips that are no quad's.
 
     Notes
     -----
@@ -84,25 +81,14 @@ def open_tpx3(
     words are taken up to the next header for which this holds; the chunk counts in ``n_chunks_cut``, and bytes in
     between in ``n_bytes_skipped``. 8 bytes for each chunk and each word, and the bytes counted, make up the file.
 
-    The file is passed over once when it is opened; with `chunks`, the worker that computes a chunk decodes and sorts
-    all hits of its window of time, and must see the file.
+    The file is passed over once when it is opened; with `chunks`, workers must see the file.
 
     `phase_correction` is right where the chip ran with 16 clock phases, which reach double column after double column
-    one tick later, and the readout has not corrected. Some programs add 16 ticks rather than 0 to double columns 0,
-    16, 32 ...
+    one tick later, and the readout has not corrected.
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> from daskclust.io import write_tpx3
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> file = pathlib.Path(folder.name, "run.tpx3")
-    >>> hits = {"x": [7, 8], "y": [0, 255], "toa": [25.0, 12.5], "tot": [100.0, 50.0], "chip": [0, 0]}
-    >>> write_tpx3(xr.Dataset({name: ("hit", values) for name, values in hits.items()}), file)
-    >>> ds = open_tpx3(file)
-    >>> ds["toa"].values, ds["x"].values, ds.attrs["n_pixel"], ds.attrs["disorder"]
-    (array([12.5, 25. ]), array([8, 7], dtype=uint16), 2, 12.5)
-    >>> folder.cleanup()
+    >>> hits = open_tpx3("run.tpx3", chunks="auto")  # doctest: +SKIP
     """
     name = os.fspath(path)
     wanted = check_chunks(chunks)
@@ -112,18 +98,12 @@ def open_tpx3(
         "layout": layout, "gap": gap, "disorder": disorder, "phase_correction": phase_correction,
         "on_reset": on_reset,
     }  # fmt: skip
-    file: IndexedFile
     columns: Mapping[str, Any]
     if like is not None and is_cuda(like):
-        file = index_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
-        columns = read_on_device(file, device_of(like))
+        hits = open_hits(name, cell_words=DEVICE_CELL_WORDS, **options)
+        columns = read_on_device(hits, device_of(like))
     else:
-        file = hits = open_hits(name, chunks=wanted, **options)
+        hits = open_hits(name, chunks=wanted, **options)
         columns = hits.whole().read() if wanted is None else lazy_columns(hits)
-    return xr.Dataset({key: ("hit", values, about(key)) for key, values in columns.items()}, attrs=file.attrs(name))
-
-
-def about(name: str) -> dict[str, str]:
-    """Return the attributes of a variable of hits."""
-    variable = TIMEPIX.find(name)
-    return {} if variable is None else {"units": variable.unit, "long_name": variable.doc}
+    about = TIMEPIX.attrs
+    return xr.Dataset({key: ("hit", values, about[key]) for key, values in columns.items()}, attrs=hits.attrs(name))

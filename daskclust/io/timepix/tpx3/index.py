@@ -10,8 +10,6 @@ import functools
 import logging
 import mmap
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,30 +21,24 @@ from daskclust.core.device.timesort import TICK, order_of_ticks
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.decode import count_hits
 from daskclust.io.timepix.tpx3.jumps import jumps_told, tell_jumps
-from daskclust.io.timepix.tpx3.scan import scan
-from daskclust.io.timepix.tpx3.words import (
-    CONTROL,
-    COUNT_FB,
-    PIXEL,
-    PIXEL_RANGE,
-    TDC,
-    TDC_RANGE,
-    TIME_HIGH,
-    TIME_LOW,
-    UNKNOWN,
-)
+from daskclust.io.timepix.tpx3.scan import Ints, named_counts, new_tables, scan
+from daskclust.io.timepix.tpx3.words import PIXEL_RANGE, TDC_RANGE
 
 logger = logging.getLogger(__name__)
 
 CELL_WORDS = 4096
 _CELLS_AT_ONCE = 1 << 12
-_BYTES_AT_ONCE = 1 << 26  # pages of the file are given back after so many: they count as this process's memory
-_PARTS_AT_ONCE = 1 << 11
+_LARGE = 1 << 28
 # Bits for the time between the first hits of a window's cells, and for the chip: with what a cell spans (2**29 ticks) a
 # hit's time in the window then takes one bit more, which a record has.
 _SPAN_AND_CHIP_BITS = 37
 
-Ints = npt.NDArray[np.int64]
+
+def give_back(data: npt.NDArray[np.uint8]) -> None:
+    """Let the pages of a large mapped file go: a worker would count them as memory of its own."""
+    memory = getattr(data.base, "obj", None)
+    if len(data) > _LARGE and isinstance(memory, mmap.mmap):
+        memory.madvise(mmap.MADV_DONTNEED)
 
 
 class FileState(NamedTuple):
@@ -63,8 +55,7 @@ class FileState(NamedTuple):
         found = check_file(path, "give one .tpx3 file")
         return cls(os.path.abspath(path), found.st_size, found.st_mtime_ns, found.st_ino)
 
-    @contextmanager
-    def mapped(self) -> Iterator[tuple[npt.NDArray[np.uint8], mmap.mmap]]:
+    def data(self) -> npt.NDArray[np.uint8]:
         """Map the file's bytes into memory, read-only."""
         with open(self.path, "rb") as stream:
             found = os.fstat(stream.fileno())
@@ -73,12 +64,7 @@ class FileState(NamedTuple):
                     f"{self.path} has changed since it was opened (from {self.size} to {found.st_size} bytes); "
                     "open it again"
                 )
-            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        data = np.frombuffer(memory, dtype=np.uint8)
-        try:
-            yield data, memory
-        finally:
-            del data  # the map is closed with its last array
+            return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -94,8 +80,6 @@ class Index:
     jumps: Ints  # of global time, (k, JUMP)
     delay: int  # by which the hit that is most out of order comes late
     phase: int  # 15 where times are corrected by the phase of the column's clock, else 0
-    cell_words: int  # most words of a cell
-    restarts: bool  # whether times follow global time where it jumps
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -114,17 +98,11 @@ class Index:
         return int(used[-1]).bit_length() if len(used) else 0
 
 
-def check_disorder(disorder: Any) -> None:
-    """Raise a ValueError for a bound that is no time."""
-    if isinstance(disorder, bool) or not isinstance(disorder, int | float | np.number) or not 0 <= disorder < 2**60:
-        raise ValueError(f"disorder must be a time in ns, not negative, got {disorder!r}")
-
-
 def index_file(
     path: str, disorder: float, phase: int = 0, cell_words: int = CELL_WORDS, tell: bool = True, restarts: bool = False
 ) -> Index:
     """Return the index of a file, one of the last few; late hits and jumps of global time are logged if `tell`."""
-    index = _index(FileState.of(path), int(disorder / TICK), phase, cell_words, restarts)
+    index = _index(FileState.of(path), min(int(disorder / TICK), 1 << 60), phase, cell_words, restarts)
     late = index.counts["n_late"]
     if late and tell:
         logger.warning(
@@ -141,52 +119,25 @@ def index_file(
 def _index(file: FileState, bound: int, phase: int, cell_words: int, restarts: bool) -> Index:
     state, counts, lows, jumps = new_tables(table.STATE, phase, restarts)
     chips, cells = np.zeros(256, dtype=np.int64), np.zeros((_CELLS_AT_ONCE, table.CELL), dtype=np.int64)
-    until, given_back = _BYTES_AT_ONCE, 0
-    done: list[Ints] = []
-    with file.mapped() as (data, memory):
-        while not state[table.DONE]:
-            scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until)
-            full = int(state[table.ROWS]) - 1  # the last goes on
-            done.append(cells[:full].copy())
-            cells[0] = cells[full]
-            state[table.ROWS] = 1
-            if state[table.POS] >= until:
-                memory.madvise(mmap.MADV_DONTNEED, given_back, until - given_back)
-                given_back, until = until, until + _BYTES_AT_ONCE
-        if counts[table.CHUNKS] == 0:
-            raise ValueError(
-                f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
-                f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
-            )
-        del data
+    data, done = file.data(), []
+    while not state[table.DONE]:
+        scan.run(1, data, state, counts, chips, lows, jumps, cells, cell_words, bound)
+        full = int(state[table.ROWS]) - 1  # the last goes on
+        done.append(cells[:full].copy())
+        cells[0] = cells[full]
+        state[table.ROWS] = 1
+        give_back(data)
+    if counts[table.CHUNKS] == 0:
+        raise ValueError(
+            f"{file.path} has no chunk of Timepix3 words: it begins with {bytes(data[:8])!r}, and no header (the "
+            f"bytes 'TPX3', chip, mode, size) stands in its {file.size} bytes; give a raw .tpx3 file"
+        )
     found = np.concatenate([*done, cells[:1]])
     shift, delay = max(int(state[table.SHIFT]), 0), int(state[table.DELAY])
     return Index(
         file, found[found[:, table.WORDS] > 0], named_counts(counts), chips, shift, _base(state),
-        jumps[: counts[table.JUMPED]], delay, phase, cell_words, restarts,
+        jumps[: counts[table.JUMPED]], delay, phase,
     )  # fmt: skip
-
-
-def new_tables(places: int, phase: int, restarts: bool) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the state of a pass that has not begun, and its counts, low words of chips, and jumps of global time."""
-    state, counts = np.zeros(places, dtype=np.int64), np.zeros(table.COUNTS, dtype=np.int64)
-    state[[table.RESUME, table.SHIFT]] = -1
-    state[[table.PHASE, table.RESTARTS]] = phase, restarts
-    state[[table.TOP, table.LEAST]] = -(1 << 62), 1 << 62
-    lows, jumps = np.zeros((256, table.LOWS), dtype=np.int64), np.zeros((table.MOST_JUMPS, table.JUMP), dtype=np.int64)
-    return state, counts, lows, jumps
-
-
-def named_counts(counts: Ints) -> dict[str, int]:
-    """Return counts by the names of attributes."""
-    places = {
-        "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": table.ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
-        "n_unknown": UNKNOWN, "n_chunks": table.CHUNKS, "n_chunks_cut": table.CUT, "n_bytes_skipped": table.SKIPPED,
-        "n_bytes_truncated": table.TRUNCATED, "n_late": table.LATE,
-        "n_clock_jumps": table.JUMPED,
-    }  # fmt: skip
-    named = {name: int(counts[place]) for name, place in places.items()}
-    return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}
 
 
 def _base(state: Ints) -> int:
@@ -208,32 +159,26 @@ class Windows:
     """Windows of time, in order, and the cells that each needs."""
 
     bounds: Ints  # first time, and the one after the last, in ticks: (windows, 2)
-    parts: Ints  # where the cells of each begin in `members`, and the number of these
-    members: Ints  # rows of the table of cells, in the order of the file within a window
+    cells: Ints  # rows of the table of cells, in the order of the file within a window, several times where needed
+    parts: Ints  # where the cells of each begin, and the number of these
     starts: Ints  # hits before each, and all hits
 
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def cut(self, first: int, last: int, cells: Ints) -> tuple[Windows, Ints]:
-        """Return windows `first` to `last` - 1, and the cells that they need, for use elsewhere."""
-        members = self.members[self.parts[first] : self.parts[last]]
-        used, renumbered = np.unique(members, return_inverse=True)
-        parts = self.parts[first : last + 1] - self.parts[first]
-        starts = self.starts[first : last + 1] - self.starts[first]
-        return Windows(self.bounds[first:last], parts, renumbered.astype(np.int64), starts), cells[used]
+    def cut(self, first: int, last: int) -> Windows:
+        """Return windows `first` to `last` - 1, for use elsewhere."""
+        parts, starts = (places[first : last + 1] for places in (self.parts, self.starts))
+        cells = self.cells[parts[0] : parts[-1]]
+        return Windows(self.bounds[first:last], cells, parts - parts[0], starts - starts[0])
 
 
-def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mmap | None = None) -> Windows:
-    """Divide the hits into windows of about `hits`, and give pages of the `memory` behind `data` back.
+def divide(index: Index, data: npt.NDArray[np.uint8], hits: int) -> Windows:
+    """Divide the hits into windows of about `hits`.
 
     Windows are larger where the disorder is so large that they would need many more words than they have hits.
     """
     held = index.cells[index.cells[:, table.HITS] > 0]
-    numbers = np.flatnonzero(index.cells[:, table.HITS] > 0)
-    if not len(held):
-        none = np.empty(0, dtype=np.int64)
-        return Windows(none.reshape(0, 2), np.zeros(1, np.int64), none, np.zeros(1, np.int64))
     order = order_of_ticks(held[:, table.FIRST])
     first, before = held[order, table.FIRST], np.cumsum(held[order, table.HITS]) - held[order, table.HITS]
     while True:
@@ -245,54 +190,38 @@ def divide(index: Index, data: npt.NDArray[np.uint8], hits: int, memory: mmap.mm
         if len(borders) == 1 or work <= 2 * int(held[:, table.WORDS].sum()) or hits > index.n_hits:
             break
         hits *= 2
-    return _windows(index, data, numbers, borders, low, touched, memory)
+    return _windows(data, held, borders, low, touched, index.phase)
 
 
 def _borders(first: Ints, before: Ints, hits: int, longest: int) -> Ints:
     """Return the times at which windows begin: first times of cells, one for every `hits`, none too far apart."""
-    starts = np.concatenate([[True], np.diff(before // hits) > 0])
-    borders = np.unique(first[starts])
-    span = np.diff(first, append=first[-1])
-    if (np.diff(borders, append=first[-1]) > longest).any() or (span > longest).any():
-        chosen, place = [], 0
-        marks = np.flatnonzero(starts)
-        while place < len(first):
-            chosen.append(int(first[place]))
-            far = int(np.searchsorted(first, first[place] + longest, side="right"))
-            following = int(np.searchsorted(marks, place, side="right"))
-            place = min(far, int(marks[following]) if following < len(marks) else len(first))
-        borders = np.unique(np.array(chosen, dtype=np.int64))
-    return borders
+    ends = np.append(np.flatnonzero(np.diff(before // hits)) + 1, len(first))
+    after = ends[np.searchsorted(ends, np.arange(len(first)), side="right")]
+    after = np.minimum(after, np.searchsorted(first, first + longest, side="right")).tolist()
+    chosen, place = [], 0
+    while place < len(first):
+        chosen.append(place)
+        place = after[place]
+    return np.unique(first[chosen])
 
 
-def _windows(
-    index: Index,
-    data: npt.NDArray[np.uint8],
-    numbers: Ints,
-    borders: Ints,
-    low: Ints,
-    touched: Ints,
-    memory: mmap.mmap | None,
-) -> Windows:
-    """List the cells of each window and count its hits."""
-    members = np.repeat(numbers, touched)
-    offset = np.arange(len(members)) - np.repeat(np.cumsum(touched) - touched, touched)
+def _windows(data: npt.NDArray[np.uint8], held: Ints, borders: Ints, low: Ints, touched: Ints, phase: int) -> Windows:
+    """List the cells of each window, of which one touches so many from window `low` on, and count its hits."""
+    offset = np.arange(touched.sum()) - np.repeat(np.cumsum(touched) - touched, touched)
     window = np.repeat(low, touched) + offset
     order = order_of_ticks(window)
-    members, window = members[order], window[order]
+    cells, window = np.repeat(held, touched, axis=0)[order], window[order]
     ends = np.append(borders[1:], np.int64(1) << np.int64(62))
-    counts = np.empty(len(members), dtype=np.int64)
-    for k in range(0, len(members), _PARTS_AT_ONCE):
-        part = slice(k, k + _PARTS_AT_ONCE)
-        inside = window[part]
-        counts[part] = count_hits(data, index.cells, members[part], borders[inside], ends[inside], index.phase)
-        if memory is not None and len(data) > 2 * _BYTES_AT_ONCE:
-            memory.madvise(mmap.MADV_DONTNEED)
+    counts = np.empty(len(cells), dtype=np.int64)
+    for first in range(0, len(cells), _CELLS_AT_ONCE):
+        part = slice(first, first + _CELLS_AT_ONCE)
+        counts[part] = count_hits(data, cells[part], borders[window[part]], ends[window[part]], phase)
+        give_back(data)
     kept = counts > 0
-    members, window, counts = members[kept], window[kept], counts[kept]
+    cells, window, counts = cells[kept], window[kept], counts[kept]
     full, parts = np.unique(window, return_index=True)
     bounds = np.empty((len(full), 2), dtype=np.int64)
-    bounds[:, 0] = np.maximum(borders[full], np.minimum.reduceat(index.cells[members, table.FIRST], parts))
-    bounds[:, 1] = np.minimum(ends[full], np.maximum.reduceat(index.cells[members, table.LAST], parts) + 1)
+    bounds[:, 0] = np.maximum(borders[full], np.minimum.reduceat(cells[:, table.FIRST], parts))
+    bounds[:, 1] = np.minimum(ends[full], np.maximum.reduceat(cells[:, table.LAST], parts) + 1)
     starts = np.concatenate([[0], np.cumsum(np.add.reduceat(counts, parts))]).astype(np.int64)
-    return Windows(bounds, np.append(parts, len(members)).astype(np.int64), members, starts)
+    return Windows(bounds, cells, np.append(parts, len(cells)).astype(np.int64), starts)

@@ -10,22 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
-from daskclust.io.timepix.tpx3.index import (
-    CELL_WORDS,
-    FileState,
-    Index,
-    Ints,
-    Windows,
-    check_disorder,
-    divide,
-    index_file,
-)
+from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
 from daskclust.io.timepix.tpx3.jumps import check_on_reset
+from daskclust.io.timepix.tpx3.scan import Ints
 
 WINDOW_HITS = 1 << 15  # measured: records of so many hits, twice, stay in a core's second-level cache
 AUTO_HITS = 2_000_000
@@ -34,21 +27,15 @@ _CACHED_PIECES = 3
 
 @dataclass(frozen=True)
 class Piece:
-    """What a worker needs to read one chunk: the file, windows of time, and the cells that they need."""
+    """What a worker needs to read one chunk: the file, and windows of time with the cells that they need."""
 
     file: FileState
-    cells: Ints
     windows: Windows
     setup: Setup
 
     def read(self) -> Mapping[str, npt.NDArray[Any]]:
         """Return the columns of the chunk, by name."""
-        if self.file.size == 0 or not len(self.windows):
-            return {name: np.empty(0, dtype=dtype) for name, dtype in DTYPES.items()}
-        with self.file.mapped() as (data, _):
-            columns = read_columns(data, self.cells, self.windows, self.setup)
-            del data
-        return columns
+        return read_columns(self.file.data(), self.windows, self.setup)
 
 
 def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
@@ -58,29 +45,26 @@ def read_piece(piece: Piece) -> Mapping[str, npt.NDArray[Any]]:
 
 
 @dataclass(frozen=True, eq=False)
-class IndexedFile:
-    """A file after one pass over it."""
+class HitFile:
+    """A file after one pass over it, to be read in chunks of about `chunks` hits (None: in one), window by window."""
 
     index: Index
     setup: Setup
-
-    def attrs(self, path: str) -> dict[str, Any]:
-        """Return the attributes of the data set."""
-        layout = LAYOUTS[int(self.setup.is_quad)]
-        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": layout}
-        if self.setup.is_quad:
-            told["gap"] = self.setup.gap
-        return told | self.index.attrs | {"disorder": self.index.delay * TICK}
-
-
-@dataclass(frozen=True, eq=False)
-class HitFile(IndexedFile):
-    """An indexed file, divided into chunks."""
-
-    windows: Windows
-    cuts: Ints  # the windows with which chunks begin, and the number of windows
+    chunks: int | None
+    window_hits: int
 
     @functools.cached_property
+    def windows(self) -> Windows:
+        """All windows."""
+        return divide(self.index, self.index.file.data(), self.window_hits)
+
+    @functools.cached_property
+    def cuts(self) -> Ints:
+        """The windows with which chunks begin, and the number of windows."""
+        groups = self.windows.starts[:-1] // (self.chunks or max(self.index.n_hits, 1))
+        return np.concatenate([[0], np.flatnonzero(np.diff(groups)) + 1, [len(self.windows)]])
+
+    @property
     def starts(self) -> Ints:
         """The rows with which chunks begin, and the number of hits."""
         return self.windows.starts[self.cuts]
@@ -88,61 +72,49 @@ class HitFile(IndexedFile):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Hits of each chunk."""
-        return tuple(int(size) for size in np.diff(self.starts))
-
-    @property
-    def token(self) -> tuple[Any, ...]:
-        """What tells this data set from any other."""
-        return (*self.index.file, *self.setup, self.index.phase, self.index.cell_words, self.index.restarts, self.sizes)
+        return tuple(np.diff(self.starts).tolist())
 
     def piece(self, number: int) -> Piece:
         """Return what is needed to read a chunk."""
-        windows, cells = self.windows.cut(int(self.cuts[number]), int(self.cuts[number + 1]), self.index.cells)
-        return Piece(self.index.file, cells, windows, self.setup)
+        return Piece(self.index.file, self.windows.cut(self.cuts[number], self.cuts[number + 1]), self.setup)
 
     def whole(self) -> Piece:
         """Return what is needed to read all hits."""
-        return Piece(self.index.file, self.index.cells, self.windows, self.setup)
+        return Piece(self.index.file, self.windows, self.setup)
 
-
-def index_hits(
-    path: str, *, layout: str, gap: int, disorder: float, phase_correction: bool, on_reset: str, cell_words: int
-) -> IndexedFile:
-    """Index a file, with the options of `daskclust.io.open_tpx3`; nothing is decoded yet."""
-    check_layout(layout, gap)
-    check_disorder(disorder)
-    restarts, phase = check_on_reset(on_reset), 15 if phase_correction else 0
-    index = index_file(path, float(disorder), phase=phase, cell_words=cell_words, restarts=restarts)
-    if layout == "quad" and index.chips[QUAD_CHIPS:].any():
-        chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
-        raise ValueError(
-            f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
-        )
-    return IndexedFile(index, Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase))
+    def attrs(self, path: str) -> dict[str, Any]:
+        """Return the attributes of the data set."""
+        told: dict[str, Any] = {"field": "timepix", "source": path, "layout": LAYOUTS[int(self.setup.is_quad)]}
+        if self.setup.is_quad:
+            told["gap"] = self.setup.gap
+        return told | self.index.attrs | {"disorder": self.index.delay * TICK}
 
 
 def open_hits(
     path: str,
     *,
-    chunks: int | None,
+    layout: str,
+    gap: int,
+    disorder: float,
+    phase_correction: bool,
+    on_reset: str,
+    chunks: int | None = None,
     cell_words: int | None = None,
     window_hits: int | None = None,
-    **options: Any,
 ) -> HitFile:
-    """Index a file and divide it into chunks of about `chunks` hits, None for one.
-
-    The sizes of what is decoded and sorted at once, `cell_words` and `window_hits`, are for tests.
-    """
+    """Index a file, with the options of `daskclust.io.open_tpx3`; nothing is decoded yet."""
+    check_layout(layout, gap)
+    bound, restarts = check_positive("disorder", disorder, zero=True), check_on_reset(on_reset)
     wanted = min(window_hits or WINDOW_HITS, chunks or WINDOW_HITS)
     # Windows begin where cells do: smaller chunks need smaller cells.
     words = cell_words or max(64, min(CELL_WORDS, 1 << max(wanted // 4, 1).bit_length()))
-    found = index_hits(path, cell_words=words, **options)
-    with found.index.file.mapped() as (data, memory):
-        windows = divide(found.index, data, wanted, memory)
-        del data
-    groups = windows.starts[:-1] // (chunks or max(found.index.n_hits, 1))
-    cuts = np.flatnonzero(np.diff(groups, prepend=-1)) if len(windows) else np.zeros(1, dtype=np.int64)
-    return HitFile(found.index, found.setup, windows, np.append(cuts, len(windows)))
+    index = index_file(path, bound, phase=15 if phase_correction else 0, cell_words=words, restarts=restarts)
+    if layout == "quad" and index.chips[QUAD_CHIPS:].any():
+        chip = QUAD_CHIPS + int(np.argmax(index.chips[QUAD_CHIPS:] > 0))
+        raise ValueError(
+            f"{path} has {index.chips[chip]} hits of chip {chip}, and a quad has chips 0 to 3; use layout='chips'"
+        )
+    return HitFile(index, Setup(index.base, index.chip_bits, layout == "quad", int(gap), index.phase), chunks, wanted)
 
 
 def check_chunks(chunks: Any) -> int | None:
@@ -160,18 +132,14 @@ def lazy_columns(hits: HitFile) -> dict[str, Any]:
     import dask.array as da
     from dask.base import tokenize
 
-    token = tokenize(hits.token)
-    read = dask.delayed(read_piece, pure=True)
-    blocks = []
+    read, blocks = dask.delayed(read_piece, pure=True), []
     for number, size in enumerate(hits.sizes):
-        key = f"daskclust-io-tpx3-{token}-{number}"
-        blocks.append((read(hits.piece(number), dask_key_name=key), size))
-    columns = {}
-    for name, dtype in DTYPES.items():
-        meta = np.empty(0, dtype=dtype)
-        parts = [da.from_delayed(block[name], (size,), meta=meta) for block, size in blocks]
-        columns[name] = da.concatenate(parts)
-    return columns
+        piece = hits.piece(number)
+        blocks.append((read(piece, dask_key_name=f"daskclust-io-tpx3-{tokenize(piece)}"), size))
+    return {
+        name: da.concatenate([da.from_delayed(block[name], (size,), dtype=dtype) for block, size in blocks])
+        for name, dtype in DTYPES.items()
+    }
 
 
 # ------------------------------------------------------------------------------------------------------- rows on demand
@@ -183,10 +151,9 @@ def kept_piece(hits: HitFile, number: int) -> Mapping[str, npt.NDArray[Any]]:
 
 def read_rows(hits: HitFile, name: str, start: int, stop: int) -> npt.NDArray[Any]:
     """Return rows `start` to `stop` - 1 of a column; only the chunks that have them are read."""
-    starts = hits.starts
-    first, last = np.searchsorted(starts, [start, max(stop - 1, start)], side="right") - 1
-    parts = []
-    for number in range(int(first), min(int(last) + 1, len(starts) - 1)):
-        begin = int(starts[number])
-        parts.append(kept_piece(hits, number)[name][max(start - begin, 0) : max(stop - begin, 0)])
-    return np.concatenate([np.empty(0, dtype=DTYPES[name]), *parts])
+    if stop <= start:
+        return np.empty(0, dtype=DTYPES[name])
+    first, last = np.searchsorted(hits.starts, [start, stop - 1], side="right") - 1
+    begin = int(hits.starts[first])
+    rows = np.concatenate([kept_piece(hits, number)[name] for number in range(first, last + 1)])
+    return rows[start - begin : stop - begin]

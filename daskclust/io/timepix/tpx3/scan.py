@@ -8,9 +8,12 @@ and the first and last time of its hits.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
 from daskclust.io.timepix.tpx3.words import (
+    CONTROL,
+    COUNT_FB,
     KINDS,
     MAGIC,
     PIXEL,
@@ -21,6 +24,7 @@ from daskclust.io.timepix.tpx3.words import (
     TDC_STEPS,
     TIME_HIGH,
     TIME_LOW,
+    UNKNOWN,
     column_phase,
     kind_of,
     low_ticks,
@@ -64,6 +68,31 @@ LOWS = 5
 # Of each jump of global time: hits before it in the file, global time before and after it; of so many jumps.
 JUMP = 3
 MOST_JUMPS = 100
+
+
+Ints = npt.NDArray[np.int64]
+
+
+def new_tables(places: int, phase: int, restarts: bool) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the state of a pass that has not begun, and its counts, low words of chips, and jumps of global time."""
+    state, counts = np.zeros(places, dtype=np.int64), np.zeros(COUNTS, dtype=np.int64)
+    state[[RESUME, SHIFT]] = -1
+    state[[PHASE, RESTARTS]] = phase, restarts
+    state[[TOP, LEAST]] = -(1 << 62), 1 << 62
+    lows, jumps = np.zeros((256, LOWS), dtype=np.int64), np.zeros((MOST_JUMPS, JUMP), dtype=np.int64)
+    return state, counts, lows, jumps
+
+
+def named_counts(counts: Ints) -> dict[str, int]:
+    """Return counts by the names of attributes."""
+    places = {
+        "n_pixel": PIXEL, "n_tdc": TDC, "n_tdc_errors": ERRORS, "n_control": CONTROL, "n_count_fb": COUNT_FB,
+        "n_unknown": UNKNOWN, "n_chunks": CHUNKS, "n_chunks_cut": CUT, "n_bytes_skipped": SKIPPED,
+        "n_bytes_truncated": TRUNCATED, "n_late": LATE,
+        "n_clock_jumps": JUMPED,
+    }  # fmt: skip
+    named = {name: int(counts[place]) for name, place in places.items()}
+    return named | {"n_global_time": int(counts[TIME_LOW] + counts[TIME_HIGH])}
 
 
 @body
@@ -322,15 +351,15 @@ def scan_word(data, state, counts, chips, lows, jumps, cells, bound):
 
 
 @kernel
-def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound, until):
-    """Go on with the pass up to byte `until`, or until the table of cells is full; `DONE` at the end of the data."""
+def scan(i, data, state, counts, chips, lows, jumps, cells, cell_words, bound):
+    """Go on with the pass until the table of cells is full; `DONE` at the end of the data."""
     room = len(cells) - GROUP - 4
     if state[ROWS] == 0:
         open_cell(state, cells)
-    while state[DONE] == 0 and state[POS] < until and state[ROWS] < room:
+    while state[DONE] == 0 and state[ROWS] < room:
         if state[LEFT] == 0:
             enter_chunk(data, state, counts, cells)
-        while state[LEFT] > 0 and state[POS] < until and state[ROWS] < room:
+        while state[LEFT] > 0 and state[ROWS] < room:
             row = state[ROWS] - 1
             free = cell_words - cells[row, WORDS]
             if free <= 0:

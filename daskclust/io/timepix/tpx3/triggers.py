@@ -42,15 +42,9 @@ def open_tpx3_triggers(
     Returns
     -------
     xarray.Dataset
-        Variables of shape (triggers,) along ``trigger``, sorted by time, and by place in the file where times are
-        equal: ``time`` (float64, ns, on the clock of the hits' ``toa``), ``channel`` (uint8, 1 or 2), ``is_rising``
-        (bool), ``number`` (uint16, the readout's count modulo 4096), ``chip`` (uint8). The counts in ``attrs`` are
-        those of `open_tpx3`.
-
-    Raises
-    ------
-    FileNotFoundError, IsADirectoryError, ValueError
-        As `open_tpx3`.
+        Variables along ``trigger``, sorted by time, and by place in the file where times are equal: ``time`` (float64,
+        ns, on the clock of the hits' ``toa``), ``channel`` (uint8, 1 or 2), ``is_rising`` (bool), ``number`` (uint16,
+        the readout's count modulo 4096), ``chip`` (uint8). Counts in ``attrs``, and errors, are those of `open_tpx3`.
 
     Notes
     -----
@@ -64,10 +58,8 @@ def open_tpx3_triggers(
     starts = np.concatenate([[0], np.cumsum(held[:, table.TDCS])]).astype(np.int64)
     words, ticks = np.zeros(int(starts[-1]), dtype=np.uint64), np.zeros(int(starts[-1]), dtype=np.int64)
     chip = np.zeros(int(starts[-1]), dtype=np.uint8)
-    with index.file.mapped() as (data, _):
-        take = take_triggers.bind(visit=take_trigger)
-        take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
-        del data
+    take, data = take_triggers.bind(visit=take_trigger), index.file.data()
+    take.run(len(held), data, held, starts, index.shift, words, chip, ticks, grain=64)
     columns = {**trigger_columns(words, ticks + index.base), "chip": chip}
     order = order_of_times(columns["time"])
     about = {key: {"units": unit, "long_name": text} for key, (unit, text) in _ABOUT.items()}
@@ -95,11 +87,11 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     times : array_like, dask array or DataArray, shape (n,)
         Times in ns, or as a DataArray in the unit it names: ``toa`` of hits or of a cluster table, in any order.
     triggers : xarray.Dataset or array_like
-        As `open_tpx3_triggers` returns them, or the times of triggers in ns.
+        As `open_tpx3_triggers` returns them, or the times in ns of those that count.
     channel : {1, 2}, default 1
-        The TDC input whose triggers count; not used where `triggers` are times.
+        The TDC input whose triggers count.
     rising : bool, default True
-        Whether rising edges count, or falling ones; not used where `triggers` are times.
+        Whether rising edges count, or falling ones.
 
     Returns
     -------
@@ -109,7 +101,7 @@ def time_of_flight(times: Any, triggers: Any, *, channel: int = 1, rising: bool 
     Raises
     ------
     TypeError, ValueError
-        For arrays on a GPU; for another channel, and triggers that are no 1-D array of finite times.
+        For arrays on a GPU, and triggers that are no 1-D array of finite times.
 
     Examples
     --------
@@ -147,12 +139,7 @@ def _trigger_times(triggers: Any, channel: int, rising: bool) -> npt.NDArray[np.
 def _since(times: Any, marks: npt.NDArray[np.float64]) -> Any:
     """Return the time since the last mark, lazily for what is lazy."""
     if hasattr(times, "map_blocks"):
-        return times.map_blocks(_since_block, marks, dtype=np.float64, meta=np.empty(0), name=None)
-    return _since_block(np.asarray(times), marks)
-
-
-def _since_block(times: npt.NDArray[Any], marks: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return times.map_blocks(_since, marks, dtype=np.float64, meta=np.empty(0))
     last = np.searchsorted(marks, times, side="right") - 1
     padded = np.concatenate([marks, [np.nan]])  # -1, before the first, takes the last entry
-    since: npt.NDArray[np.float64] = times - padded[last]
-    return since
+    return times - padded[last]

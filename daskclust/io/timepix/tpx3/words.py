@@ -36,7 +36,7 @@ KINDS = 7
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def word_at(typingctx: Any, data: Any, place: Any) -> Any:
-    """Return the little-endian 64-bit word that begins at byte `place`, at any alignment."""
+    """Return the little-endian 64-bit word that begins at byte `place`, at any alignment (byte by byte is slower)."""
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, args[0])

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.checks import check_whole
 from daskclust.core.data.files import replacing
 from daskclust.core.device.timesort import TICK, order_of_times
 from daskclust.io.blocks import Block, blocks_of, native_block
@@ -24,7 +25,7 @@ _GAP = round(13e9 / TICK)  # ticks, less than half of the range of pixel time: g
 _REMIND = round(40e9 / TICK)  # ticks, less than half of the range of the low words of global time
 _LATEST = (1 << 52) - 16  # ticks (81 days): as far as global time goes
 
-Words = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.void]  # as of `_stated`
 
 
 def write_tpx3(
@@ -55,21 +56,15 @@ def write_tpx3(
 
     Raises
     ------
-    TypeError
-        For arrays on a GPU.
-    ValueError
-        For missing variables, values that the words cannot hold, common coordinates of a quad, and wrong parameters.
-    OSError
-        Where the folder does not exist or cannot be written to.
+    TypeError, ValueError
+        For arrays on a GPU, missing variables, values that the words cannot hold, and common coordinates of a quad.
 
     Notes
     -----
     What is written here and read by `daskclust.io.open_tpx3` is equal where ``toa`` are multiples of 1.5625 ns and
     ``tot`` of 25 ns, and hits are sorted by time. Memory holds one dask chunk, or a million hits, and the triggers.
     """
-    is_whole = isinstance(words_per_chunk, int | np.integer) and not isinstance(words_per_chunk, bool)
-    if not is_whole or not 1 <= words_per_chunk <= _MOST_WORDS:
-        raise ValueError(f"words_per_chunk must be a whole number from 1 to {_MOST_WORDS}, got {words_per_chunk!r}")
+    words_per_chunk = check_whole("words_per_chunk", words_per_chunk, 1, _MOST_WORDS)
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
             f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
@@ -77,19 +72,27 @@ def write_tpx3(
         )
     names = [name for name in _COLUMNS if name != "chip" or name in ds.variables]
     ds = hits_with(ds.reset_coords(), names, "write_tpx3")[names]
-    words, times, chips = _trigger_words(xr.Dataset({"time": ("trigger", [])}) if triggers is None else triggers)
+    extra, times = _trigger_words(xr.Dataset({"time": ("trigger", [])}) if triggers is None else triggers)
     latest, done = None, 0
     with replacing(Path(path)) as stream:
         nothing = native_block(ds.isel({ds["toa"].dims[0]: slice(0)}).compute())
         for block in itertools.chain(blocks_of(ds, str(ds["toa"].dims[0])), [nothing]):
-            hits = _pixel_words(block)
-            due = len(times) if block is nothing else int(np.searchsorted(times, hits[2].max(initial=-1), side="right"))
-            hits = _merged(*hits, words[done:due], times[done:due], chips[done:due])
-            done = max(done, due)
+            words = _pixel_words(block)
+            last = np.inf if block is nothing else words["tick"].max(initial=-1)
+            due = max(done, int(np.searchsorted(times, last, side="right")))
+            places = np.searchsorted(np.maximum.accumulate(words["tick"]), times[done:due], side="left")
+            words, done = np.insert(words, places, extra[done:due]), due
             if global_time:
-                hits = _with_global_time(*hits, latest)
-            latest = int(hits[2][-1]) if len(hits[2]) else latest
-            stream.write(_in_chunks(*hits[:2], words_per_chunk).tobytes())
+                words = _with_global_time(words, latest)
+            latest = int(words["tick"][-1]) if len(words) else latest
+            stream.write(_in_chunks(words, words_per_chunk).tobytes())
+
+
+def _stated(words: Any, chips: Any, ticks: Any) -> Words:
+    """Return words with their chips, and their times in ticks."""
+    stated = np.empty(len(words), [("word", "<u8"), ("chip", np.uint8), ("tick", np.int64)])
+    stated["word"], stated["chip"], stated["tick"] = words, chips, ticks
+    return stated
 
 
 def _whole(
@@ -110,25 +113,23 @@ def _whole(
     return whole
 
 
-def _pixel_words(block: Block) -> tuple[Words, npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the words of hits, their chips, and their times in ticks."""
+def _pixel_words(block: Block) -> Words:
+    """Return the words of hits."""
     x, y = (_whole(block[name], name, 255).astype(np.uint64) for name in ("x", "y"))
     ticks = _whole(block["toa"], "toa", _LATEST, TICK)
     tot = _whole(block["tot"], "tot", 1023, TOT_TICK).astype(np.uint64)
-    chips = np.zeros(len(x), np.uint8)
-    if "chip" in block:
-        chips = _whole(block["chip"], "chip", 255).astype(np.uint8)
+    chips = _whole(block.get("chip", np.zeros(len(x))), "chip", 255)
     coarse = (ticks + 15) >> 4  # the fine time counts backwards from it
     fine = ((coarse << 4) - ticks).astype(np.uint64)
     spidr, toa = ((coarse >> 14) & 0xFFFF).astype(np.uint64), (coarse & 0x3FFF).astype(np.uint64)
     one, three = np.uint64(1), np.uint64(3)
     address = (x >> one) << np.uint64(9) | (y >> np.uint64(2)) << three | (x & one) << np.uint64(2) | y & three
     words = np.uint64(0xB) << np.uint64(60) | address << np.uint64(44) | toa << np.uint64(30)
-    return words | tot << np.uint64(20) | fine << np.uint64(16) | spidr, chips, ticks
+    return _stated(words | tot << np.uint64(20) | fine << np.uint64(16) | spidr, chips, ticks)
 
 
-def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """Return TDC words sorted by time, their times in ticks, and their chips."""
+def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]]:
+    """Return TDC words sorted by time, and their times in ticks and parts of these."""
     if "time" not in triggers.variables:
         raise ValueError("triggers have no variable time; give what open_tpx3_triggers returns")
     triggers = triggers[[n for n in ("time", "channel", "is_rising", "number", "chip") if n in triggers.variables]]
@@ -144,33 +145,19 @@ def _trigger_words(triggers: xr.Dataset) -> tuple[Words, npt.NDArray[np.float64]
     rising = np.asarray(given["is_rising"], dtype=bool)
     kind = np.where(channel == 1, np.where(rising, 0x6F, 0x6A), np.where(rising, 0x6E, 0x6B)).astype(np.uint64)
     number = _whole(given["number"], "number", 0xFFF, row=row).astype(np.uint64)
-    chip = _whole(given["chip"], "chip", 255, row=row).astype(np.uint8)
+    chip = _whole(given["chip"], "chip", 255, row=row)
     coarse = ((steps // TDC_STEPS) & ((1 << 35) - 1)).astype(np.uint64)
     fine = (steps % TDC_STEPS + 1).astype(np.uint64)
     words = kind << np.uint64(56) | number << np.uint64(44) | coarse << np.uint64(9) | fine << np.uint64(5)
-    return words[order], time[order] / TICK, chip[order]
+    return _stated(words, chip, np.floor(time / TICK))[order], time[order] / TICK
 
 
-def _merged(
-    words: Words, chips: Any, ticks: Any, extra: Words, times: npt.NDArray[np.float64], extra_chips: Any
-) -> tuple[Words, Any, npt.NDArray[np.int64]]:
-    """Put TDC words, whose times are given in ticks, before the first hit that is not earlier."""
-    places = np.searchsorted(np.maximum.accumulate(ticks), times, side="left")
-    at = np.floor(times).astype(np.int64)
-    return np.insert(words, places, extra), np.insert(chips, places, extra_chips), np.insert(ticks, places, at)
-
-
-def _with_global_time(words: Words, chips: Any, ticks: Any, latest: int | None) -> tuple[Words, Any, Any]:
+def _with_global_time(words: Words, latest: int | None) -> Words:
     """Put global time words at the start of the file and into long gaps, so that every time can be extended."""
-    if not len(ticks):
-        return words, chips, ticks
-    before = ticks[:1] if latest is None else np.array([latest])
-    steps = np.diff(ticks, prepend=before)
-    gaps = np.flatnonzero(np.abs(steps) >= _GAP)
-    places, times = [], []
-    if latest is None:
-        places, times = [0], [int(ticks[0])]
-    for gap in gaps:
+    ticks = words["tick"]
+    places, times = ([0], [int(ticks[0])]) if latest is None and len(ticks) else ([], [])
+    steps = np.diff(ticks, prepend=ticks[:1] if latest is None else latest)
+    for gap in np.flatnonzero(np.abs(steps) >= _GAP):
         start, step = int(ticks[gap]) - int(steps[gap]), int(steps[gap])
         parts = abs(step) // _REMIND + 1
         places += [int(gap)] * parts
@@ -180,14 +167,13 @@ def _with_global_time(words: Words, chips: Any, ticks: Any, latest: int | None) 
     high = np.uint64(0x45) << np.uint64(56) | (counts >> 32).astype(np.uint64) << np.uint64(16)
     both = np.where(np.arange(len(counts)) % 2 == 0, low, high)
     where = np.repeat(np.array(places, dtype=np.int64), 2)
-    return np.insert(words, where, both), np.insert(chips, where, chips[where]), np.insert(ticks, where, counts << 4)
+    return np.insert(words, where, _stated(both, words["chip"][where], counts << 4))
 
 
-def _in_chunks(words: Words, chips: npt.NDArray[np.uint8], most: int) -> Words:
-    """Put headers before runs of words of one chip."""
-    if not len(words):
-        return words
-    run = np.flatnonzero(np.concatenate([[True], chips[1:] != chips[:-1]]))
+def _in_chunks(words: Words, most: int) -> npt.NDArray[np.uint64]:
+    """Return the bare words with headers before runs of one chip."""
+    chips = words["chip"]
+    run = np.flatnonzero(np.diff(chips.astype(np.int64), prepend=-1))
     lengths = np.diff(run, append=len(words))
     pieces = -(-lengths // most)
     offset = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
@@ -196,4 +182,4 @@ def _in_chunks(words: Words, chips: npt.NDArray[np.uint8], most: int) -> Words:
     header = (
         np.uint64(MAGIC) | chips[begins].astype(np.uint64) << np.uint64(32) | (sizes * np.uint64(8)) << np.uint64(48)
     )
-    return np.insert(words, begins, header).astype("<u8")
+    return np.insert(words["word"], begins, header)

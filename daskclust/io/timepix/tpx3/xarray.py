@@ -12,9 +12,9 @@ import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
+from daskclust.io.fields import TIMEPIX
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.timepix.tpx3.decode import DTYPES
-from daskclust.io.timepix.tpx3.files import about
 from daskclust.io.timepix.tpx3.read import AUTO_HITS, HitFile, open_hits, read_rows
 from daskclust.io.timepix.tpx3.triggers import open_tpx3_triggers
 
@@ -36,28 +36,20 @@ class HitArray(BackendArray):
     def _rows(self, key: tuple[Any, ...]) -> Any:
         """Return rows by a slice or a number."""
         (chosen,) = key
-        rows = range(*chosen.indices(self.shape[0])) if isinstance(chosen, slice) else range(chosen, chosen + 1)
-        if not len(rows):
-            return np.empty(0, dtype=self.dtype)
-        start, stop = min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1
-        found = read_rows(self.hits, self.name, start, stop)
-        if not isinstance(chosen, slice):
-            return found[0]
-        return found[:: rows.step] if rows.step > 0 else found[::-1][:: -rows.step]
+        if isinstance(chosen, slice):
+            start, stop, step = chosen.indices(self.shape[0])  # xarray reverses rows itself: steps are positive
+            return read_rows(self.hits, self.name, start, stop)[::step]
+        return read_rows(self.hits, self.name, chosen, chosen + 1)[0]
 
 
 class Tpx3Entrypoint(BackendEntrypoint):
     """Open raw Timepix3 files with ``xr.open_dataset(path, engine="tpx3")``.
 
-    The parameters and the data set are those of `daskclust.io.open_tpx3`. Without ``chunks=`` variables are read when
-    they are used; ``chunks={}`` makes dask arrays with chunks of `hits_per_chunk`. ``group="tdc"`` opens the triggers.
+    Parameters and data set are those of `daskclust.io.open_tpx3`. Without ``chunks=`` variables are read when they are
+    used; ``chunks={}`` makes dask arrays with chunks of `hits_per_chunk`. ``group="tdc"`` opens the triggers.
     """
 
     description = "Raw files of Timepix3 detectors (.tpx3): hits sorted by time, and triggers"
-    open_dataset_parameters = (
-        "filename_or_obj", "drop_variables", "group", "layout", "gap", "disorder", "phase_correction", "on_reset",
-        "hits_per_chunk",
-    )  # fmt: skip
 
     def open_dataset(  # type: ignore[override,unused-ignore]
         self,
@@ -85,21 +77,13 @@ class Tpx3Entrypoint(BackendEntrypoint):
                 on_reset=on_reset,
             )  # fmt: skip
             encoding = {"preferred_chunks": {"hit": hits.sizes}}
+            columns = {key: indexing.LazilyIndexedArray(HitArray(hits, key)) for key in DTYPES}
             ds = xr.Dataset(
-                {
-                    key: xr.Variable(
-                        ("hit",), indexing.LazilyIndexedArray(HitArray(hits, key)), about(key), encoding=encoding
-                    )
-                    for key in DTYPES
-                },
+                {key: ("hit", values, TIMEPIX.attrs[key], encoding) for key, values in columns.items()},
                 attrs=hits.attrs(name),
             )
-        dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
-        return ds.drop_vars(dropped, errors="ignore")
+        return ds.drop_vars(drop_variables or (), errors="ignore")
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
         """Say whether a path has the extension of raw Timepix3 files."""
-        try:
-            return bool(os.fspath(filename_or_obj).lower().endswith(".tpx3"))
-        except (TypeError, AttributeError):
-            return False
+        return str(filename_or_obj).lower().endswith(".tpx3")

@@ -1,0 +1,296 @@
+"""Opening FCS files, and what is done to their values."""
+
+from __future__ import annotations
+
+from array import array
+from pathlib import Path
+from typing import Any
+
+import flowio
+import numpy as np
+import pytest
+import xarray as xr
+from cases.clue import raise_if_dask_computes
+from cases.files.fcs_reference import fcs_bytes, write
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from daskclust.io import arcsinh_transform, open_fcs, read_cells
+
+
+def raw(path: Path, **options: Any) -> np.ndarray[Any, Any]:
+    """Return intensities as they are."""
+    values: np.ndarray[Any, Any] = open_fcs(path, transform=None, compensate=False, **options)["X"].values
+    return values
+
+
+# FCS, byte by byte
+
+
+@pytest.mark.parametrize("version", ["2.0", "3.0", "3.1"])
+@pytest.mark.parametrize("formats", [["<f4"] * 3, [">f4"] * 3, ["<f8"] * 2, [">f8"] * 2])
+def test_floats(tmp_path: Path, version: str, formats: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    table = rng.normal(0, 1e4, (50, len(formats))).astype(formats[0])
+    path = write(tmp_path, fcs_bytes(formats, [tuple(row) for row in table.tolist()], version=version))
+    ds = open_fcs(path, transform=None)
+    np.testing.assert_array_equal(ds["X"], table)
+    assert ds["X"].dtype == table.dtype.newbyteorder("=")
+    assert ds["channel"].values.tolist() == [f"D{k + 1}" for k in range(len(formats))]
+    assert "detector" not in ds.coords
+    told = {"fcs_version": version, "compensation": "none", "transform": "none", "field": "cytometry"}
+    assert ds.attrs == told | {"source": str(path)}
+    assert ds["X"].attrs == {"units": "1", "long_name": "intensity"}
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("kinds", [["u1"], ["u2"] * 4, ["u4"] * 2, ["u8"] * 2, ["u1", "u2", "u4", "u8", "u2"]])
+def test_whole_numbers(tmp_path: Path, order: str, kinds: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    events = [tuple(int(rng.integers(0, 2 ** min(8 * int(k[1]), 50))) for k in kinds) for _ in range(40)]
+    byteord = {"<": "1,2", ">": "2,1"}[order] if kinds[0] == "u2" else None
+    path = write(tmp_path, fcs_bytes([order + k for k in kinds], events, byteord=byteord))
+    np.testing.assert_array_equal(raw(path), np.array(events, float))
+    assert raw(path).dtype == np.float64
+    if "u8" not in kinds:
+        np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array())
+
+
+def test_range_cuts_bits(tmp_path: Path) -> None:
+    events = [(0x1234, 0xFFFF, 0xFFFF, 0xFC01)]
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, P1R="1024", P2R="1000", P3R="65536", P4R="1024"))
+    np.testing.assert_array_equal(raw(path), [[0x234, 1023, 65535, 1]])
+    np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array())
+
+
+def test_amplifiers_gains_and_time(tmp_path: Path) -> None:
+    names = ["FSC-H", "FL1-H", "FL2-H", "Time"]
+    scales = {"P1G": "2.0", "P2E": "4.0,1.0", "P3E": "4,0", "P4G": "8", "TIMESTEP": "0.1"}
+    scales |= {f"P{n}R": "1024" for n in (1, 2, 3, 4)}
+    events = [(0, 0, 0, 0), (512, 256, 768, 10), (1023, 1023, 1023, 1000)]
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, version="2.0", **scales))
+    found = raw(path)
+    np.testing.assert_allclose(found[1], [256, 10, 1000, 1])
+    np.testing.assert_array_equal(found, flowio.FlowData(str(path)).as_array())
+    path = write(tmp_path, fcs_bytes(["<f4"] * 4, events, names=names, **scales))
+    np.testing.assert_array_equal(raw(path), flowio.FlowData(str(path)).as_array().astype(np.float32))
+
+
+@pytest.mark.parametrize("chunks", [1, 7, 40, 1000])
+def test_any_chunks_give_the_same_cells(tmp_path: Path, chunks: int) -> None:
+    rng = np.random.default_rng(1)
+    events = [tuple(row) for row in rng.integers(0, 1024, (40, 4)).tolist()]
+    names = ["FSC-A", "B1", "B2", "Time"]
+    spill = "2,B1,B2,1,0.25,0.125,1"
+    path = write(tmp_path, fcs_bytes([">u2"] * 4, events, names=names, P2E="4,1", P2R="1024", SPILLOVER=spill))
+    with raise_if_dask_computes():
+        lazy = open_fcs(path, chunks=chunks)
+        assert lazy.chunks["cell"] == tuple(min(chunks, 40 - start) for start in range(0, 40, chunks))
+        assert all(key.startswith("daskclust-io-read-") for key in lazy["X"].data.dask.layers)
+    whole = open_fcs(path)
+    xr.testing.assert_identical(lazy.compute(), whole)
+    xr.testing.assert_identical(lazy.isel(cell=slice(3, 30)).compute(), whole.isel(cell=slice(3, 30)))
+    again = open_fcs(path, chunks=chunks)
+    assert again["X"].data.name == lazy["X"].data.name
+    assert open_fcs(path, chunks=chunks, cofactor=5.0)["X"].data.name != lazy["X"].data.name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="the file has changed since it was opened; open it again"):
+        lazy.compute()
+
+
+def test_channels_by_marker_detector_and_pattern(tmp_path: Path) -> None:
+    names = ["FSC-A", "B510-A", "B610-A", "R660-A", "V450-A", "Time"]
+    content = fcs_bytes(["<f4"] * 6, [(1, 2, 3, 4, 5, 6)], names=names, P2S="CD3", P3S="CD19", P4S="live", P5S="live")
+    path = write(tmp_path, content)
+    ds = open_fcs(path, transform=None)
+    assert ds["channel"].values.tolist() == ["FSC-A", "CD3", "CD19", "live (R660-A)", "live (V450-A)", "Time"]
+    assert ds["detector"].values.tolist() == names
+    for asked, values in [
+        ("CD3", [2]),
+        ("B510-A", [2]),
+        (["CD19", "CD3"], [3, 2]),
+        ("CD*", [2, 3]),
+        (["B5*", "?61*"], [2, 3]),
+        (["live"], [4, 5]),
+        (["Time", "*-A"], [6, 1, 2, 3, 4, 5]),
+    ]:
+        np.testing.assert_array_equal(open_fcs(path, channels=asked, transform=None)["X"].values[0], values)
+    assert "detector" not in open_fcs(path, channels="Time").coords
+    for asked, message in [
+        ("CD4", r"has no channel 'CD4'; it has 'FSC-A', 'CD3'"),
+        ("cd3", r"has no channel 'cd3'"),
+        ([], "channels chooses none of"),
+        (3, "channels must be a name or pattern such as"),
+        ([""], "channels must be a name"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            open_fcs(path, channels=asked)
+
+
+def test_arcsinh_leaves_scatter_and_time(tmp_path: Path) -> None:
+    names = ["FSC-A", "SSC-W", "Time", "Event_length", "B510-A", "Width", "Ir191Di"]
+    event = (100, 200, 300, 400, 500, 600, -700)
+    path = write(tmp_path, fcs_bytes(["<f8"] * 7, [event], names=names, P7S="DNA"))
+    ds = open_fcs(path)
+    curved = np.arcsinh(np.array(event) / 150)
+    expected = [100, 200, 300, 400, curved[4], 600, curved[6]]
+    np.testing.assert_array_equal(ds["X"].values[0], expected)
+    assert ds.attrs["linear"] == ["FSC-A", "SSC-W", "Time", "Event_length", "Width"]
+    assert (ds.attrs["transform"], ds.attrs["cofactor"]) == ("arcsinh", 150.0)
+    assert ds["X"].attrs["long_name"] == "intensity, arcsinh(x / 150)"
+    np.testing.assert_array_equal(open_fcs(path, linear=())["X"].values[0], curved)
+    few = open_fcs(path, linear=["DNA", "FSC*"], cofactor=5, channels=["DNA", "B5*"])
+    np.testing.assert_array_equal(few["X"].values[0], [-700, np.arcsinh(100)])
+    assert few.attrs["linear"] == ["DNA"]
+    assert open_fcs(path, channels="Time").attrs["transform"] == "none"
+    for options, message in [
+        ({"cofactor": 0}, "cofactor must be finite and positive, got 0"),
+        ({"cofactor": "5"}, "cofactor must be a number, got '5'"),
+        ({"transform": "logicle"}, "transform must be 'arcsinh' or None, got 'logicle'"),
+        ({"linear": "CD*"}, r"has no channel 'CD\*'"),
+        ({"data_set": -1}, "data_set must be 0 or more, got -1"),
+        ({"data_set": 1}, "has 1 data sets, counted from 0, got data_set=1"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            open_fcs(path, **options)
+
+
+# Several data sets, offsets
+
+
+def test_several_data_sets(tmp_path: Path) -> None:
+    parts = [fcs_bytes(["<f4"] * 2, [(k, k + 1)] * (k + 1), NEXTDATA=f"{0:8d}") for k in range(3)]
+    parts = [part.replace(b"|       0|", f"|{len(part):8d}|".encode()) for part in parts[:2]] + parts[2:]
+    path = write(tmp_path, b"".join(parts))
+    for k in range(3):
+        np.testing.assert_array_equal(raw(path, data_set=k), [(k, k + 1)] * (k + 1))
+        np.testing.assert_array_equal(raw(path, data_set=k, chunks=1), [(k, k + 1)] * (k + 1))
+    with pytest.raises(ValueError, match=r"has several data sets \(\$NEXTDATA is \d+\); choose one with data_set=0"):
+        open_fcs(path)
+    with pytest.raises(ValueError, match="has 3 data sets, counted from 0, got data_set=3"):
+        open_fcs(path, data_set=3)
+    path = write(tmp_path, parts[2].replace(b"|       0|", b"|      77|"))
+    np.testing.assert_array_equal(raw(path, data_set=0), [(2, 3)] * 3)
+    with pytest.raises(ValueError, match=r"has b'.*' at byte 77, which begins no FCS file of version 2.0, 3.0, 3.1"):
+        raw(path, data_set=1)
+
+
+def test_offsets_of_header_and_text(tmp_path: Path) -> None:
+    content = fcs_bytes(["<f4"] * 2, [(1, 2), (3, 4)])
+    first = int(content[26:34])
+    ends = [f"{first + 15:8d}".encode(), f"{first + 16:8d}".encode()]
+    zero = b"       0"
+    beyond = content[:26] + zero + zero + content[42:]  # as beyond 99999999 bytes
+    after = content.replace(ends[0], ends[1])  # the byte after the last one, as some programs write
+    header_wrong = content[:26] + b"       9      99" + content[42:]
+    text_wrong = content[:58] + content[58:].replace(ends[0], f"{first + 99:8d}".encode())
+    for good in (beyond, after, header_wrong, text_wrong):
+        assert good != content
+        np.testing.assert_array_equal(raw(write(tmp_path, good)), [[1, 2], [3, 4]])
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, []))
+    assert open_fcs(path).sizes == {"cell": 0, "channel": 2}
+    assert open_fcs(path, chunks=5).compute().sizes == {"cell": 0, "channel": 2}
+
+
+@pytest.mark.parametrize("delimiter", ["/", "\\", "*", "\x0c", "\x1e", "!", "~"])
+def test_delimiters(tmp_path: Path, delimiter: str) -> None:
+    content = fcs_bytes(["<f4"], [(1.5,)], names=[f"a{delimiter * 2}b"], delimiter=delimiter)
+    ds = open_fcs(write(tmp_path, content), transform=None)
+    assert ds["X"].values == 1.5
+    # flowio keeps a doubled backslash or asterisk doubled
+    assert ds["channel"].values[0] in (f"a{delimiter}b", f"a{delimiter * 2}b")
+
+
+CUT = "it is cut or damaged: get it again"
+CONVERT = "convert it with the program that wrote it"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"TOT": "4"}, rf"claims 4 events .* of 8 bytes, that is 32, in its bytes \d+ to \d+, that is 16, .*{CUT}"),
+        ({"TOT": "1"}, "claims 1 events"),
+        ({"TOT": "9" * 17}, "claims 99999999999999999 events"),
+        ({"TOT": "-1"}, "claims -1 events"),
+        ({"TOT": "many"}, r"cannot be read as a FCS file: keywords: invalid literal .* 'many'; it is damaged"),
+        ({"TOT": None}, r"has no keyword \$TOT; it is damaged: write it again"),
+        ({"PAR": "0"}, r"claims 0 channels \(\$PAR\), and names 2 \(\$PnN\); it is damaged"),
+        ({"PAR": "3"}, r"claims 3 channels \(\$PAR\), and names 2"),
+        ({"PAR": "9" * 17}, r"claims 9+ channels \(\$PAR\), and names 2"),
+        ({"P2N": None}, r"claims 2 channels \(\$PAR\), and names 1"),
+        ({"P2N": "D1"}, r"several channels with the name \(\$PnN\) \['D1'\]"),
+        ({"P2R": None}, r"has no keyword \$P2R"),
+        ({"DATATYPE": "A"}, rf"has \$DATATYPE 'A'; known: I \(whole numbers\), F or D \(floats\): {CONVERT}"),
+        ({"DATATYPE": "D"}, rf"has \$P1B '32' with \$DATATYPE D; known: 64 bits: {CONVERT}"),
+        ({"P1B": "24"}, r"has \$P1B '24' with \$DATATYPE F"),
+        ({"P1B": None}, r"has \$P1B '' with"),
+        ({"P1B": "9" * 30}, r"has \$P1B '9+' with"),
+        ({"MODE": "C"}, r"has \$MODE 'C'; known: L, a list of events"),
+        ({"BYTEORD": "3,4,1,2"}, r"has \$BYTEORD '3,4,1,2'; known: 1,2,3,4"),
+        ({"P1E": "nan,1"}, r"has the scale {'P1E': 'nan,1', .* of channel 1; expected finite numbers, none negative"),
+        ({"P1E": "-4,1"}, r"has the scale {'P1E': '-4,1'"),
+        ({"P1E": "4"}, "cannot be read as a FCS file: keywords: not enough values"),
+        ({"P1G": "inf"}, r"has the scale .*'P1G': 'inf'"),
+        ({"P1E": "4,1", "P1R": "0"}, r"has the scale .*'P1R': '0'.* a range \(\$PnR\) of 1 or more"),
+        ({"P1R": "0"}, None),
+        ({"P2N": "Time", "TIMESTEP": "fast"}, r"has the scale .*'TIMESTEP': 'fast'.* of channel 2"),
+        ({"BEGINDATA": "1" * 12}, None),
+        ({"ENDDATA": "9" * 12}, None),
+        ({"BEGINDATA": "here"}, "cannot be read as a FCS file: keywords: invalid literal"),
+        ({"BEGINDATA": "58", "ENDDATA": "9" * 15, "TOT": "9" * 12}, r"that is 7999999999992, in its bytes 58 to 9+"),
+        ({"ENDANALYSIS": "9" * 18}, "it is damaged"),
+        ({"BEGINANALYSIS": "-5", "ENDANALYSIS": "9" * 18}, "it is damaged"),
+        ({"daskclust": "{}"}, "has damaged metadata"),
+    ],
+)
+def test_damaged_keywords(tmp_path: Path, keywords: dict[str, Any], message: str | None) -> None:
+    path = write(tmp_path, fcs_bytes(["<f4"] * 2, [(1, 2), (3, 4)], **keywords))
+    if message is None:  # the header has the right bytes
+        np.testing.assert_array_equal(raw(path), [[1, 2], [3, 4]])
+        return
+    with pytest.raises(ValueError, match=message) as caught:
+        open_fcs(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"FCS3.1", "cannot be read as a FCS file"),
+        (b"PK\x03\x04" * 20, r"has b'PK.*' at byte 0, which begins no FCS file"),
+        (b"FCS3.2" + b" " * 60, "has b'FCS3.2' at byte 0, .* of version 2.0, 3.0, 3.1: .* to be converted"),
+        (b"FCS3.1    " + b"      5x" * 6, "cannot be read as a FCS file: keywords: .*5x"),
+        (b"FCS3.1    " + b"      58      57" * 3, "cannot be read as a FCS file"),
+        (b"FCS3.1    " + b"      5899999999" * 3 + b"|a|b|", "cannot be read as a FCS file"),
+        (b"FCS3.1    " + b"      58      62" * 3 + b"+a+b+", "cannot be read as a FCS file"),
+        (b"FCS3.1    " + b"      58      62" * 3 + b"|a|b|", r"has no keyword \$PAR"),
+    ],
+)
+def test_damaged_headers(tmp_path: Path, content: bytes, message: str) -> None:
+    path = write(tmp_path, content)
+    for open_ in (open_fcs, read_cells) if content[:3] == b"FCS" else (open_fcs,):
+        with pytest.raises(ValueError, match=message) as caught:
+            open_(path)
+        assert str(path) in str(caught.value)
+
+
+# flowio as an oracle
+
+
+@given(
+    X=hnp.arrays(np.float32, st.tuples(st.integers(0, 30), st.integers(1, 6)), elements=st.floats(-1e6, 1e6, width=32)),
+    chunks=st.integers(1, 40),
+)
+def test_files_of_flowio(tmp_path_factory: pytest.TempPathFactory, X: Any, chunks: int) -> None:
+    path = tmp_path_factory.mktemp("fcs") / "flowio.fcs"
+    names = [f"B{k}-A" for k in range(X.shape[1])]
+    markers = [f"CD{k}" if k % 2 else "" for k in range(X.shape[1])]
+    with open(path, "wb") as stream:
+        flowio.create_fcs(stream, array("f", X.ravel().tolist()), names, markers, {"cyt": "Aurora", "P1G": "2.0"})
+    ds = open_fcs(path, transform=None, chunks=chunks)
+    assert ds["channel"].values.tolist() == [marker or name for marker, name in zip(markers, names, strict=True)]
+    assert ds.attrs["cytometer"] == "Aurora"
+    np.testing.assert_array_equal(ds["X"], flowio.FlowData(str(path)).as_array().astype(np.float32) if len(X) else X)
+    xr.testing.assert_identical(arcsinh_transform(ds, 5.0).compute()["X"], open_fcs(path, cofactor=5.0)["X"])
+    path.unlink()

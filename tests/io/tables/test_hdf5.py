@@ -1,0 +1,131 @@
+"""HDF5 files of columns: groups, chunks of rows, and what is not read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from cases.clue import raise_if_dask_computes
+
+from daskclust.io import read_hits
+
+
+def refused(message: str, *args: Any, **options: Any) -> None:
+    """Check that a file is refused with a message."""
+    with pytest.raises(ValueError, match=message):
+        read_hits(*args, **options)
+
+
+def columns_in(path: Path, group: str = "/", n: int = 5, **options: Any) -> None:
+    """Write columns into a group of an HDF5 file."""
+    with h5py.File(path, "a") as file:
+        where = file.require_group(group)
+        for name, values in {"x": np.arange(n), "y": np.arange(n), "toa": np.arange(n) * 1.5625}.items():
+            where.create_dataset(name, data=values, **options)
+
+
+def test_groups(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    columns_in(path, "raw/pixels")
+    with h5py.File(path, "a") as file:
+        file["raw"].attrs["n_words"] = 5
+        file["raw/pixels"].attrs["n_lost"] = np.int32(2)
+        file["picture"] = np.zeros((4, 4))
+        file["text"] = "a"
+    ds = read_hits(path)
+    assert ds.sizes == {"hit": 5}
+    assert ds.attrs == {"field": "timepix", "layout": "chips", "n_lost": 2, "source": str(path)}
+    columns_in(path, "other", 3)
+    refused(r"has 2 groups with columns \('other', 'raw/pixels'\); choose one with .*:name", path)
+    assert read_hits(f"{path}:other").sizes == {"hit": 3}
+    assert read_hits(f"{path}:/raw/pixels/", chunks=2).compute().sizes == {"hit": 5}
+    refused(r"has no group 'none' with columns; it has 'other', 'raw/pixels'", f"{path}:none")
+    columns_in(path, "/", 2)
+    assert read_hits(path, columns={"picture": None, "text": None}).sizes == {"hit": 2}
+    refused(r"dataset /picture of .* is no column; leave it out with columns=\{'picture'", path)
+
+
+def test_compressed_and_resizable(tmp_path: Path) -> None:
+    path = tmp_path / "run.h5"
+    columns_in(path, n=100_000, compression="gzip", shuffle=True, chunks=(30_000,), maxshape=(None,))
+    with raise_if_dask_computes():
+        lazy = read_hits(path, chunks=33_333)
+    with pytest.raises(ValueError, match=r"'x' must hold whole numbers from 0 to 65535, got 65536 in row 65536"):
+        lazy["x"][:65_540].compute()
+    np.testing.assert_array_equal(lazy["toa"][40_000:70_000].compute(), np.arange(40_000, 70_000) * 1.5625)
+    np.testing.assert_array_equal(read_hits(path, field="calorimeter")["toa"], np.arange(100_000) * 1.5625)
+
+
+def test_blocks_read_only_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns_in(tmp_path / "run.h5", n=12)
+    lazy = read_hits(tmp_path / "run.h5", chunks=4)
+    assert all(key.startswith("daskclust-io-") for key in lazy["x"].data.dask.layers)
+    asked: list[Any] = []
+    original = h5py.Dataset.__getitem__
+
+    def spy(self: Any, key: Any, **options: Any) -> Any:
+        asked.append((self.name, key))
+        return original(self, key, **options)
+
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", spy)
+    lazy["y"][5:7].compute()
+    assert asked == [("/y", slice(4, 8))]
+
+
+def test_columns_of_unequal_lengths(tmp_path: Path) -> None:
+    columns_in(tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5", "a") as file:
+        file["triggers"] = np.arange(3)
+    for chunks in (None, 2):
+        refused(r"unequal lengths: \{'toa': 5, 'triggers': 3, 'x': 5, 'y': 5\}", tmp_path / "run.h5", chunks=chunks)
+    assert read_hits(tmp_path / "run.h5", columns={"triggers": None}).sizes == {"hit": 5}
+
+
+def test_what_was_not_written_is_not_read(tmp_path: Path) -> None:
+    for k, options in enumerate([{}, {"chunks": (1 << 20,)}, {"chunks": (1 << 20,), "compression": "gzip"}]):
+        path = tmp_path / f"run{k}.h5"
+        columns_in(path)
+        with h5py.File(path, "a") as file:
+            del file["x"]
+            file.create_dataset("x", shape=(10**12,), dtype="f8", **options)
+            if k:
+                file["x"][:3] = 1
+        for chunks in (None, 10**6):
+            refused(r"dataset /x of .*\.h5 has .* (bytes|chunks): it was not written compl", path, chunks=chunks)
+
+
+def test_other_files_are_not_read(tmp_path: Path) -> None:
+    path, secret = tmp_path / "run.h5", tmp_path / "secret.bin"
+    np.arange(5.0).tofile(secret)
+    columns_in(path)
+    columns_in(tmp_path / "other.h5")
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        file.create_dataset("x", shape=(5,), dtype="f8", external=[(str(secret), 0, 40)])
+    refused(r"dataset /x of .* keeps its numbers in other files", path)
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        file["x"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/x")
+    refused("has no column for 'x'", path)
+    with h5py.File(path, "a") as file:
+        del file["x"]
+        virtual = h5py.VirtualLayout(shape=(5,), dtype="f8")
+        virtual[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(5,))
+        file.create_virtual_dataset("x", virtual)
+    refused(r"dataset /x of .* keeps its numbers in other files", path)
+
+
+def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run.h5"
+    with h5py.File(path, "w") as file:
+        file["table"] = np.zeros(3, dtype=[("x", "f8")])
+    refused("has no dataset of one dimension with numbers", path)
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*none\.h5"):
+        read_hits(tmp_path / "none.h5:group")
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+        read_hits(path)

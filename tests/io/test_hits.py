@@ -1,0 +1,128 @@
+"""Reading and writing hits."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+from cases.clue import raise_if_dask_computes
+from cases.files.hits import sample
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import daskclust.io
+from daskclust.io import read_hits, to_dataset, write_hits
+
+# Writing
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    values=hnp.arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_nan=True, allow_infinity=True)),
+    suffix=st.sampled_from([".csv", ".parquet", ".npz"]),
+    chunk=st.integers(1, 10),
+)
+def test_any_floats_come_back(tmp_path_factory: Any, values: Any, suffix: str, chunk: int) -> None:
+    path = tmp_path_factory.mktemp("any") / f"hits{suffix}"
+    ds = to_dataset({"x": values, "y": values[::-1]})
+    write_hits(ds.chunk(hit=chunk), path)
+    back = read_hits(path)
+    np.testing.assert_array_equal(back["x"].values, values)
+    np.testing.assert_array_equal(np.signbit(back["x"].values[values == 0]), np.signbit(values[values == 0]))
+
+
+def test_parquet_takes_one_chunk_at_a_time(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    write_hits(sample(10).chunk(hit=4), tmp_path / "hits.parquet")
+    metadata = pq.read_metadata(tmp_path / "hits.parquet")
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [4, 4, 2]
+
+
+def test_a_lazy_data_set_can_replace_its_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "hits.parquet"
+    write_hits(sample(), path)
+    write_hits(read_hits(path, chunks=2), path)
+    xr.testing.assert_equal(read_hits(path), sample())
+
+
+def test_wrong_datasets(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"unknown extension '.xls' .* known: .csv, .parquet"):
+        write_hits(sample(), tmp_path / "hits.xls")
+    with pytest.raises(ValueError, match="has no variables"):
+        write_hits(xr.Dataset(), tmp_path / "hits.csv")
+    with pytest.raises(ValueError, match=r"variable 'm' has dimensions \('a', 'b'\) .* ds.drop_vars\('m'\)"):
+        write_hits(xr.Dataset({"m": (("a", "b"), np.zeros((1, 1)))}), tmp_path / "hits.csv")
+    with pytest.raises(ValueError, match=r"dimensions \['a', 'b'\]"):
+        write_hits(xr.Dataset({"u": ("a", [1]), "v": ("b", [1])}), tmp_path / "hits.csv")
+    with pytest.raises(ValueError, match="cannot stand in the header"):
+        write_hits(xr.Dataset({"u,v": ("a", [1])}), tmp_path / "hits.csv")
+    with pytest.raises(FileNotFoundError):
+        write_hits(sample(), tmp_path / "nowhere" / "hits.csv")
+    assert os.listdir(tmp_path) == []
+
+
+# Schema
+
+
+def test_to_dataset_checks() -> None:
+    with pytest.raises(ValueError, match="unknown field 'astrology'; known: calorimeter"):
+        to_dataset({"x": [1.0]}, field="astrology")
+    with pytest.raises(ValueError, match=r"unequal lengths: \{'x': 1, 'y': 2\}"):
+        to_dataset({"x": [1.0], "y": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="must be numeric, got dtype <U1"):
+        to_dataset({"x": ["a"], "y": [1.0]})
+    with pytest.raises(ValueError, match=r"must have one dimension, got shape \(1, 1\)"):
+        to_dataset({"x": [[1.0]], "y": [1.0]})
+    with pytest.raises(ValueError, match="'event' must hold whole numbers"):
+        to_dataset({"x": [1.0], "y": [1.0], "event": [2.0**53]})
+    for above in (np.float32(2.0**31), np.float64(2.0**31)):
+        with pytest.raises(ValueError, match="'layer' must hold whole numbers from -2147483648 to 2147483647"):
+            to_dataset({"x": [1.0], "y": [1.0], "layer": [above]})
+    assert to_dataset({"x": [1.0], "y": [1.0], "layer": [np.float32(-(2.0**31))]})["layer"] == -(2**31)
+
+
+@pytest.mark.parametrize("source", [None, "hits.csv"])
+def test_to_dataset_says_what_its_mapping_must_have(source: str | None) -> None:
+    """It takes no names of columns beside the columns themselves."""
+    with pytest.raises(ValueError, match=r"has no column for 'y'; it has 'x', 'b': add it under the key 'y'$"):
+        to_dataset({"x": [1.0], "b": [1.0]}, source=source)
+    with pytest.raises(ValueError, match=r"could all be 'energy'; name one of them 'energy', and leave"):
+        to_dataset({"x": [1.0], "y": [1.0], "e": [1.0], "weight": [1.0]}, source=source)
+
+
+def test_to_dataset_is_lazy_on_dask() -> None:
+    with raise_if_dask_computes():
+        x = da.zeros(5, chunks=2)
+        assert to_dataset({"x": x, "y": x})["x"].chunks == ((2, 2, 1),)
+        layers = to_dataset({"x": x, "y": x, "layer": da.from_array([0.0, 1, 2, 0.5, 3], chunks=2)})["layer"]
+        assert layers.dtype == np.int32
+    np.testing.assert_array_equal(layers[:2], [0, 1])
+    with pytest.raises(ValueError, match=r"got 0\.5 in row 3"):
+        layers.compute()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", ">f4", "f8", "g", "i1", "u2", "i8", "?"])
+def test_kinds(dtype: str) -> None:
+    values = np.array([0, 1, 1], dtype=dtype)
+    ds = to_dataset({"x": values, "y": values, "layer": values, "is_seed": values})
+    assert str(ds["x"].dtype) == {"f2": "float32", "f4": "float32", ">f4": "float32"}.get(dtype, "float64")
+    assert ds["layer"].dtype == (dtype if np.dtype(dtype).kind in "iu" else np.int32)
+    assert ds["is_seed"].dtype == bool
+    np.testing.assert_array_equal(ds["layer"], [0, 1, 1])
+
+
+def test_importing_io_is_light() -> None:
+    code = "import sys, daskclust.io; assert not {'numpy', 'xarray', 'pandas', 'dask', 'flowio'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert {"read_hits", "write_hits", "CALORIMETER"} <= set(dir(daskclust.io))
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = daskclust.io.nothing

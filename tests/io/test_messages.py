@@ -1,0 +1,273 @@
+"""What readers say: of paths that are no files, and of texts however long."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust import datasets, io
+from daskclust.app.opening import open_file
+from daskclust.cli import app
+from daskclust.cli._run import run
+from daskclust.core.data.quote import listed, meant, quoted, short
+from daskclust.io.fields import PARTICLES
+from daskclust.io.schema import Naming
+
+READERS: list[tuple[str, Any]] = [
+    *[(f"a{suffix}", io.read_hits) for suffix in (".csv", ".txt", ".parquet", ".h5", ".npy", ".npz", ".root")],
+    *[(f"a{suffix}", io.open_particles) for suffix in (".hdf5", ".parquet", ".npy", ".arborx", ".zarr")],
+    *[(f"a{suffix}", io.read_cells) for suffix in (".csv", ".parquet", ".fcs", ".bin")],
+    ("a.tpx3", io.open_tpx3), ("a.tpx3", io.open_tpx3_triggers), ("a.t3pa", io.open_t3pa), ("a.raw", io.open_katherine),
+    ("a.fcs", io.open_fcs), ("a.bin", io.read_gmhc), ("a.csv", lambda path: open_file(Path(path))),
+    ("a.txt", lambda path: io.read_calibration(*[path] * 4)),
+]  # fmt: skip
+
+
+def made(kind: str, path: Path) -> None:
+    """Make what is no file."""
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        os.chdir(path.parent)  # its name may be short only
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    elif kind == "directory":
+        path.mkdir()
+    elif kind == "empty":
+        path.touch()
+    elif kind == "loop":
+        path.symlink_to("b")
+        path.with_name("b").symlink_to(path.name)
+    elif kind != "none":
+        path.symlink_to({"device": "/dev/zero", "dangling": "nowhere"}[kind])
+
+
+@pytest.mark.parametrize(
+    ("kind", "error", "message"),
+    [
+        ("none", FileNotFoundError, "no such file: .*{name}"),
+        ("directory", IsADirectoryError, "{name} is a directory; give one"),
+        ("empty", ValueError, r"{name} is empty \(0 bytes\)"),
+        ("pipe", OSError, "{name} is a pipe, which cannot be read from any place; write what comes from it to a file"),
+        ("socket", OSError, "{name} is a socket, which cannot"),
+        ("device", OSError, "{name} is a device, which cannot"),
+        ("loop", OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
+        ("dangling", FileNotFoundError, "{name} is a symbolic link to nowhere, which is not there; correct the link"),
+    ],
+)
+@pytest.mark.parametrize(("name", "read"), READERS)
+def test_what_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, error: Any, message: str, name: str, read: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(kind, tmp_path / name)
+    error, message = (
+        (ValueError, "{name} is no zarr store") if (name, kind) == ("a.zarr", "directory") else (error, message)
+    )
+    with pytest.raises(error, match=message.format(name=name)):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "read", "write"),
+    [
+        ("h5py", "a.h5", io.read_hits, io.write_hits),
+        ("h5py", "a.hdf5", io.open_particles, io.write_particles),
+        ("zarr", "a.zarr", io.open_particles, io.write_particles),
+        ("flowio", "a.fcs", io.open_fcs, io.write_cells),
+        ("uproot", "a.root", io.read_hits, None),
+    ],
+)
+def test_a_library_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str, read: Any, write: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    ds = datasets.cytometry(5) if write is io.write_cells else datasets.cosmology_box(5)
+    for call in (lambda: read(tmp_path / name), lambda: write(ds, tmp_path / name))[: 2 if write else 1]:
+        if name == "a.zarr":
+            (tmp_path / name).mkdir(exist_ok=True)
+            (tmp_path / name / ".zgroup").touch()
+        else:
+            (tmp_path / name).write_text("FCS3.1")
+        with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
+            call()
+        assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize("chunks", [0, -1, 2.5, True, "many"])
+@pytest.mark.parametrize(
+    ("name", "read"), [pair for pair in READERS if "chunks" in inspect.signature(pair[1]).parameters]
+)
+def test_chunks_that_are_no_number(tmp_path: Path, name: str, read: Any, chunks: Any) -> None:
+    with pytest.raises(ValueError, match=f"chunks must be a positive number of .*, got {chunks!r}"):
+        read(tmp_path / name, chunks=chunks)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["clue a.csv --dc 1 --rhoc 1", "dbscan a.h5 1", "fof a.npy --b 0.2", "events a.tpx3 --dt-max 5", "hca a.fcs 1"],
+)
+def test_a_pipe_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo(command.split()[1])
+    assert run(app, command.split()) == 1
+    err = capsys.readouterr().err
+    assert "is a pipe" in err
+    assert "hint: write what comes from it to a file first" in err
+
+
+def test_a_readout_may_come_through_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.tpx3")
+    words = bytes(range(256)) * 10
+    writer = threading.Thread(target=(tmp_path / "run.tpx3").write_bytes, args=(words,))
+    writer.start()
+    assert b"".join(io.follow(tmp_path / "run.tpx3")) == words
+    writer.join()
+
+
+# ----------------------------------------------------------------------------------------------------------- long texts
+LONG = "n" * 2_000_000
+MANY = [f"column {k:05} {'n' * 100}" for k in range(20_000)]
+
+
+def write_csv(path: Path, names: list[str]) -> None:
+    path.write_text(",".join(names) + "\n" + ",".join("1" for _ in names) + "\n")
+
+
+def write_parquet(path: Path, names: list[str]) -> None:
+    pq.write_table(pa.table({name: [1.0] for name in names}), path)
+
+
+def write_h5(path: Path, names: list[str]) -> None:
+    with h5py.File(path, "w") as file:
+        for name in names[:500]:
+            file[name[:1000]] = [1.0]
+
+
+def write_zarr(path: Path, names: list[str]) -> None:
+    group = zarr.open_group(path, mode="w")
+    for name in names[:100]:
+        group.create_array(name[:200].replace(" ", "_"), data=np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (write_csv, "a.csv"),
+        (write_parquet, "a.parquet"),
+        (write_h5, "a.h5"),
+        (write_zarr, "a.zarr"),
+    ],
+)
+@pytest.mark.parametrize("names", [[LONG[:60_000], "other"], MANY[:2000]])
+def test_names_of_a_file_are_cut(tmp_path: Path, write: Any, name: str, names: list[str]) -> None:
+    path = tmp_path / name
+    write(path, names)
+    read = io.open_particles if name.endswith("zarr") else io.read_hits
+    for options in ({}, {"columns": {"clmn": "x"}}):
+        with pytest.raises(ValueError, match="has no column") as told:
+            read(path, **options)
+        assert len(str(told.value)) < 1000 + len(str(path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x,y,{LONG}\n1,2\n",
+        f"x,y,{LONG}\n1,2,a\n",
+        f"x,y\n1,{LONG}\n",
+        f"{','.join(MANY)}\n1\n",
+        f"# daskclust: {LONG}\nx,y\n1,2\n",
+        f"x,{LONG},{LONG}\n1,2,3\n",
+    ],
+)
+def test_a_text_of_two_megabytes_is_cut(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    for read in (io.read_hits, io.read_cells):
+        with pytest.raises(ValueError, match=r"a\.csv") as told:
+            read(path)
+        assert len(str(told.value)) < 1000 + len(str(path))
+    assert run(app, ["clue", str(path), "--dc", "1", "--rhoc", "1"]) == 1
+    assert len(capsys.readouterr().err) < 2000
+
+
+@given(st.text() | st.binary() | st.lists(st.text(), max_size=200))
+def test_quotations(value: Any) -> None:
+    told = quoted(value)
+    assert len(told) < 1000
+    assert told == repr(value) or "more characters)" in told
+    assert short("a" * 5, 3) == "aaa... (2 more characters)"
+    assert len(listed([value] * 300)) < 1000
+
+
+def test_lists_of_names() -> None:
+    assert listed([]) == "none"
+    assert listed(["x", "y"]) == "'x', 'y'"
+    assert listed(f"{k:02}" for k in range(100)).endswith("'18', '19' and 80 more")
+    assert listed(["n" * 1000] * 9) == ", ".join([f"'{'n' * 100}'... (900 more characters)"] * 3) + " and 6 more"
+
+
+def test_names_that_are_meant() -> None:
+    assert meant("sise", ["energy", "size"]) == " (did you mean 'size'?)"
+    assert meant("sise", ["energy"]) == ""
+
+
+class Counted(str):
+    """A name that counts how often it is compared."""
+
+    compared = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_the_work_grows_as_the_columns_do() -> None:
+    def comparisons(n: int) -> int:
+        names = [Counted(name) for name in ("x", "y", "z", *(f"c{k}" for k in range(n)))]
+        Counted.compared = 0
+        Naming(PARTICLES, {Counted(f"c{k}"): Counted(f"d{k}") for k in range(n // 2)}, "a.csv").choose(names)
+        return Counted.compared
+
+    assert comparisons(4000) <= 3 * comparisons(2000)
+
+
+@pytest.mark.parametrize(("suffix", "kind"), [(".npz", "zipfile.ZipFile"), (".parquet", "pyarrow.parquet.ParquetFile")])
+def test_a_file_is_not_opened_for_each_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, kind: str
+) -> None:
+    """Each time it is opened, its list of all columns is read."""
+    path, columns = tmp_path / f"a{suffix}", {name: ("hit", np.ones(3)) for name in ("x", "y", *"abcdefgh")}
+    io.write_hits(xr.Dataset(columns), path)
+    module, _, name = kind.rpartition(".")
+    opened, original = [], getattr(importlib.import_module(module), name)
+
+    class Counting(original):  # type: ignore[misc]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            opened.append(args)
+            super().__init__(*args, **options)
+
+    monkeypatch.setattr(kind, Counting)
+    assert len(io.read_hits(path)) == len(columns)
+    assert len(opened) <= 2

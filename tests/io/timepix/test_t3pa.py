@@ -1,0 +1,153 @@
+"""Files of Advacam's Pixet program."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cases.files.tpx3_words import rows_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from daskclust.io import open_t3pa
+
+NAMES = ("toa", "x", "y", "chip", "tot")
+HEADER = ["Index", "Matrix Index", "ToA", "ToT", "FToA", "Overflow"]
+FOUR = "Matrix Index\tToA\tToT\tFToA\n"
+
+
+def text(rows: list[Any], header: list[str] = HEADER, end: str = "\n") -> str:
+    """Return the text of a file, with its rows as they are given."""
+    return "".join("\t".join(map(str, row)) + end for row in [header, *rows])
+
+
+def expected(rows: list[list[int]]) -> list[tuple[Fraction, int, int, int, int]]:
+    """Return (toa, x, y, chip, tot) of the hits among rows in the usual order of columns, sorted, in plain Python."""
+    hits = []
+    for _, matrix, toa, tot, ftoa, overflow in rows:
+        if overflow == 0 or overflow == matrix // 65536:
+            time = Fraction(25) * toa - Fraction(25, 16) * ftoa
+            hits.append((time, matrix % 256, matrix // 256 % 256, matrix // 65536, 25 * tot))
+    return sorted(hits, key=lambda hit: hit[0])
+
+
+ROW = [(1, 9), (0, 4 * 65536 - 1), (0, 50), (0, 1023), (0, 31)]
+ROWS = st.lists(st.tuples(*(st.integers(*ends) for ends in ROW), st.sampled_from([0, 0, 0, 1, 2, 3])).map(list))
+
+
+@given(rows=ROWS, columns=st.permutations(range(6)), end=st.sampled_from(["\n", "\r\n"]))
+def test_equals_plain_python(write: Any, rows: list[list[int]], columns: list[int], end: str) -> None:
+    shuffled = [[row[k] for k in columns] for row in rows]
+    path = write(text(shuffled, [HEADER[k] for k in columns], end))
+    ds = open_t3pa(path)
+    assert rows_of(ds, *NAMES) == expected(rows)
+    assert [str(ds[v].dtype) for v in ("x", "y", "toa", "tot", "chip")] == [
+        "uint16", "uint16", "float64", "float32", "uint8",
+    ]  # fmt: skip
+    assert [ds[v].attrs["units"] for v in ("x", "y", "toa", "tot", "chip")] == ["pixel", "pixel", "ns", "ns", "1"]
+    assert (ds.attrs["field"], ds.attrs["layout"], ds.attrs["source"]) == ("timepix", "chips", str(path))
+    lost = len(ds.attrs["lost_data_toa"]) + len(ds.attrs["lost_data_length"])
+    assert ds.sizes["hit"] + ds.attrs["n_special"] + lost == len(rows) == ds.attrs["n_rows"]
+
+
+def test_real_time_of_one_hit(write: Any) -> None:
+    """A row of Advacam's own description: 25*ToA - 25/16*FToA."""
+    ds = open_t3pa(write(text([[0, 36183, 2056, 53, 11, 0]])))
+    assert rows_of(ds, *NAMES) == [(Fraction(2056 * 25) - Fraction(25 * 11, 16), 87, 141, 0, 1325)]
+
+
+def test_order_is_by_time_then_file(write: Any) -> None:
+    rows = [[0, 5, 10, 1, 0, 0], [1, 6, 9, 1, 0, 0], [2, 7, 10, 1, 0, 0], [3, 8, 11, 1, 16, 0], [4, 9, 8, 1, 0, 0]]
+    path = write(text(rows))
+    ds = open_t3pa(path)
+    np.testing.assert_array_equal(ds["x"], [9, 6, 5, 7, 8])
+    assert ds.attrs["n_unsorted"] == 2
+    assert open_t3pa(path, chunks=2).chunks["hit"] == (2, 2, 1)
+
+
+def test_lost_data(write: Any) -> None:
+    lost = [[1, 0x74, 40, 0, 0, 1], [2, 0x75, 8, 0, 0, 1]]
+    rows = [[0, 5, 10, 1, 0, 0], *lost, [3, 0x74, 90, 1, 0, 0], [4, 9, 1, 1, 1, 7]]
+    ds = open_t3pa(write(text(rows)))
+    np.testing.assert_array_equal(ds["x"], [5, 0x74])
+    assert ds.attrs["n_lost_data_intervals"] == 1
+    assert ds.attrs["lost_data_toa"] == [1000.0]
+    assert ds.attrs["lost_data_length"] == [200.0]
+    assert ds.attrs["n_special"] == 1
+
+
+def test_several_chips_have_their_number_for_overflow(write: Any) -> None:
+    rows = [[k, chip * 65536 + 0x74, k, 1, 0, chip] for k, chip in enumerate([0, 1, 2, 3, 1])]
+    ds = open_t3pa(write(text(rows)))
+    np.testing.assert_array_equal(ds["chip"], [0, 1, 2, 3, 1])
+    assert ds.attrs["n_lost_data_intervals"] == 0
+
+
+def test_appended_measurements(write: Any) -> None:
+    path = write(text([[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]]))
+    with pytest.raises(ValueError, match=r"has 2 measurements \(Index is 0 again in line 4\).* measurement=0 to"):
+        open_t3pa(path)
+    np.testing.assert_array_equal(open_t3pa(path, measurement=1)["x"], [3, 4])
+    assert open_t3pa(path, measurement=0).attrs["n_measurements"] == 2
+    for wrong in (2, -1, True, 0.0):
+        with pytest.raises((TypeError, ValueError), match=f"measurement of {path} must be .*, got"):
+            open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
+
+
+def test_measurements_of_one_row(write: Any) -> None:
+    path = write(text([[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])]))
+    with pytest.raises(ValueError, match=r"has 4 measurements \(Index is 0 again in line 3\).* measurement=0 to"):
+        open_t3pa(path)
+    assert [open_t3pa(path, measurement=k)["x"].values.tolist() for k in range(4)] == [[0], [1, 2], [3], [4]]
+    for header in (HEADER, HEADER[1:]):  # with Index, and without
+        ds = open_t3pa(write(text([[0, 7, 5, 1, 0, 0][-len(header) :]], header)), measurement=0)
+        assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([7], 1)
+
+
+def test_an_index_of_zeros_alone_counts_nothing(write: Any) -> None:
+    ds = open_t3pa(write(text([[0, x, 5, 1, 0, 0] for x in range(3)])))
+    assert (ds["x"].values.tolist(), ds.attrs["n_measurements"]) == ([0, 1, 2], 1)
+
+
+def test_columns_that_are_not_needed(write: Any) -> None:
+    content = text([["text", 3, 7, 1, 2]], ["Comment", "matrix index", "TOA", "ToT", "fToA"])
+    assert rows_of(open_t3pa(write(content)), *NAMES) == [(Fraction(175) - Fraction(25, 8), 3, 0, 0, 25)]
+    assert open_t3pa(write(f"\ufeff{content}\n\n")).sizes == {"hit": 1}
+    assert open_t3pa(write(text([]))).sizes == {"hit": 0}
+
+
+def test_the_malformed_file(shared_data: Path) -> None:
+    with pytest.raises(ValueError, match=r"malformed\.t3pa, line 2: expected 6 fields .* found 3: '12312\\t12923709"):
+        open_t3pa(shared_data / "timepix" / "malformed.t3pa")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("Index\tMatrix\tIndex\tToA\tToT\tFToA\n", r"has no column 'Matrix Index' in its first line, which is"),
+        ("Matrix Index,ToA,ToT,FToA\n1,2,3,4\n", "a .t3pa file has tabs between"),
+        ("Matrix Index\tToA\tToT\tFToA\tToT\n", "columns of the same name"),
+        (
+            f"{FOUR}1\t2\t3\t4\n\n1\t2\t3\t4.5\n",
+            r"line 4, column 'FToA': expected a whole number .* found '4.5'",
+        ),
+        (f"{FOUR}1\t2\t3\t4\n1\t\t3\t4\n", r"line 3, column 'ToA': expected a whole number from 0 to .*, found ''"),
+        (f"{FOUR}1\t2\t3\t4\n1\t2\t3\t4\t5\n", r"line 3: expected 4 fields .* found 5"),
+        (
+            f"{FOUR}1\t2\t3\t4\n\n\n1\t-2\t3\t4\n",
+            r"line 5, column 'ToA': expected a whole .* found '-2'",
+        ),
+        (f"{FOUR}1\t2\t3\t32\n", r"line 2, column 'FToA': expected a whole number from 0 to 31, found '32'"),
+        (f"{FOUR}16777216\t2\t3\t1\n", r"'Matrix Index': expected a whole number from 0 to 16777215"),
+        (f"{FOUR}1\t99999999999999999999\t3\t1\n", r"line 2, column 'ToA': expected a whole number"),
+        ("no header at all", r"has no column 'Matrix Index', 'ToA', 'ToT', 'FToA'"),
+    ],
+)
+def test_wrong_files(write: Any, content: str, message: str) -> None:
+    path = write(content)
+    with pytest.raises(ValueError, match=message) as error:
+        open_t3pa(path)
+    assert path in str(error.value)
