@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.utils.validation import check_is_fitted
 
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
@@ -29,9 +27,10 @@ from daskclust.core.data.units import threshold_in
 from daskclust.core.device.arrays import device_of, is_dask, library
 from daskclust.core.run.engine import lazily, run_in_memory
 from daskclust.core.space.partition import Chunk, Partition
+from daskclust.estimator import Estimator
 
 
-class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class CLUE(Estimator):
     """Density clustering of calorimeter hits [1]_.
 
     The local density of a point is the weight within `dc`, its nearest higher the closest point of higher density.
@@ -204,9 +203,10 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             Where max(delta_c, delta_o) grows: nearest highers so far away were not looked for.
         """
-        check_is_fitted(self, "density_")
+        self._check_is_fitted("density_")
         changed = {"rhoc": rhoc, "delta_c": delta_c, "delta_o": delta_o}
-        other: CLUE = clone(self).set_params(**{k: v for k, v in changed.items() if v is not None})
+        given = {name: value for name, value in changed.items() if value is not None}
+        other = type(self)(**self.get_params() | given)
         before, plan = (one._plan(self._axes, plain("density", self.density_).dtype) for one in (self, other))
         if plan.dm > before.dm:
             raise ValueError(
@@ -240,7 +240,7 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         CLUE
             Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
         """
-        check_is_fitted(self, "density_")
+        self._check_is_fitted("density_")
         if self._lazy is not None:
             plan = self._plan(self._axes, self.density_.dtype)
             self._lazy.persist(plan)

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core.data.checks import check_distance, check_points, check_positive, check_whole, raise_not_finite
 from daskclust.core.data.columns import plain, reals
@@ -16,11 +14,12 @@ from daskclust.core.data.nested import flat, nest
 from daskclust.core.run.engine import run, run_in_memory
 from daskclust.core.space.partition import Partition
 from daskclust.dbscan.plan import FINEST, MOST_NEIGHBOURS, DbscanPlan
+from daskclust.estimator import Estimator
 
 Boxsize = float | Sequence[float | None] | None
 
 
-class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _DensityClusters(Estimator):
     """What DBSCAN and friends-of-friends share: the run of a plan, and the results that follow from labels."""
 
     def _run(self, X: Any, points: Points, plan: DbscanPlan, sample_weight: Any, partition: str | Partition) -> None:
@@ -40,13 +39,13 @@ class _DensityClusters(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def core_sample_indices_(self) -> Any:
         """Indices of the core points, ascending."""
-        check_is_fitted(self, "is_core_")
+        self._check_is_fitted("is_core_")
         return plain("is_core", self.is_core_).nonzero()[0]
 
     @property
     def components_(self) -> Any:
         """Coordinates of the core points."""
-        check_is_fitted(self, "is_core_")
+        self._check_is_fitted("is_core_")
         return self._X[plain("is_core", self.is_core_)]
 
 

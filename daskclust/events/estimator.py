@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, groups, integers, times
@@ -14,10 +13,11 @@ from daskclust.core.data.nested import flat, flatten, is_awkward, nest, without_
 from daskclust.core.device.arrays import device_of, is_cuda, is_dask
 from daskclust.core.run.engine import run
 from daskclust.core.space.partition import Partition
+from daskclust.estimator import Estimator
 from daskclust.events.plan import RULES, EventPlan
 
 
-class EventBuilder(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class EventBuilder(Estimator):
     """Clusters of pixel hits that touch in space and time: event building for Timepix detectors [1]_.
 
     Two hits are neighbours when their pixels touch, or are the same, and their times differ by `dt_max` at most. The

@@ -7,8 +7,6 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
 from daskclust.core import hierarchy
 from daskclust.core.data.checks import check_points, check_whole
@@ -20,13 +18,14 @@ from daskclust.core.run.division import rows_per_task, task_count
 from daskclust.core.run.engine import gather
 from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.space.partition import Division, Partition
+from daskclust.estimator import Estimator
 from daskclust.hca.apriori import kmeans
 from daskclust.hca.plan import LAST, RULES, HcaPlan, cost_of_points, pack_groups, rule_of
 
 RuleName = Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 
 
-class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class MahalanobisHCA(Estimator):
     """Hierarchical clustering with distances that follow the shape of clusters: Mahalanobis HCA [1]_ [2]_.
 
     The two closest clusters are merged until one is left. A large cluster measures distances by its covariance, so
@@ -203,25 +202,25 @@ class MahalanobisHCA(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             For both or neither of `n_clusters` and `height`, and where the hierarchy has fewer such clusters.
         """
-        check_is_fitted(self, "linkage_")
+        self._check_is_fitted("linkage_")
         return self._of_points(hierarchy.cut, np.int64, n_clusters=n_clusters, height=height, min_size=min_size)
 
     @property
     def labels_(self) -> Any:
         """Cluster of each point, of `n_clusters`."""
-        check_is_fitted(self, "linkage_")
+        self._check_is_fitted("linkage_")
         return self.labels(n_clusters=self.n_clusters)
 
     @property
     def point_heights_(self) -> Any:
         """Sum of the heights of the merges above each point."""
-        check_is_fitted(self, "linkage_")
+        self._check_is_fitted("linkage_")
         return self._of_points(hierarchy.point_heights, np.float64)
 
     @property
     def is_monotone_(self) -> Any:
         """Whether no merge is lower than one below it."""
-        check_is_fitted(self, "linkage_")
+        self._check_is_fitted("linkage_")
         if is_dask(self.linkage_):
             return whole(self.linkage_, hierarchy.is_monotone, (), np.bool_)
         return hierarchy.is_monotone(self.linkage_)

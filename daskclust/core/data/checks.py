@@ -75,15 +75,19 @@ def check_points(estimator: Any, points: Any) -> Any:
 
     `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame.
     """
-    from sklearn.utils.validation import validate_data
-
     X = points.X
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float32, np.float64) and not points.features:
+        vars(estimator).pop("feature_names_in_", None)
+        estimator.n_features_in_ = X.shape[1]
+        return np.ascontiguousarray(X)
     if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
         raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
     if is_dask(X) and np.isnan(X.shape[0]):
         raise ValueError("X has unknown chunk sizes; call X.compute_chunk_sizes() first")
     # scikit-learn's own words on shapes, for arrays of any class: of these it is given one of the same shape
     like = np.broadcast_to(np.float64(0), X.shape) if is_dask(X) or is_cuda(X) else X
+    from sklearn.utils.validation import validate_data
+
     like = validate_data(estimator, like, dtype=[np.float64, np.float32], ensure_all_finite=False)
     if points.features and all(isinstance(name, str) for name in points.axes):
         estimator.feature_names_in_ = np.array(points.axes, object)

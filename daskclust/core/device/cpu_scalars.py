@@ -37,6 +37,15 @@ def copy_four(_typing, source, at, target, to, least):
 
 
 @intrinsic
+def word_at(_typing, data, place):
+    def codegen(context, builder, signature, arguments):
+        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
+        return builder.load(builder.bitcast(pointer, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.intp), codegen
+
+
+@intrinsic
 def lowest_bit(_typing, mask):
     def codegen(_context, builder, _signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

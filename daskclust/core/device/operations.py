@@ -98,6 +98,14 @@ def copy_four(source, at, target, to, least):
     return mask
 
 
+def word_at(data, place):
+    """Return the little-endian 64-bit word that begins at byte `place`, which need not be aligned."""
+    word = np.uint64(0)
+    for k in range(8):
+        word |= np.uint64(data[place + k]) << np.uint64(8 * k)
+    return word
+
+
 def lowest_bit(mask):
     """Return the number of the lowest bit that is set in `mask`, which has one."""
     mask = int(mask)

@@ -1,8 +1,8 @@
 """Kernels that were compiled beforehand: machine code in a library within the package, called without numba.
 
-``python -m daskclust.build_kernels`` writes, for a level of processors, ``machine_code/LEVEL.so`` and a list with digests
-of the source files it was made from. A kernel is found by its name and the types of its arguments. One that is not
-there, or whose sources have changed since, is compiled by numba. The answer is the same to the last bit.
+``python -m daskclust.build_kernels`` writes, for a level of processors, ``machine_code/LEVEL.so`` and a list with
+digests of the source files it was made from. A kernel is found by its name and the types of its arguments. One that is
+not there, or whose sources have changed since, is compiled by numba. The answer is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Library:
         made = json.loads(code.with_suffix(".json").read_text())
         if digest(str(code)) != made["library"]:
             raise ValueError(f"{code.name} is damaged")
-        if HEADER != made["header"]:
+        if made["header"] != HEADER:
             raise ValueError(f"{code.name} is for another kind of Python")
         self.sources: dict[str, str] = made["sources"]
         self.kernels = int(made["kernels"])

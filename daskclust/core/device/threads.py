@@ -26,7 +26,7 @@ def thread_count() -> int:
         from numba import get_num_threads
 
         return int(get_num_threads())
-    return int(os.environ.get("NUMBA_NUM_THREADS", 0)) or len(os.sched_getaffinity(0))
+    return int(os.environ.get("NUMBA_NUM_THREADS", "0")) or len(os.sched_getaffinity(0))
 
 
 @contextmanager

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import word_at
 from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.device.timesort import DIGIT, TICK, sort_records
 from daskclust.io.timepix.quad import on_quad
 from daskclust.io.timepix.ticks import TOT_TICK
 from daskclust.io.timepix.tpx3 import scan as table
 from daskclust.io.timepix.tpx3.scan import BEGIN, CHIP, FIRST, GROUP, LAST, REFERENCE, REST, WORDS, Ints, chunk_size
-from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after, word_at
+from daskclust.io.timepix.tpx3.words import TDC, TDC_BITS, kind_of, pixel_at, shortest, tdc_ticks, ticks_after
 
 # A record is all of a hit in 64 bits: time since the window began, chip, address, time over threshold. Sorting moves it
 # as a whole, so nothing has to be looked up afterwards.

@@ -19,15 +19,6 @@ CELL_WORDS = 256
 
 
 @body
-def word_of_bytes(data, place):
-    """Return the little-endian word at a byte, which need not be aligned."""
-    word = np.uint64(0)
-    for k in range(8):
-        word |= np.uint64(data[place + k]) << np.uint64(8 * k)
-    return word
-
-
-@body
 def take_hit(n, word, chip, context):
     """Write time, and chip, address and time over threshold in one number, of the n-th hit, if the word is one."""
     reference, phase, ticks, fields = context
@@ -42,7 +33,7 @@ def take_hit(n, word, chip, context):
 
 @kernel
 def decode_cell(i, data, cells, starts, phase, ticks, fields):
-    """Write the hits of cell i; its `visit` is `take_hit`, and its `word_at` is `word_of_bytes`."""
+    """Write the hits of cell i; its `visit` is `take_hit`."""
     fold_words(data, cells[i], starts[i], (cells[i, REFERENCE], phase, ticks, fields))
 
 
@@ -65,7 +56,7 @@ def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     on_device = device.from_host(hits.index.file.data())
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
-    decode = decode_cell.bind(visit=take_hit, word_at=word_of_bytes)
+    decode = decode_cell.bind(visit=take_hit)
     device.run(decode, len(cells), on_device, device.from_host(cells), starts, hits.index.phase, ticks, fields)
     order = device.order_of(ticks)
     is_quad, gap = bool(setup.is_quad), int(setup.gap)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import word_at
 from daskclust.io.timepix.tpx3.words import (
     CONTROL,
     COUNT_FB,
@@ -32,7 +33,6 @@ from daskclust.io.timepix.tpx3.words import (
     shortest,
     tdc_ticks,
     ticks_after,
-    word_at,
 )
 
 GROUP = 16  # words that are looked at together

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.operations import word_at
 from daskclust.core.device.timesort import TICK
 from daskclust.io.timepix.quad import QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3 import scan as table
@@ -16,7 +17,7 @@ from daskclust.io.timepix.tpx3.decode import DTYPES, put_hit
 from daskclust.io.timepix.tpx3.jumps import check_on_reset, jumps_told, tell_jumps
 from daskclust.io.timepix.tpx3.scan import POS, chunk_size, extended, is_header, next_header, note_global, note_order
 from daskclust.io.timepix.tpx3.triggers import trigger_columns
-from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of, word_at
+from daskclust.io.timepix.tpx3.words import PIXEL, TDC, TDC_STEPS, TIME_HIGH, TIME_LOW, kind_of
 
 # The state has more places: odd bytes at the end of the present chunk, whether a header is to be looked for, and what
 # BASE was when the first hit came.

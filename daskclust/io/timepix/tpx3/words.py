@@ -7,12 +7,7 @@ range, forward or back.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from daskclust.core.device.kernels import body
 from daskclust.core.device.timesort import TICK
@@ -32,21 +27,6 @@ TDC_RANGE = 1 << TDC_BITS
 # What a word is. The numbers are places in a table of counts.
 PIXEL, TDC, TIME_LOW, TIME_HIGH, CONTROL, COUNT_FB, UNKNOWN = range(7)
 KINDS = 7
-
-
-@intrinsic  # type: ignore[untyped-decorator,unused-ignore]
-def word_at(typingctx: Any, data: Any, place: Any) -> Any:
-    """Return the little-endian 64-bit word that begins at byte `place`, at any alignment (byte by byte is slower)."""
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        view = context.make_array(signature.args[0])(context, builder, args[0])
-        start = builder.gep(builder.bitcast(view.data, ir.IntType(8).as_pointer()), [args[1]])
-        pointer = builder.bitcast(start, ir.IntType(64).as_pointer())
-        loaded = builder.load(pointer)
-        loaded.align = 1
-        return loaded
-
-    return types.uint64(data, types.int64), code
 
 
 @body

@@ -1,0 +1,1 @@
+"""The command ``python -m daskclust.build_kernels``, which compiles kernels beforehand."""

@@ -1,0 +1,86 @@
+"""What the systems' estimators share with those of scikit-learn, which is imported only by who asks for it.
+
+Importing scikit-learn takes longer than most fits. Parameters, `repr` and `fit_predict` are a few lines here; what else
+a `BaseEstimator` has (tags, the diagram in a notebook, requests for metadata) is scikit-learn's own, when it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+
+class Estimator:
+    """A clusterer by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
+
+    _is_scikit_learns = False
+
+    @classmethod
+    @functools.cache
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the parameters with their defaults."""
+        parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        return {parameter.name: parameter.default for parameter in sorted(parameters, key=lambda each: each.name)}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` makes no difference, as none is an estimator."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name and return the estimator; a ValueError names the parameters there are."""
+        known = self._defaults()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {list(known)}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
+        """Return the labels of ``fit(X, **columns)``."""
+        fitted: Any = self.fit(X, **columns)  # type: ignore[attr-defined]
+        return fitted.labels_
+
+    def __repr__(self) -> str:
+        given = self.get_params().items()
+        changed = [f"{name}={value!r}" for name, value in given if not _is_same(value, self._defaults()[name])]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        return self._in_scikit_learn().__sklearn_tags__()
+
+    def __getattr__(self, name: str) -> Any:
+        if not self._is_scikit_learns and (name.startswith("_repr_") or "metadata" in name or name.endswith("_request")):
+            return getattr(self._in_scikit_learn(), name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def _in_scikit_learn(self) -> Any:
+        """Return this estimator, with its parameters and results, as one of scikit-learn's classes too."""
+        both = object.__new__(_with_scikit_learn(type(self)))
+        both.__dict__ = self.__dict__
+        return both
+
+    def _check_is_fitted(self, attribute: str) -> None:
+        """Raise scikit-learn's error where there are no results yet."""
+        if attribute not in vars(self):
+            from sklearn.utils.validation import check_is_fitted
+
+            check_is_fitted(self, attribute)
+
+
+@functools.cache
+def _with_scikit_learn(estimator: type) -> type:
+    """Return a subclass of an estimator that is one of scikit-learn's as well."""
+    from sklearn.base import BaseEstimator, ClusterMixin
+
+    own = {"__sklearn_tags__": ClusterMixin.__sklearn_tags__, "_is_scikit_learns": True}
+    return type(estimator.__name__, (estimator, ClusterMixin, BaseEstimator), own)
+
+
+def _is_same(value: Any, default: Any) -> bool:
+    """Whether a parameter has its default."""
+    return value is default or (np.ndim(value) == 0 and type(value) is type(default) and bool(value == default))
