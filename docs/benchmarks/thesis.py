@@ -3,8 +3,8 @@
     python docs/benchmarks/thesis.py docs/benchmarks/thesis-cpu.json
 
 How time depends on the size of apriori clusters of a given number of points (figure 3.5, there with 5 000 000), and how
-alike the hierarchies of two rules are (figures 3.6 and 3.7: the correlation of point heights, definition 20). One run of
-each after a warm-up, on all threads.
+alike the hierarchies of two rules are (figures 3.6 and 3.7: the correlation of point heights, definition 20). One run
+of each after a warm-up, on all threads.
 """
 
 import argparse
