@@ -2,9 +2,9 @@
 
     python docs/benchmarks/thesis.py docs/benchmarks/thesis-cpu.json
 
-How many nearest clusters each cluster should know of (figure 3.1), how time depends on the size of apriori clusters of
-a given number of points (figure 3.5, there with 5 000 000), and how alike the hierarchies of two rules are (figures 3.6
-and 3.7: the correlation of point heights, definition 20). One run of each after a warm-up, on all threads.
+How time depends on the size of apriori clusters of a given number of points (figure 3.5, there with 5 000 000), and how
+alike the hierarchies of two rules are (figures 3.6 and 3.7: the correlation of point heights, definition 20). One run
+of each after a warm-up, on all threads.
 """
 
 import argparse
@@ -17,11 +17,9 @@ from daskclust import MahalanobisHCA
 from daskclust.bench import write_report
 from daskclust.bench.hca import cells_of
 from daskclust.bench.timing import median_ms
-from daskclust.hca import levels
 from daskclust.machine import describe
 from daskclust.metrics import point_height_correlation
 
-NEIGHBOURS = (1, 2, 3)
 GROUP_SIZES = (100, 200, 500, 1000, 2000, 5000, 10_000)
 _SAMPLE = 4400  # the thesis compares hierarchies of a tenth of its smallest data set
 
@@ -30,7 +28,7 @@ def main(arguments=None):
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--size", type=int, default=44_000, help="points whose clusters know of 1, 2 or 3 nearest ones")
+    parser.add_argument("--size", type=int, default=_SAMPLE, help="points whose hierarchies are compared")
     parser.add_argument("--total", type=int, default=1_000_000, help="points that are divided into apriori clusters")
     asked = parser.parse_args(arguments)
     parameters = {"size": asked.size, "total": asked.total, "repeats": 1, "threads": int(numba.get_num_threads())}
@@ -39,21 +37,10 @@ def main(arguments=None):
         "device": "cpu",
         "parameters": parameters,
         "machine": describe(),
-        "neighbours": [_known(kind, asked.size, known) for kind in ("gaussian", "cytometry") for known in NEIGHBOURS],
         "ratios": [_divided(asked.total, size) for size in GROUP_SIZES if size <= asked.total],
-        "heights": _heights(min(asked.size, _SAMPLE)),
+        "heights": _heights(asked.size),
     }
     write_report(report, asked.output)
-
-
-def _known(kind, size, known):
-    """Time a hierarchy in which each cluster knows of so many nearest ones; the answer is the same."""
-    before, levels.NEIGHBOURS = levels.NEIGHBOURS, known
-    try:
-        ms = median_ms(partial(MahalanobisHCA().fit, cells_of(kind, size).X))
-    finally:
-        levels.NEIGHBOURS = before
-    return {"kind": kind, "points": size, "neighbours": known, "total_ms": ms}
 
 
 def _divided(total, size):
