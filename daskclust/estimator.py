@@ -54,7 +54,9 @@ class Estimator:
         return self._in_scikit_learn().__sklearn_tags__()
 
     def __getattr__(self, name: str) -> Any:
-        if not self._is_scikit_learns and (name.startswith("_repr_") or "metadata" in name or name.endswith("_request")):
+        if not self._is_scikit_learns and (
+            name.startswith("_repr_") or "metadata" in name or name.endswith("_request")
+        ):
             return getattr(self._in_scikit_learn(), name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
@@ -77,8 +79,17 @@ def _with_scikit_learn(estimator: type) -> type:
     """Return a subclass of an estimator that is one of scikit-learn's as well."""
     from sklearn.base import BaseEstimator, ClusterMixin
 
-    own = {"__sklearn_tags__": ClusterMixin.__sklearn_tags__, "_is_scikit_learns": True}
+    own = {
+        "__sklearn_tags__": ClusterMixin.__sklearn_tags__,
+        "__reduce_ex__": lambda self, _: (_empty, (estimator,), self.__dict__),
+        "_is_scikit_learns": True,
+    }
     return type(estimator.__name__, (estimator, ClusterMixin, BaseEstimator), own)
+
+
+def _empty(estimator: type) -> Any:
+    """Return an estimator without parameters, as unpickling begins with."""
+    return object.__new__(estimator)
 
 
 def _is_same(value: Any, default: Any) -> bool:
