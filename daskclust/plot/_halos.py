@@ -14,11 +14,11 @@ import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
-from daskclust.core.data.columns import column
+from daskclust.core.data.columns import column, reals
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import counted, dimension, finite, in_memory, shown, unit_of
+from daskclust.plot._data import counted, dimension, finite, in_memory, unit_of
 from daskclust.plot._elements import overlay
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
@@ -66,7 +66,7 @@ def projected_density(
     ds, pixels = dataset_of(ds), check_whole("pixels", pixels, 1)
     names = [*axes] if weight is None else [*axes, weight]
     if set(names) <= set(ds.variables):  # else `_frame` raises
-        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, shown)) for name in names})
+        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, reals)) for name in names})
     frame = _frame(ds, names)
     sides = _sides(ds, axes)
     for name, side in zip(axes, sides, strict=True):
