@@ -85,6 +85,13 @@ def serve(
     -------
     bokeh.server.server.Server
         With ``port``, and ``stop``.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As of `explore`.
+    OSError
+        Where the port is taken.
     """
     layout = _layout()
     import panel as pn

@@ -239,6 +239,11 @@ class CLUE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         -------
         CLUE
             Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
         """
         check_is_fitted(self, "density_")
         if self._lazy is not None:

@@ -62,6 +62,11 @@ def decision(
         logarithmic axes `holoviews.QuadMesh`), with one point at NaN for the legend. Points without a higher one within
         reach (``delta`` is inf) are on a dotted line of their own at the top.
 
+    Raises
+    ------
+    ValueError
+        For thresholds of distance beyond the reach of the clustering.
+
     References
     ----------
     .. [1] Rovere et al., figure 4, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315

@@ -174,6 +174,11 @@ def mass_function(
         volume. Bars are the central 68 % interval of a Poisson distribution, as from a chi-squared one. Bins without
         halos are left out, and so are rows without mass, counted in the title.
 
+    Raises
+    ------
+    ValueError
+        For box sizes that are negative, or not one for each axis.
+
     References
     ----------
     Gehrels, "Confidence limits for small numbers of events in astrophysical data", The Astrophysical Journal 303

@@ -65,6 +65,11 @@ def event_display(
         A picture of the detector, with all that is known of a pixel under the mouse: its cluster, ToT, ToA and number
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
         Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
+
+    Raises
+    ------
+    ValueError
+        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
     """
     ds = dataset_of(ds)
     hits, units = _hits(ds, labels, color, chip)

@@ -165,6 +165,11 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
         at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
         in the title.
 
+    Raises
+    ------
+    ValueError
+        For no Dataset.
+
     Examples
     --------
     >>> ds = xr.Dataset({"toa": ("hit", [0.0, 10.0, 30.0, 90.0, 100.0], {"units": "ns"})})

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.lazy import rows_in
 
-import_flowio = partial(library, "flowio", "FCS files")
+import_flowio = partial(import_library, "flowio", "FCS files")
 
 VERSIONS = ("2.0", "3.0", "3.1")
 

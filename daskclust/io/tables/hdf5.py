@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
@@ -21,7 +21,7 @@ from daskclust.io.lazy import rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
 
-import_h5py = partial(library, "h5py", "HDF5 files")
+import_h5py = partial(import_library, "h5py", "HDF5 files")
 
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
