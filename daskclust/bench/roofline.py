@@ -106,7 +106,7 @@ def hca_work(n: int, d: int) -> Work:
 
 
 def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
-    """Count the neighbours of each point at a distance up to `radius`; of many points, of a `sample` drawn from them."""
+    """Count the neighbours of each point at a distance up to `radius`; of many points, of a `sample` of them."""
     from scipy.spatial import cKDTree
 
     asked = X if len(X) <= sample else np.random.default_rng(0).choice(X, sample, replace=False)

@@ -50,7 +50,8 @@ def decision(
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
     rhoc, delta_c, delta_o : float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
-        `result` was clustered with, which distances may not exceed. A `rhoc` of each point has no line.
+        `result` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. A `rhoc` of each point
+        has no line.
     logx, logy : bool, default False
         Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
 

@@ -19,7 +19,7 @@ from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
 from daskclust.plot._data import counted, dimension, finite, in_memory, unit_of
-from daskclust.plot._elements import overlay
+from daskclust.plot._elements import overlay, spanned
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
 
@@ -75,7 +75,7 @@ def projected_density(
     limits = [(0.0, side) for side in sides]
     if not all(sides):
         ends = dask.compute(*((frame[name].min(), frame[name].max()) for name in axes))  # in one pass
-        limits = [whole if whole[1] else _limits(*each) for whole, each in zip(limits, ends, strict=True)]
+        limits = [whole if whole[1] else spanned(*each) for whole, each in zip(limits, ends, strict=True)]
     spans = [high - low for low, high in limits]
     width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
     canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
@@ -223,12 +223,6 @@ def _frame(ds: xr.Dataset, names: list[str]) -> Any:
         return ds[names].reset_coords().unify_chunks().to_dask_dataframe()[names]
     loaded = in_memory(ds, names)
     return pd.DataFrame({name: loaded[name].values for name in names})
-
-
-def _limits(low: Any, high: Any) -> tuple[float, float]:
-    """Return limits that hold all, and more than nothing where all is equal, or NaN as of nothing."""
-    low, high = float(low), float(high)
-    return (low, high) if high > low else (low - 0.5, high + 0.5) if high == low else (0.0, 1.0)
 
 
 def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:

@@ -198,8 +198,10 @@ def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) ->
     hits = hits.assign(pixel=_pixel(hits, frame)).sort_values("toa", kind="stable")
     last = hits.drop_duplicates("pixel", keep="last").set_index("pixel")
     found = {"label": last["label"]} if "label" in hits else {}
-    found |= {"tot": hits["tot"].astype(np.float64).groupby(hits["pixel"]).sum()} if "tot" in hits else {}
-    found |= {"toa": last["toa"], "hits": hits["pixel"].value_counts()}
+    count = hits["pixel"].value_counts()
+    if "tot" in hits:  # where one is NaN the sum is
+        found["tot"] = pd.Series(np.bincount(hits["pixel"], hits["tot"], frame.width * frame.height))[count.index]
+    found |= {"toa": last["toa"], "hits": count}
     everywhere = range(frame.width * frame.height)
     layers = {name: values.reindex(everywhere).to_numpy(np.float64) for name, values in found.items()}
     vdims = {"label": hv.Dimension("label"), "hits": hv.Dimension("hits")}

@@ -128,8 +128,10 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     ----------
     ds : xarray.Dataset
         Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
-    bins, logy
-        As for `tot_spectrum`, but bins are of equal width.
+    bins : int, default 200
+        Number of bins.
+    logy : bool, default False
+        Counts on a logarithmic axis.
 
     Returns
     -------

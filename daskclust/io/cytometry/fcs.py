@@ -91,7 +91,7 @@ def is_fcs(path: str) -> bool:
 
 def read_layout(path: str, data_set: int | None) -> FcsLayout:
     """Return the layout of one data set of an FCS file, by its number from 0; None where there must be one only."""
-    offset, wanted = 0, check_whole("data_set", data_set or 0, 0)
+    offset, wanted = 0, check_whole("data_set", 0 if data_set is None else data_set, 0)
     for number in range(wanted + 1):
         flow = _keywords(path, offset)
         following = int(flow.text.get("nextdata", 0))

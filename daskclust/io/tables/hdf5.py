@@ -99,13 +99,15 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
 
 def datasets_in(group: Any) -> list[str]:
     """Return the names of the datasets of a group, without links to other files."""
-    return [name for name in group if isinstance(inside(group, name), import_h5py().Dataset)]
+    return [name for name in group if inside(group, name, import_h5py().Dataset) is not None]
 
 
-def inside(group: Any, name: str) -> Any:
-    """Return a member of a group; None where there is none, or a link to another file."""
+def inside(group: Any, name: str, kind: type) -> Any:
+    """Return a member of a group, a group or a dataset; None where it is none of the kind or in another file."""
     h5py = import_h5py()
-    return group.get(name) if isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink) else None
+    is_here = isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
+    found = group.get(name) if is_here else None
+    return found if isinstance(found, kind) else None
 
 
 def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:

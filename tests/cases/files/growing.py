@@ -32,8 +32,10 @@ def growing_file(path: Path, data: bytes, monkeypatch: pytest.MonkeyPatch) -> It
 
     writer = threading.Thread(target=grow)
     writer.start()
-    yield
-    writer.join()
+    try:
+        yield
+    finally:
+        writer.join()
 
 
 class Clock:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import uproot
 import xarray as xr
-from cases.files.hits import watched_row_groups
+from cases.files.hits import refused, watched_row_groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +22,6 @@ from daskclust.io import open_particles, read_hits, to_dataset, write_hits
 from daskclust.io.tables import root as _root
 
 LISTS = (pa.list_, pa.large_list)
-
-
-def refused(message: str, *args: Any, **options: Any) -> None:
-    """Check that a file is refused with a message."""
-    with pytest.raises(ValueError, match=message):
-        read_hits(*args, **options)
 
 
 @st.composite
