@@ -75,9 +75,9 @@ def _write_page(result: xr.Dataset, clusters: xr.Dataset, page: Path) -> None:
 
     busiest = int(np.bincount(result["layer"].values).argmax())
     pictures: Any = (
-        plot.clusters(result, layer=busiest, links=True).opts(title=f"Clusters of layer {busiest}")
-        + plot.decision(result, logx=True).opts(title="Decision plot")
-        + plot.clusters(result, x="z", y="y", seeds=False).opts(title="The event from the side")
-        + plot.energy_spectrum(clusters).opts(title="Energy of the clusters")
+        plot.clusters(result, layer=busiest, links=True).opts(title=f"Clusters of layer {busiest}", backend="bokeh")
+        + plot.decision(result, logx=True).opts(title="Decision plot", backend="bokeh")
+        + plot.clusters(result, x="z", y="y", seeds=False).opts(title="The event from the side", backend="bokeh")
+        + plot.energy_spectrum(clusters).opts(title="Energy of the clusters", backend="bokeh")
     )
-    plot.save(pictures.cols(2).opts(shared_axes=False), page)
+    plot.save(pictures.cols(2).opts(shared_axes=False, backend="bokeh"), page)

@@ -88,6 +88,11 @@ def completeness(
     float
         From 0 to 1; NaN where no weight is in a true cluster.
 
+    Raises
+    ------
+    ValueError
+        As of `purity`.
+
     Examples
     --------
     >>> completeness([0, 0, 1, 1, -1], [0, 0, 0, 1, 1])
@@ -114,6 +119,11 @@ def f_score(
     -------
     float
         From 0 to 1. Where only one side has clusters, their match is 0; NaN where neither has.
+
+    Raises
+    ------
+    ValueError
+        As of `purity`.
 
     Examples
     --------
@@ -209,9 +219,10 @@ def point_height_correlation(Z1: npt.ArrayLike, Z2: npt.ArrayLike) -> float:
 def _shares(
     truth: npt.ArrayLike, labels: npt.ArrayLike, sample_weight: npt.ArrayLike | None, noise: Noise
 ) -> tuple[float, float]:
+    """Return purity and completeness, two sums of one table."""
     rows, columns = _sides(truth, labels, noise)
     weight = np.ones(len(rows)) if sample_weight is None else _check_weight(sample_weight)
-    _check_lengths(truth=rows, labels=columns, sample_weight=weight)
+    _check_lengths(truth=rows, sample_weight=weight)
     row_ids, row = np.unique(rows, return_inverse=True)
     column_ids, column = np.unique(columns, return_inverse=True)
     table = sp.coo_array((weight, (row, column)), shape=(len(row_ids), len(column_ids))).tocsr()

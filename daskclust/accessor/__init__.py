@@ -238,6 +238,11 @@ class ClustAccessor:
         xarray.Dataset
             With ``label`` (int64, noise -1).
 
+        Raises
+        ------
+        ValueError
+            Unless exactly one of `linking_length` and `b` is given, and for `b` without a box.
+
         Examples
         --------
         >>> from daskclust.datasets import cosmology_box
@@ -295,6 +300,11 @@ class ClustAccessor:
             hierarchy as ``linkage`` (merge, linkage_column), which is SciPy's, with ``id1``, ``id2``, ``height`` and
             ``size`` along the second dimension, and ``is_apriori`` (bool), which merges are within apriori clusters.
 
+        Raises
+        ------
+        ValueError
+            For both `n_clusters` and `height`.
+
         Examples
         --------
         >>> from daskclust.datasets import cytometry
@@ -327,6 +337,11 @@ class ClustAccessor:
         -------
         xarray.Dataset
             As of `clue`.
+
+        Raises
+        ------
+        ValueError
+            For an estimator that is not fitted, or on another number of points.
 
         Examples
         --------

@@ -39,6 +39,8 @@ def explore(ds: xr.Dataset, system: str | None = None, **parameters: Any) -> Exp
     ------
     ValueError
         Where no system, or not this one, suits the data; for no points and unknown parameters.
+    ImportError
+        Without the extra ``app``.
 
     Examples
     --------
@@ -75,7 +77,7 @@ def serve(
     address : str, default "localhost"
         Where to listen. Whoever reaches another address may explore, too.
     port : int, default 0
-        0 takes a free one; `OSError` where it is taken.
+        0 takes any free one.
     show, start : bool, default True
         Open a browser; serve until interrupted, or return at once.
     title : str, default "daskclust"
@@ -85,6 +87,13 @@ def serve(
     -------
     bokeh.server.server.Server
         With ``port``, and ``stop``.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As of `explore`.
+    OSError
+        Where another program has the port.
     """
     layout = _layout()
     import panel as pn

@@ -27,7 +27,7 @@ def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]
         lines = system.ground_lines(then.values, ground, "before")
     if lines == now.system.lines(now.values, "before"):  # the result has it all
         lines, source = [], "result"
-    elif all(map(system.is_given, selection.needs)):
+    elif ground is None and all(map(system.is_given, selection.needs)):
         lines, source = [], "ds"
     else:
         source = "before"

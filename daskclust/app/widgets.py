@@ -25,11 +25,11 @@ class Control:
 
     def __init__(self, parameter: Parameter, known: Mapping[str, Any], changed: Any) -> None:
         self.parameter, self._changed = parameter, changed
-        self._make(parameter, known[parameter.name])
+        self._make(known[parameter.name])
         self.follow(known)
 
-    def _make(self, parameter: Parameter, value: Any) -> None:
-        self._is_mine = False
+    def _make(self, value: Any) -> None:
+        parameter, self._is_mine = self.parameter, False
         unit = f" ({parameter.unit})" if parameter.unit else ""
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}

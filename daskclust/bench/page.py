@@ -25,7 +25,7 @@ def pictures(report: Mapping[str, Any]) -> Any:
     if not reports:
         raise ValueError(f"there is nothing to draw of the benchmark {report['system']}; write it to .json or .md")
     drawn = [picture for each in reports for picture in _of_one(each)]
-    return hv.Layout([*drawn, _roofline(reports)]).cols(2).opts(shared_axes=False)
+    return hv.Layout([*drawn, _roofline(reports)]).cols(2).opts(shared_axes=False, backend="bokeh")
 
 
 def _of_one(report: Mapping[str, Any]) -> Iterator[Any]:

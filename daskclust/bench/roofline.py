@@ -106,11 +106,11 @@ def hca_work(n: int, d: int) -> Work:
 
 
 def count_neighbours(X: NDArray[Any], radius: float, *, sample: int = _SAMPLE) -> NDArray[np.int64]:
-    """Count the neighbours of each point, or of a `sample` of more, within a radius, which is included."""
+    """Count the neighbours of each point at a distance up to `radius`; of many points, of a `sample` of them."""
     from scipy.spatial import cKDTree
 
     asked = X if len(X) <= sample else np.random.default_rng(0).choice(X, sample, replace=False)
-    tree = cKDTree(X, compact_nodes=False, balanced_tree=False)  # which are slow to make
+    tree = cKDTree(X, compact_nodes=False, balanced_tree=False)  # others take longer to make than they save
     counts = tree.query_ball_point(asked, radius, return_length=True, workers=-1)
     return np.asarray(counts, np.int64) - 1
 

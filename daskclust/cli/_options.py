@@ -30,7 +30,7 @@ Columns = Annotated[
         default="by name",
     ),
 ]
-Chunks = Annotated[int, running("Points of a chunk, with --workers or --scheduler.")]
+Chunks = Annotated[int, running("Points of a chunk, with --workers or --scheduler.", min=1)]
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 

@@ -64,7 +64,7 @@ class Pixels(Naming):
     def check(self, run: Running) -> None:
         """Refuse options that do not go with each other, or with the kind of file."""
         source, is_readout = self.source, self.source.startswith("tcp://")
-        self.naming()  # refuses what is no pairs
+        self.naming()  # raises where --columns or --units are no pairs NAME=VALUE
         if self.layout == "quad" and source.endswith(".t3pa"):
             raise ValueError(f"--layout quad is not for {source}, whose chips are apart; leave it out")
         of_words = {"gap": self.gap, "on-reset": self.on_reset != "continue", "trigger": self.trigger}

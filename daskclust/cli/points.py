@@ -11,13 +11,13 @@ import typer
 
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Chunks, Naming, clustering, names, reading, writing
+from daskclust.core.data.files import HDF5, PARQUET
 
 if TYPE_CHECKING:
     import xarray as xr
 
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
-_PARTICLES = (".parquet", ".pq", ".npy", ".zarr", ".arborx", ".bin")
-_HDF5 = (".hdf5", ".h5")
+_PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _KINDS = ".parquet, .csv, .h5, .npz or .zarr"
 
 _Box = Annotated[
@@ -96,7 +96,7 @@ class Reading(Naming):
             from daskclust.io.particles.snapshot import is_snapshot
 
             suffix = path.suffix.lower()
-            if suffix in _PARTICLES or path.is_dir() or (suffix in _HDF5 and is_snapshot(path)):
+            if suffix in _PARTICLES or path.is_dir() or (suffix in HDF5 and is_snapshot(path)):
                 return io.open_particles(path, chunks=chunks, **of_particles, **naming)
             return io.read_hits(path, field="particles", chunks=chunks, **naming)
 

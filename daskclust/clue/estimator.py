@@ -239,6 +239,11 @@ class CLUE(Estimator):
         -------
         CLUE
             Itself; results stay lazy, and come from what is kept. Nothing is done for input in memory.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
         """
         self._check_is_fitted("density_")
         if self._lazy is not None:

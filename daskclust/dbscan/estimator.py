@@ -263,6 +263,11 @@ class FriendsOfFriends(_DensityClusters):
         -------
         FriendsOfFriends
             Itself. On dask nothing is computed yet, but for that pass. Errors are those of `DBSCAN.fit`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `DBSCAN.fit`.
         """
         length = check_distance("linking_length", self.linking_length)
         least = check_whole("min_members", self.min_members, 1, clamp=True)

@@ -33,12 +33,11 @@ def rows_in(
     """Return rows of files as an array: in memory, in an order of NumPy's, or lazy with `chunks` rows in each block."""
     if chunks is not None:
         return lazy_rows(read, files, shape, dtype, chunks)
-    if len(shape) == 1:
-        return _checked_rows(read, 0, shape[0], ())
+    files = list(files)
     out, step = np.empty(shape, dtype, order), max(1, _AT_ONCE // max(1, math.prod(shape[1:])))
     for start in range(0, shape[0], step):
         stop = min(start + step, shape[0])
-        out[start:stop] = _checked_rows(read, start, stop, shape[1:])
+        out[start:stop] = _checked_rows(read, files, start, stop, shape[1:])
     return out
 
 
@@ -57,12 +56,14 @@ def lazy_rows(
     import dask.array as da
     from dask.base import tokenize
 
+    files = list(files)
     sizes = chunks if isinstance(chunks, tuple) else block_sizes(shape[0], chunks)
     # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
     token = tokenize(read, [(file, *_state(file)) for file in files], shape, dtype, sizes)
     return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
         _read_block,
         read=read,
+        files=files,
         chunks=(sizes, *((length,) for length in shape[1:])),
         dtype=dtype,
         meta=np.empty((0,) * len(shape), dtype),
@@ -95,18 +96,18 @@ def _state(path: str) -> tuple[int, ...]:
     return len(states), max((state.st_mtime_ns for state in states), default=0), sum(state.st_size for state in states)
 
 
-def _read_block(*, read: ReadRows, block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
+def _read_block(*, read: ReadRows, files: list[str], block_info: Mapping[Any, Any]) -> npt.NDArray[Any]:
     """Read the rows of one block; dask tells which ones."""
     (start, stop), *others = block_info[None]["array-location"]
-    return _checked_rows(read, start, stop, tuple(end - begin for begin, end in others))
+    return _checked_rows(read, files, start, stop, tuple(end - begin for begin, end in others))
 
 
-def _checked_rows(read: ReadRows, start: int, stop: int, tail: tuple[int, ...]) -> npt.NDArray[Any]:
+def _checked_rows(read: ReadRows, files: list[str], start: int, stop: int, tail: tuple[int, ...]) -> npt.NDArray[Any]:
     """Read rows, and raise if their shape is not what it was."""
     found = read(start, stop)
     if found.shape != (stop - start, *tail):
         raise ValueError(
-            f"rows {start} to {stop - 1} of a file have shape {found.shape}, expected {(stop - start, *tail)}: the "
-            "file has changed since it was opened; open it again"
+            f"rows {start} to {stop - 1} of {', '.join(files)} have shape {found.shape}, expected "
+            f"{(stop - start, *tail)}: the file has changed since it was opened; open it again"
         )
     return found

@@ -85,6 +85,11 @@ def layers(
     -------
     holoviews.NdLayout or holoviews.HoloMap
         Of what `clusters` returns, by layer; rasterized where all layers together have more than 100 000 points.
+
+    Raises
+    ------
+    ValueError
+        Where there are no layers.
     """
     result, seeds = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
     if layers is None:

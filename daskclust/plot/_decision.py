@@ -50,7 +50,8 @@ def decision(
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
     rhoc, delta_c, delta_o : float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
-        `result` was clustered with, which distances may not exceed. A `rhoc` of each point has no line.
+        `result` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. A `rhoc` of each point
+        has no line.
     logx, logy : bool, default False
         Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
 
@@ -61,6 +62,11 @@ def decision(
         more than 100 000 points, kinds of more than 10 000 are rasterized into counts (`holoviews.Image`, on
         logarithmic axes `holoviews.QuadMesh`), with one point at NaN for the legend. Points without a higher one within
         reach (``delta`` is inf) are on a dotted line of their own at the top.
+
+    Raises
+    ------
+    ValueError
+        For thresholds of distance beyond the reach of the clustering.
 
     References
     ----------

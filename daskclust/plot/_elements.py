@@ -104,13 +104,16 @@ def _marker(marker: str, size: float, edge: str | None) -> tuple[dict[str, Any],
     return bokeh, {"marker": _MPL_MARKER[marker], "s": area, "edgecolors": edge or "none", "linewidth": width}
 
 
+def spanned(low: Any, high: Any) -> tuple[float, float]:
+    """Return limits that hold all, and more than nothing where all is equal, or NaN as of nothing."""
+    low, high = float(low), float(high)
+    return (low, high) if high > low else (low - 0.5, high + 0.5) if high == low else (0.0, 1.0)
+
+
 def _limits(xy: tuple[Array, Array]) -> Limits:
-    """Return what values span, and more than nothing where they are all equal."""
-    spans = []
-    for values in xy:
-        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-        spans.append((low, high) if high > low else (low - 0.5, high + 0.5))
-    return spans[0], spans[1]
+    """Return what values span along both axes."""
+    x, y = (spanned(values.min(), values.max()) if len(values) else (0.0, 1.0) for values in xy)
+    return x, y
 
 
 def _counts(

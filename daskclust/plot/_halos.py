@@ -14,12 +14,12 @@ import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
-from daskclust.core.data.columns import column
+from daskclust.core.data.columns import column, reals
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import counted, dimension, finite, in_memory, shown, unit_of
-from daskclust.plot._elements import overlay
+from daskclust.plot._data import counted, dimension, finite, in_memory, unit_of
+from daskclust.plot._elements import overlay, spanned
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
 
@@ -66,7 +66,7 @@ def projected_density(
     ds, pixels = dataset_of(ds), check_whole("pixels", pixels, 1)
     names = [*axes] if weight is None else [*axes, weight]
     if set(names) <= set(ds.variables):  # else `_frame` raises
-        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, shown)) for name in names})
+        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, reals)) for name in names})
     frame = _frame(ds, names)
     sides = _sides(ds, axes)
     for name, side in zip(axes, sides, strict=True):
@@ -75,7 +75,7 @@ def projected_density(
     limits = [(0.0, side) for side in sides]
     if not all(sides):
         ends = dask.compute(*((frame[name].min(), frame[name].max()) for name in axes))  # in one pass
-        limits = [whole if whole[1] else _limits(*each) for whole, each in zip(limits, ends, strict=True)]
+        limits = [whole if whole[1] else spanned(*each) for whole, each in zip(limits, ends, strict=True)]
     spans = [high - low for low, high in limits]
     width, height = (max(1, round(pixels * span / max(spans))) for span in spans)
     canvas = datashader.Canvas(width, height, x_range=limits[0], y_range=limits[1])
@@ -174,6 +174,11 @@ def mass_function(
         volume. Bars are the central 68 % interval of a Poisson distribution, as from a chi-squared one. Bins without
         halos are left out, and so are rows without mass, counted in the title.
 
+    Raises
+    ------
+    ValueError
+        For box sizes that are negative, or not one for each axis.
+
     References
     ----------
     Gehrels, "Confidence limits for small numbers of events in astrophysical data", The Astrophysical Journal 303
@@ -218,12 +223,6 @@ def _frame(ds: xr.Dataset, names: list[str]) -> Any:
         return ds[names].reset_coords().unify_chunks().to_dask_dataframe()[names]
     loaded = in_memory(ds, names)
     return pd.DataFrame({name: loaded[name].values for name in names})
-
-
-def _limits(low: Any, high: Any) -> tuple[float, float]:
-    """Return limits that hold all, and more than nothing where all is equal, or NaN as of nothing."""
-    low, high = float(low), float(high)
-    return (low, high) if high > low else (low - 0.5, high + 0.5) if high == low else (0.0, 1.0)
 
 
 def _sides(ds: xr.Dataset, axes: Sequence[str]) -> list[float]:

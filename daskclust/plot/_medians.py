@@ -40,6 +40,11 @@ def channel_medians(
     -------
     holoviews.HeatMap
         A row for each cluster, with its number and number of cells, and a column for each channel.
+
+    Raises
+    ------
+    ValueError
+        For no cells, and for channels of the same name.
     """
     cells = cells_of(data)
     names = cells.names

@@ -65,6 +65,11 @@ def event_display(
         A picture of the detector, with all that is known of a pixel under the mouse: its cluster, ToT, ToA and number
         of hits. A pixel that was hit several times has the sum of its ToT, and the cluster and ToA of its last hit.
         Chips that are detectors of their own (``attrs["layout"] == "chips"``) have a picture each, by number.
+
+    Raises
+    ------
+    ValueError
+        For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
     """
     ds = dataset_of(ds)
     hits, units = _hits(ds, labels, color, chip)
@@ -193,8 +198,10 @@ def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) ->
     hits = hits.assign(pixel=_pixel(hits, frame)).sort_values("toa", kind="stable")
     last = hits.drop_duplicates("pixel", keep="last").set_index("pixel")
     found = {"label": last["label"]} if "label" in hits else {}
-    found |= {"tot": hits["tot"].astype(np.float64).groupby(hits["pixel"]).sum()} if "tot" in hits else {}
-    found |= {"toa": last["toa"], "hits": hits["pixel"].value_counts()}
+    count = hits["pixel"].value_counts()
+    if "tot" in hits:  # where one is NaN the sum is
+        found["tot"] = pd.Series(np.bincount(hits["pixel"], hits["tot"], frame.width * frame.height))[count.index]
+    found |= {"toa": last["toa"], "hits": count}
     everywhere = range(frame.width * frame.height)
     layers = {name: values.reindex(everywhere).to_numpy(np.float64) for name, values in found.items()}
     vdims = {"label": hv.Dimension("label"), "hits": hv.Dimension("hits")}

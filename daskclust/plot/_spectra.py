@@ -128,8 +128,10 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     ----------
     ds : xarray.Dataset
         Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
-    bins, logy
-        As for `tot_spectrum`, but bins are of equal width.
+    bins : int, default 200
+        Number of bins.
+    logy : bool, default False
+        Counts on a logarithmic axis.
 
     Returns
     -------
@@ -164,6 +166,11 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
         A `holoviews.Curve` of steps for each, labelled by what it counts: the rate in the middle of intervals, and
         at both ends, per s, ms or µs. Times that are not finite, as of numbers without hits, are left out, and counted
         in the title.
+
+    Raises
+    ------
+    ValueError
+        For no Dataset.
 
     Examples
     --------

@@ -50,6 +50,11 @@ def dendrogram(
         `holoviews.Segments` for "several clusters", for noise and for each cluster, or for each colour if there are
         many; `holoviews.Points` "left out" at the ends of stubs, with the number of points under the mouse. Leaves
         are in the order of `daskclust.core.hierarchy.leaf_order`, which is that of SciPy's dendrograms.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, labels that do not fit, and `min_size` over the number of points.
     """
     Z = check_linkage(on_host(Z))
     n, top = len(Z) + 1, condense(Z, p, min_size)
@@ -87,6 +92,11 @@ def point_height_scatter(
     holoviews.Overlay
         `holoviews.Points` "points", and a `holoviews.Curve` where both are equal. More than 100 000 points are
         rasterized into counts (`holoviews.Image`). `daskclust.metrics.point_height_correlation` is in the title.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, and for different numbers of points.
 
     References
     ----------

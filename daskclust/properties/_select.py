@@ -198,8 +198,8 @@ def _value(node: ast.expr, values: Mapping[str, Any], expression: str) -> Any:
             return functools.reduce(_OPERATIONS[type(node.op)], (_value(v, values, expression) for v in node.values))
         case ast.UnaryOp():
             steps = [(node.op, [node.operand])]
-        case ast.BinOp():
-            steps = [(node.op, [node.left, node.right])]
+        case ast.BinOp() if type(node.op) in _OPERATIONS:  # of numbers: NumPy's sum of True and True is True
+            return _OPERATIONS[type(node.op)](*(1.0 * _value(v, values, expression) for v in (node.left, node.right)))
         case ast.Compare():
             sides = [node.left, *node.comparators]
             steps = [(sign, sides[k : k + 2]) for k, sign in enumerate(node.ops)]

@@ -77,7 +77,7 @@ def start(
     Raises
     ------
     ValueError
-        For numbers of workers, memory and systems that cannot be.
+        For numbers of workers, memory and systems that cannot be, and for `memory_limit` with a `scheduler`.
     NoGPUError
         A RuntimeError: where a driver, a GPU or a package is missing, with how to install it.
     ConnectionError

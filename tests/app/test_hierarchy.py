@@ -152,3 +152,16 @@ def test_dark_pages_have_the_same_colours(explorer: Explorer) -> None:
     mapper = view(explorer, Picture)._marks.glyph.fill_color.transform
     assert mapper.palette == [*COLORS, DARK.noise]
     assert view(explorer, Dendrogram)._canvas.figure.background_fill_color == DARK.paper
+
+
+def test_branches_of_data_that_hold_another_hierarchy() -> None:
+    """Lines make the hierarchy that branches were chosen in, not the one that came with the data."""
+    data = datasets.cytometry(400, rng=0)
+    state = State(data.clust.hca(rule="euclid"), "hca")
+    ground = state.update().ground
+    assert isinstance(ground, Hierarchy)
+    state.select(Branches((len(ground.linkage) + 400 - 3,)))
+    chosen = state.mask
+    state.set(n_clusters=7, rule="mahal0")
+    state.update()
+    np.testing.assert_array_equal(made(state)["inside"], chosen)

@@ -7,10 +7,8 @@ the answers. Times are subtracted in float64 and compared with "at most dt_max",
 from __future__ import annotations
 
 import itertools
-import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from time import sleep
 from typing import Any
 from unittest import mock
 
@@ -177,23 +175,6 @@ def dense(n: int, seed: int = 0, *, pixels: int = 6, ticks: int = 2000, chips: i
         "toa": np.sort(rng.integers(0, ticks, n)) * TICK,
         "chip": rng.integers(0, chips, n).astype(np.uint8),
     }
-
-
-class Clock:
-    """In the place of ``time`` where a file is followed: time stands still until `written` is set, then it runs.
-
-    So a writer may be as slow as a busy machine makes it.
-    """
-
-    def __init__(self, written: threading.Event) -> None:
-        self._written, self._now = written, 0.0
-
-    def monotonic(self) -> float:
-        return self._now
-
-    def sleep(self, seconds: float) -> None:
-        sleep(seconds)
-        self._now += 1.0 * self._written.is_set()
 
 
 # ----------------------------------------------------------------------------------------------------------- strategies

@@ -34,6 +34,7 @@ def assert_steps(
     met = np.zeros(len(wanted["labels"]), int)
     for chunk, local, merged in zip(chunks, locals_, sent(plan.merge(frontiers)), strict=True):
         found = plan.finish(local, merged)
+        assert found.keys() == plan.results.keys()
         ids = on_host(local.ids.on(device_of(found["labels"])))
         met[ids] += 1
         for name, values in found.items():

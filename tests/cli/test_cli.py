@@ -2,11 +2,13 @@
 
 import json
 
+import holoviews
 import numpy as np
 import pandas as pd
 import pytest
 
 from daskclust import CLUE, __version__, io
+from daskclust.plot._look import load_backends
 
 TOY = ("--dc", 5, "--rhoc", 8, "--delta-c", 5, "--delta-o", 10)
 
@@ -72,7 +74,10 @@ def test_info_tells_what_to_install(command, monkeypatch):
 
 
 @pytest.mark.slow
-def test_demo(command, tmp_path):
+def test_demo(command, tmp_path, monkeypatch):
+    """Its page has its titles, whatever draws the pictures of a notebook in this process."""
+    load_backends()
+    monkeypatch.setattr(holoviews.Store, "current_backend", "matplotlib")
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err
     assert "equal, element by element" in out

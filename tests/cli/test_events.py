@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from cases.events import Clock
+from cases.files.growing import growing_file
 
 from daskclust import EventBuilder, io
 from daskclust.cli._pixels import stop_at_interrupt
 from daskclust.datasets import readout_order, timepix
 from daskclust.io import open_tpx3, open_tpx3_triggers, read_hits, time_of_flight, write_hits, write_tpx3
-from daskclust.io.timepix import sources
 from daskclust.properties import cluster_table, select
 
 N = 4000
@@ -289,23 +288,9 @@ def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, 
 # ------------------------------------------------------------------------------------------------------ running readout
 def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hits):
     growing = tmp_path / "growing.tpx3"
-    data, written = raw.read_bytes(), threading.Event()
-    monkeypatch.setattr(sources, "time", Clock(written))
-
-    def grow():
-        time.sleep(0.1)
-        with open(growing, "wb") as stream:
-            for k in range(0, len(data), 6001):
-                stream.write(data[k : k + 6001])
-                stream.flush()
-                time.sleep(0.01)
-        written.set()
-
-    writer = threading.Thread(target=grow)
-    writer.start()
     options = ("--disorder", 20, "--follow", "--idle", 1)
-    told = run(growing, *options, "-o", target, "--hits", hits)
-    writer.join()
+    with growing_file(growing, raw.read_bytes(), monkeypatch):
+        told = run(growing, *options, "-o", target, "--hits", hits)
     assert (told["hits"], told["hits_out"]) == (N, N)
     table, labelled = offline(open_tpx3(raw))
     assert_table(target, table)

@@ -41,13 +41,34 @@ def test_parameters(parameters, error, words):
         CLUE(**{"dc": 1.0, "rhoc": 2.0, **parameters}).fit(X)
 
 
-@pytest.mark.parametrize("chunks", [80, 30])
-def test_values_that_are_no_numbers_or_too_large(chunks):
-    far, rhoc = X.copy(), ENERGY.copy()
-    far[0, 0], rhoc[11] = 1e300, np.nan
-    for points in (X, da.from_array(X, chunks=(chunks, 2))):
-        with pytest.raises(ValueError, match=r"rhoc\[11\] = nan"):
-            np.asarray(CLUE(1.0, rhoc).fit(points, layer=LAYER).labels_)
+@pytest.mark.parametrize("points", [X, da.from_array(X, chunks=(30, 2)), da.from_array(X, chunks=(80, 2))])
+def test_rhoc_that_is_no_number(points):
+    rhoc = ENERGY.copy()
+    rhoc[11] = np.nan
+    with pytest.raises(ValueError, match=r"rhoc\[11\] = nan"):
+        np.asarray(CLUE(1.0, rhoc).fit(points, layer=LAYER).labels_)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("wrap", [{1: 10.0}, {0: 10.0, 1: 3.0}])
+def test_coordinates_that_are_no_numbers_along_periodic_axes(value, wrap):
+    bad = X.copy()
+    bad[47, 1] = value
+    for points in (bad, da.from_array(bad, chunks=(30, 2))):
+        with pytest.raises(ValueError, match=r"X\[47, 1\] = .*isfinite"):
+            np.asarray(CLUE(1.0, 2.0, wrap=wrap).fit(points, partition="space").labels_)
+
+
+def test_read_only_periodic_coordinates_are_not_changed():
+    frozen = X.copy()
+    frozen.setflags(write=False)
+    assert_same_results(CLUE(1.0, 2.0, wrap={0: 4.0}).fit(frozen), CLUE(1.0, 2.0, wrap={0: 4.0}).fit(X))
+    np.testing.assert_array_equal(frozen, X)
+
+
+def test_coordinates_that_are_too_far_apart():
+    far = X.copy()
+    far[0, 0] = 1e300
     with pytest.raises(ValueError, match=r"1e\+300 along axis 0.*remove far outliers"):
         CLUE(1.0, 2.0).fit(far)
 

@@ -46,6 +46,15 @@ def test_union_find_on_two_threads(threads, n, m):
     np.testing.assert_array_equal(parent, smallest[label])
 
 
+def test_components():
+    edges = np.array([[7, 3], [3, 3], [10**15, 7], [20, 21], [-4, 20]])
+    ids, label = components(edges)
+    assert ids.tolist() == [-4, 3, 7, 20, 21, 10**15]
+    assert same_partition(label, [0, 1, 1, 0, 0, 1])
+    ids, label = components(np.empty((0, 2), np.int64))
+    assert len(ids) == len(label) == 0
+
+
 # ------------------------------------------------------------------------------------------------------------- merging
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 80))
 @example(0, 1, 0)

@@ -21,6 +21,10 @@ NAMES = [(DBSCAN, "eps"), (FriendsOfFriends, "linking_length")]
     ("boxsize", "error", "words"),
     [
         (0, ValueError, "boxsize must be finite and positive, got 0"),
+        (0.0, ValueError, r"boxsize must be finite and positive, got 0\.0"),
+        (-10.0, ValueError, r"boxsize must be finite and positive, got -10\.0"),
+        (np.nan, ValueError, "boxsize must be finite and positive, got nan"),
+        (np.inf, ValueError, "boxsize must be finite and positive, got inf"),
         ([10.0, -1.0], ValueError, r"boxsize must be finite and positive, got -1\.0"),
         (1.99, ValueError, r"boxsize must be at least 2 {name} = 2, got 1\.99.*smaller {name}, or boxsize=None"),
         ([None, 1.5], ValueError, r"boxsize must be at least 2 {name} = 2, got 1\.5"),

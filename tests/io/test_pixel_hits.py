@@ -10,18 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from cases.files.hits import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust.io import FIELDS, ParquetSink, read_hits, to_dataset, write_hits
 
 SUFFIXES = [".csv", ".parquet", ".npz", ".h5", ".hdf5"]
-
-
-def refused(message: str, *args: Any, **options: Any) -> None:
-    """Check that a file is refused with a message."""
-    with pytest.raises(ValueError, match=message):
-        read_hits(*args, **options)
 
 
 def pixels(n: int = 50, **attrs: Any) -> xr.Dataset:

@@ -199,7 +199,7 @@ class Kill:
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if self.step in ("", getattr(args[0], "__name__", "").strip("_")):
+        if self.step in ("", getattr(args[0], "__name__", "").strip("_").removesuffix("_rows")):
             with suppress(FileExistsError):
                 if self.mark is not None:
                     self.mark.open("x").close()

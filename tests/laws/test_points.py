@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from functools import partial
 from typing import Any
 
@@ -13,21 +14,22 @@ import pandas as pd
 import pytest
 import sklearn.cluster
 import xarray as xr
+from cases.numbers import NOT_POSITIVE, NOT_WHOLE
 from laws.registry import RUNS, assert_same, computed, fit, name_of, results_of
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel
+from daskclust import CLUE, DBSCAN, FriendsOfFriends, GaussianKernel, MahalanobisHCA
 from daskclust.systems import SYSTEMS, Sample, System
 
 N = 150
-OF_POINTS = [system for system in SYSTEMS.values() if system.any_columns]
-NAMES = [name for name, (system, _) in RUNS.items() if system in OF_POINTS]
-FIRST = [name_of(system, system.runs[0]) for system in OF_POINTS]
-COLUMNS = [(name, column) for name in NAMES for column in RUNS[name][1].columns]
+SYSTEMS_OF_POINTS = [system for system in SYSTEMS.values() if system.any_columns]
+RUNS_OF_POINTS = [name for name, (system, _) in RUNS.items() if system in SYSTEMS_OF_POINTS]
+FIRST_RUNS = [name_of(system, system.runs[0]) for system in SYSTEMS_OF_POINTS]
+COLUMNS = [(name, column) for name in RUNS_OF_POINTS for column in RUNS[name][1].columns]
 X = np.random.default_rng(5).uniform(0, 5, (80, 2))
-every_system = pytest.mark.parametrize("system", OF_POINTS, ids=str)
+every_system = pytest.mark.parametrize("system", SYSTEMS_OF_POINTS, ids=str)
 everywhere = pytest.mark.parametrize("rows", [None, (40, 60, 50), (N,)], ids=["memory", "dask", "one chunk"])
 
 
@@ -67,7 +69,7 @@ def test_points_that_are_refused(system: System, points: Any, error: type[Except
         np.asarray(system.estimator(**system.runs[0].parameters).fit(points).labels_)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RUNS_OF_POINTS)
 @everywhere
 def test_coordinates_that_are_no_numbers(name: str, rows: Any) -> None:
     """The row is that of the whole data set, whichever chunk finds it; on dask the error comes with the labels."""
@@ -80,7 +82,7 @@ def test_coordinates_that_are_no_numbers(name: str, rows: Any) -> None:
                 np.asarray(fit(name, sample.map(partial(in_chunks, rows=rows)), **how).labels_)
 
 
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", FIRST_RUNS)
 def test_points_without_any_number(name: str) -> None:
     for points in (np.full_like(X, np.nan), in_chunks(np.full_like(X, np.nan), 30)):
         with pytest.raises(ValueError, match=r"X\[\d+, 0\] = nan"):
@@ -95,7 +97,11 @@ def test_columns_that_are_wrong(name: str, column: str, rows: Any) -> None:
     sample = sample_of(name)
     for values in (sample.columns[column][:-1], np.zeros((N, 1, 1))):
         wrong = Sample(sample.X, {**sample.columns, column: values})
-        with pytest.raises(ValueError, match=rf"{column} must have one (value|label) for each of the {N} points of X"):
+        shape = re.escape(str(values.shape))
+        with pytest.raises(
+            ValueError,
+            match=rf"{column} must have one (value|label) for each of the {N} points of X.*got shape {shape}",
+        ):
             fit(name, wrong._replace(X=in_chunks(wrong.X, rows)))
     for value in (np.nan, np.inf, -np.inf):
         values = sample.columns[column].astype(float)
@@ -146,7 +152,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", FIRST_RUNS)
 def test_points_of_any_class_and_layout(name: str, form: str) -> None:
     points = sample_of(name).X
     fitted = fit(name, Sample(FORMS[form](points), {}))
@@ -160,7 +166,7 @@ SMALL = [pytest.param(dtype, marks=pytest.mark.slow) for dtype in (np.float32, n
 
 
 @pytest.mark.parametrize("dtype", [np.int64, *SMALL])
-@pytest.mark.parametrize("name", FIRST)
+@pytest.mark.parametrize("name", FIRST_RUNS)
 def test_whole_coordinates_of_any_type(name: str, dtype: Any) -> None:
     whole = np.round(sample_of(name).X * 10)
     np.testing.assert_array_equal(
@@ -168,12 +174,49 @@ def test_whole_coordinates_of_any_type(name: str, dtype: Any) -> None:
     )
 
 
-@every_system
+@pytest.mark.parametrize("system", [each for each in SYSTEMS_OF_POINTS if each.name != "clue"], ids=str)
 def test_results_before_fit(system: System) -> None:
     fitted = fit(name_of(system, system.runs[0]), sample_of(name_of(system, system.runs[0])))
-    for result in results_of(fitted) - set(vars(fitted)):
+    results = results_of(fitted) - set(vars(fitted))
+    assert results
+    for result in results:
         with pytest.raises(NotFittedError):
             getattr(type(fitted)(**system.runs[0].parameters), result)
+
+
+def test_calls_before_fit() -> None:
+    for call in (lambda: CLUE(1.0, 2.0).rethreshold(rhoc=1.0), lambda: MahalanobisHCA().labels(n_clusters=2)):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+# ----------------------------------------------------------------------------------------------------------- parameters
+DISTANCES = [("clue", "dc"), ("fof", "linking_length"), ("dbscan", "eps"), ("events", "dt_max")]
+COUNTS = [("fof", "min_members"), ("dbscan", "min_samples"), ("events", "min_hits"), ("hca", "n_clusters")]
+
+
+@pytest.mark.parametrize("rows", [None, (N,)], ids=["memory", "dask"])
+@pytest.mark.parametrize(
+    ("parameter", "value", "error", "words"),
+    [
+        *((parameter, *wrong) for parameter in DISTANCES for wrong in NOT_POSITIVE),
+        *(
+            (parameter, *wrong)
+            for parameter in COUNTS
+            for wrong in NOT_WHOLE
+            if (parameter[0], wrong[0]) != ("hca", None)
+        ),
+    ],
+    ids=str,
+)
+def test_numbers_that_no_parameter_takes(
+    parameter: tuple[str, str], value: Any, error: type[Exception], words: str, rows: Any
+) -> None:
+    system, name = SYSTEMS[parameter[0]], parameter[1]
+    run = system.runs[0]
+    sample = system.sample(N, run, np.float64).map(partial(in_chunks, rows=rows))
+    with pytest.raises(error, match=f"{name} {words}"):
+        system.estimator(**{**run.parameters, name: value}).fit(sample.X, **sample.columns).labels_
 
 
 # ------------------------------------------------------------------------------------------ scikit-learn's conventions

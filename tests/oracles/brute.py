@@ -16,8 +16,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 
 class Answer(NamedTuple):
@@ -143,10 +141,15 @@ def clue_from_density(
 
 def groups_of(edges: np.ndarray, n: int) -> np.ndarray:
     """Return the smallest member of the connected component of each of `n` nodes."""
-    pairs = np.reshape(edges, (-1, 2)).astype(int).T
-    joined = coo_array((np.ones(pairs.shape[1]), tuple(pairs)), shape=(n, n))
-    _, first, component = np.unique(connected_components(joined)[1], return_index=True, return_inverse=True)
-    return first[component]
+    root = np.arange(n)
+    changed = True
+    while changed:
+        before = root.copy()
+        for a, b in edges:
+            root[a] = root[b] = min(root[a], root[b])
+        root = root[root]
+        changed = not np.array_equal(root, before)
+    return root
 
 
 # --------------------------------------------------------------------------------------- DBSCAN and friends-of-friends

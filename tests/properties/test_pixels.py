@@ -270,3 +270,16 @@ def test_real_hits(shared_data: Any) -> None:
     np.testing.assert_array_equal(table["y_max"], pixel % 256)
     assert (table["length"] == 1).all()
     assert int(table["size"].sum()) == 98_548
+
+
+def test_pixels_of_objects_are_pixels_on_dask_too() -> None:
+    hits = xr.Dataset(
+        {
+            "x": ("hit", np.array([3, 1, 2], object)),
+            "y": ("hit", [5, 6, 7]),
+            "toa": ("hit", [0.0, 1.0, 2.0]),
+            "tot": ("hit", [25.0, 25.0, 25.0]),
+            "label": ("hit", [0, 2, 0]),
+        }
+    )
+    xr.testing.assert_identical(cluster_table(hits.chunk(hit=2)).compute(), cluster_table(hits))

@@ -80,6 +80,11 @@ def test_select_refuses_everything_else(expression: str, message: str) -> None:
         select(table, expression)
 
 
+def test_comparisons_count_as_numbers() -> None:
+    table = xr.Dataset({"a": ("cluster", [1, 2, 3])})
+    assert where(table, "(a > 0) + (a > 1) >= 2").values.tolist() == [False, True, True]
+
+
 def test_small_integers_do_not_wrap() -> None:
     table = cluster_table(pixel_hits(300, 60))
     np.testing.assert_array_equal(where(table, "x_min - x_max > 0"), False)

@@ -146,9 +146,11 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
         return kind(name, values, 0)
     like = values._meta
     if values.dtype.kind == "O":
-        dtype = np.dtype(np.float64 if kind in (reals, coordinate, times, native) else np.int64)
-    else:  # an array of one element has the same type as others, and raises for types that are refused
-        dtype = kind(name, np.zeros(1, values.dtype), 0).dtype
+        start = np.dtype(np.float64 if kind in (reals, coordinate, times, native) else np.int64)
+    else:
+        start = values.dtype
+    # an array of one element has the same type as others, and raises for types that are refused
+    dtype = kind(name, np.zeros(1, start), 0).dtype
     if dtype == values.dtype and not isinstance(like, np.ma.MaskedArray):
         return values
     like = like.astype(dtype) if is_cuda(like) else np.empty((0,) * values.ndim, dtype)

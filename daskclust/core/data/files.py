@@ -67,7 +67,7 @@ def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
     return suffix
 
 
-def library(name: str, what: str) -> ModuleType:
+def import_library(name: str, what: str) -> ModuleType:
     """Import a library that reads `what`, or say what to install."""
     try:
         return importlib.import_module(name)

@@ -16,8 +16,12 @@ _PLAIN = ("1", "", "dimensionless")
 _PARSECS = {"": 18, "k": 21, "M": 24, "G": 27}  # powers of ten in cm
 
 SIZES: dict[str, dict[str, float]] = {
-    "length": {"cm": 1, "nm": 1e-7, "mm": 0.1, "m": 1e2, "km": 1e5}
-    | {
+    "length": {
+        "cm": 1,
+        "nm": 1e-7,
+        "mm": 0.1,
+        "m": 1e2,
+        "km": 1e5,
         **dict.fromkeys(("um", "µm", "μm"), 1e-4),
         **{f"{prefix}pc": float(f"3.08567758149137e{power}") for prefix, power in _PARSECS.items()},
     },

@@ -130,6 +130,11 @@ def condense(Z: npt.ArrayLike, p: int, min_size: int | float = 1) -> Top:
         `Z`, and what is left out. Leaves are the clusters of ``cut(Z, n_clusters=p, min_size=min_size)``, numbered by
         their smallest points.
 
+    Raises
+    ------
+    ValueError
+        For what is no linkage, `p` below 1, and where not even all points are `min_size`.
+
     Examples
     --------
     >>> top = condense([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]], 2)
@@ -174,6 +179,11 @@ def least_size(min_size: int | float, n: int) -> int:
     -------
     int
         The number, rounded up.
+
+    Raises
+    ------
+    ValueError
+        For a fraction that is not between 0 and 1, and a number below 1.
 
     Examples
     --------

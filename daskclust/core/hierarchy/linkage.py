@@ -85,6 +85,11 @@ def point_heights(Z: npt.ArrayLike) -> Float:
     numpy.ndarray of float64, shape (n,)
         In the unit of the heights of `Z`; sums run from the root down.
 
+    Raises
+    ------
+    ValueError
+        For what is no linkage.
+
     References
     ----------
     Smelko, "Mahalanobis based hierarchical clustering accelerated on GPU", Charles University (2020), definition 20.
@@ -114,6 +119,11 @@ def leaf_order(Z: npt.ArrayLike) -> Ids:
     numpy.ndarray of int64, shape (n,)
         As of `scipy.cluster.hierarchy.leaves_list`.
 
+    Raises
+    ------
+    ValueError
+        For what is no linkage.
+
     Examples
     --------
     >>> leaf_order([[1, 2, 1.0, 2], [0, 4, 2.0, 3], [3, 5, 5.0, 4]])
@@ -137,6 +147,11 @@ def members(Z: npt.ArrayLike, node: int) -> Ids:
     -------
     numpy.ndarray of int64
         Ascending.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, and where there is no such cluster.
 
     Examples
     --------
@@ -167,6 +182,11 @@ def node_labels(Z: npt.ArrayLike, labels: npt.ArrayLike) -> Ids:
     -------
     numpy.ndarray of int64, shape (2 n - 1,)
         -1 where all points are noise, `SEVERAL` where there are several labels.
+
+    Raises
+    ------
+    ValueError
+        For what is no linkage, and labels that are no integers or not one for each point.
 
     Examples
     --------

@@ -105,6 +105,11 @@ def merge_fragments(fragments: Sequence[Fragments], min_size: int) -> list[Slice
     -------
     list of Slice
         One for each chunk.
+
+    Raises
+    ------
+    ValueError
+        For chunks that share a group though each should hold all of it.
     """
     check_groups([f.groups for f in fragments])
     begin = np.concatenate([[0], np.cumsum([len(f.firsts) for f in fragments])]).astype(np.int64)

@@ -49,6 +49,11 @@ def run(plan: Plan, columns: dict[str, Any], partition: str | Partition = "auto"
     -------
     dict of arrays
         Results of shape (n,) and the number ``n_clusters``; on dask lazy, with the chunks of the input.
+
+    Raises
+    ------
+    ValueError
+        For a partition that is not one of these, or does not fit the points.
     """
     lazy = lazily(plan, columns, partition)
     return run_in_memory(plan, columns) if lazy is None else lazy.run(plan)

@@ -157,7 +157,7 @@ class Plan(WholePlan):
         Returns
         -------
         object
-            The result for them, without ids.
+            The result for them; `finish` does not use its ids.
         """
         raise NotImplementedError
 

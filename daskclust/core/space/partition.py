@@ -227,12 +227,17 @@ class Partition:
         group : array of int, shape (n,), optional
             Group of each point, where the partition goes by groups.
         among : numpy.ndarray of int64, optional
-            Numbers of the only chunks that the points go to, or it raises. Default: all.
+            Numbers of the only chunks that the points go to. Default: all.
 
         Returns
         -------
         list of Chunk
             One for each, with the points that it owns and those of its halo.
+
+        Raises
+        ------
+        ValueError
+            For points that go to other chunks.
         """
         X = columns[positions]
         X = X if X.ndim == 2 else X[:, None]

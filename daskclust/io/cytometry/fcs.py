@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.cytometry.transform import Preparation
 from daskclust.io.lazy import rows_in
 
-import_flowio = partial(library, "flowio", "FCS files")
+import_flowio = partial(import_library, "flowio", "FCS files")
 
 VERSIONS = ("2.0", "3.0", "3.1")
 
@@ -91,7 +91,7 @@ def is_fcs(path: str) -> bool:
 
 def read_layout(path: str, data_set: int | None) -> FcsLayout:
     """Return the layout of one data set of an FCS file, by its number from 0; None where there must be one only."""
-    offset, wanted = 0, check_whole("data_set", data_set or 0, 0)
+    offset, wanted = 0, check_whole("data_set", 0 if data_set is None else data_set, 0)
     for number in range(wanted + 1):
         flow = _keywords(path, offset)
         following = int(flow.text.get("nextdata", 0))

@@ -212,7 +212,8 @@ def read_cells(
                 f"{name} would be a file of gmhclust, which has no column {apriori!r}; use read_gmhc with assignments="
             )
         ds = read_gmhc(name, chunks=chunks)
-        ds = ds.isel(channel=choose_channels(channels, [(str(own),) for own in ds["channel"].values], name))
+        if channels is not None:
+            ds = ds.isel(channel=choose_channels(channels, [(str(own),) for own in ds["channel"].values], name))
     if transform is None:
         return ds
     check_untransformed(ds.attrs, name, _AGAIN)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.files import reading
-from daskclust.core.data.quote import listed, meant, quoted, repeated
+from daskclust.core.data.quote import listed, meant, quoted, repeated, short
 from daskclust.io.cytometry.gmhc import numbered
 from daskclust.io.cytometry.rows import FIELD, VARIABLES, cells_dataset, choose_channels, whole_column
 from daskclust.io.fields import Field
@@ -27,7 +27,7 @@ class _Plain(Naming):
 
     def without(self, name: str) -> str:
         """Return how a column is left out, for messages."""
-        return "choose columns without it with channels="
+        return "choose columns without it with channels=, or another one for apriori="
 
     def names(self, found: Sequence[str] | None, count: int) -> list[str]:
         """Return the names in the file, or numbers."""
@@ -64,11 +64,18 @@ def read_csv(path: str, channels: Any, apriori: str | None) -> xr.Dataset:
 
 def read_parquet(path: str, channels: Any, apriori: str | None, chunks: int | None) -> xr.Dataset:
     """Read the cells of a Parquet file."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with reading(path, "Parquet"):
-        found = pq.read_schema(path).names
-    names, beside = choose_columns(found, channels, apriori, path)
+        schema = pq.read_schema(path)
+    names, beside = choose_columns(schema.names, channels, apriori, path)
+    for name in (*names, *beside):
+        if pa.types.is_nested(kind := schema.field(name).type):
+            raise ValueError(
+                f"column {quoted(name)} of {path} has type {short(kind)}, which is no number; "
+                f"{_Plain(_PLAIN, None, path).without(name)}"
+            )
     chosen: dict[str, str | None] = {REST: None, **{name: name for name in (*names, *beside)}}
     table = parquet_read.read_parquet(path, _Plain(_PLAIN, chosen, path), chunks, floats=names)
     return _dataset(table, names, beside, path)

@@ -122,7 +122,7 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
     with open_hdf5(path) as file:
         with reading(path, "HDF5"):
             groups = sorted(file)
-            found = {name: inside(file, name) for name in _ABOUT}
+            found = {name: inside(file, name, import_h5py().Group) for name in _ABOUT}
             attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
         if found["Header"] is None:
             raise ValueError(
@@ -152,7 +152,7 @@ def _members(
     """Return the arrays to read, of those in the file `every` one or what all codes have."""
     group_name = f"PartType{kind}"
     with reading(path, "HDF5"):
-        group = inside(file, group_name)
+        group = inside(file, group_name, import_h5py().Group)
         names = [] if group is None else datasets_in(group)
     if "Coordinates" not in names:
         raise ValueError(
@@ -285,6 +285,11 @@ def _read_rows(
         low, high = max(start - first, 0), min(stop - first, rows)
         if low < high:
             found.append(read_dataset(path, member, low, high))
+            if found[-1].shape[1:] != found[0].shape[1:]:
+                raise ValueError(
+                    f"{member} of {path} has rows of shape {found[-1].shape[1:]}, expected {found[0].shape[1:]}: the "
+                    "file has changed since it was opened; open it again"
+                )
         first += rows
     out = np.concatenate(found).astype(dtype, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):  # inf and NaN of a file stay such

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
 from daskclust.io.lazy import columns_in
@@ -20,7 +20,7 @@ from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import Array, check_lengths, check_numbers, unnamed
 
-_import_zarr = partial(library, "zarr", "zarr stores")
+_import_zarr = partial(import_library, "zarr", "zarr stores")
 
 _MARKS = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 

@@ -37,7 +37,7 @@ def _npy_rows(path: str, name: str, start: int, stop: int) -> Array:
 
 
 def _copied(values: Array) -> Array:
-    return np.array(values, values.dtype.newbyteorder("="))
+    return np.array(values, values.dtype.newbyteorder("="), order="C")
 
 
 def map_npy(path: str) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
@@ -21,7 +21,7 @@ from daskclust.io.lazy import rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
 
-import_h5py = partial(library, "h5py", "HDF5 files")
+import_h5py = partial(import_library, "h5py", "HDF5 files")
 
 # Bytes of a file beside its data: headers and attributes.
 _OVERHEAD = 1 << 15
@@ -99,13 +99,15 @@ def _group_name(groups: list[str], group: str | None, path: str) -> str:
 
 def datasets_in(group: Any) -> list[str]:
     """Return the names of the datasets of a group, without links to other files."""
-    return [name for name in group if isinstance(inside(group, name), import_h5py().Dataset)]
+    return [name for name in group if inside(group, name, import_h5py().Dataset) is not None]
 
 
-def inside(group: Any, name: str) -> Any:
-    """Return a member of a group; None where there is none, or a link to another file."""
+def inside(group: Any, name: str, kind: type) -> Any:
+    """Return a member of a group, a group or a dataset; None where it is none of the kind or in another file."""
     h5py = import_h5py()
-    return group.get(name) if isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink) else None
+    is_here = isinstance(group.get(name, getlink=True), h5py.HardLink | h5py.SoftLink)
+    found = group.get(name) if is_here else None
+    return found if isinstance(found, kind) else None
 
 
 def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:

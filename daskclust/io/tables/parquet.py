@@ -169,9 +169,16 @@ class ParquetSink:
 
     Examples
     --------
-    >>> with ParquetSink("clusters.parquet") as sink:  # doctest: +SKIP
-    ...     for clusters in EventStream(follow("run.tpx3"), EventBuilder(200.0)):
-    ...         sink.write(clusters)
+    >>> import pathlib, tempfile
+    >>> from daskclust.io import ParquetSink, read_hits
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> file = pathlib.Path(folder.name, "hits.parquet")
+    >>> with ParquetSink(file) as sink:
+    ...     for k in range(3):
+    ...         sink.write(xr.Dataset({"x": ("hit", [0.5 + k]), "y": ("hit", [2.0])}))
+    >>> read_hits(file)["x"].values
+    array([0.5, 1.5, 2.5])
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -181,6 +188,7 @@ class ParquetSink:
         self._dim = ""
         self._dtypes: dict[str, np.dtype[Any]] = {}
         self._waiting: list[Block] = []
+        self._n_waiting = 0
         self._groups: RowGroups | None = None
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None
@@ -218,7 +226,8 @@ class ParquetSink:
         # A stream may fill the same arrays again.
         self._waiting.append({name: np.array(values) for name, values in native_block(ds).items()})
         self.n_rows += ds.sizes[self._dim]
-        if sum(len(next(iter(block.values()))) for block in self._waiting) >= _GROUP_ROWS:
+        self._n_waiting += ds.sizes[self._dim]
+        if self._n_waiting >= _GROUP_ROWS:
             self._flush(self._groups)
 
     def _flush(self, groups: RowGroups) -> None:
@@ -226,6 +235,7 @@ class ParquetSink:
         if self._waiting:
             columns = {name: np.concatenate([block[name] for block in self._waiting]) for name in self._dtypes}
             self._waiting.clear()
+            self._n_waiting = 0
             groups.write(columns, most=_GROUP_ROWS)
 
     def __exit__(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.data.files import library, reading
+from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.nested import Nesting, join
 from daskclust.core.data.quote import listed, meant, quoted, short
 from daskclust.io.schema import Naming, Table, short_names
@@ -22,7 +22,7 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
     is named so. Fields of a collection in an RNTuple go by their own name, as ``x`` of ``hits.x``, where no other field
     has it, and by their path otherwise.
     """
-    uproot = library("uproot", "ROOT files")
+    uproot = import_library("uproot", "ROOT files")
     with reading(path, "ROOT"):
         # Mapped: with its other sources, uproot starts threads, which go on where a damaged file ends the reading.
         file = uproot.open(path, handler=uproot.MemmapSource)

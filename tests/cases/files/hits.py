@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import xarray as xr
 
@@ -32,3 +33,16 @@ def sample(n: int = 7) -> xr.Dataset:
         },
         units={"time": "ns"},
     )
+
+
+def watched_row_groups(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[str]]]:
+    """Return a list that takes the number and the columns of each row group of Parquet that is read from now on."""
+    asked: list[tuple[int, list[str]]] = []
+    original = pq.ParquetFile.read_row_group
+
+    def spy(self: Any, group: int, columns: list[str]) -> Any:
+        asked.append((group, columns))
+        return original(self, group, columns=columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
+    return asked

@@ -220,6 +220,10 @@ def test_columns_of_tables(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"column 'name' of .* is no number; choose columns without it with channels="):
         read_cells(tmp_path / "text.parquet")
     assert read_cells(tmp_path / "text.parquet", channels="CD3")["X"].shape == (1, 1)
+    pd.DataFrame({"CD3": [1.0, 2.0], "lists": [[1.0, 2.0], [3.0]]}).to_parquet(tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match=r"column 'lists' of .* has type list<.*>, which is no number; choose columns"):
+        read_cells(tmp_path / "lists.parquet")
+    assert read_cells(tmp_path / "lists.parquet", channels="CD3")["X"].shape == (2, 1)
     pd.DataFrame({"CD3": [1.0], "apriori": pd.array([None], "Int64")}).to_parquet(tmp_path / "null.parquet")
     with pytest.raises(ValueError, match=r"column 'apriori' of .* has no value in row 0 .* with channels="):
         read_cells(tmp_path / "null.parquet")

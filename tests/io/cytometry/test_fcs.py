@@ -144,15 +144,16 @@ def test_arcsinh_leaves_scatter_and_time(tmp_path: Path) -> None:
     np.testing.assert_array_equal(few["X"].values[0], [-700, np.arcsinh(100)])
     assert few.attrs["linear"] == ["DNA"]
     assert open_fcs(path, channels="Time").attrs["transform"] == "none"
-    for options, message in [
-        ({"cofactor": 0}, "cofactor must be finite and positive, got 0"),
-        ({"cofactor": "5"}, "cofactor must be a number, got '5'"),
-        ({"transform": "logicle"}, "transform must be 'arcsinh' or None, got 'logicle'"),
-        ({"linear": "CD*"}, r"has no channel 'CD\*'"),
-        ({"data_set": -1}, "data_set must be 0 or more, got -1"),
-        ({"data_set": 1}, "has 1 data sets, counted from 0, got data_set=1"),
+    for options, error, message in [
+        ({"cofactor": 0}, ValueError, "cofactor must be finite and positive, got 0"),
+        ({"cofactor": "5"}, TypeError, "cofactor must be a number, got '5'"),
+        ({"transform": "logicle"}, ValueError, "transform must be 'arcsinh' or None, got 'logicle'"),
+        ({"linear": "CD*"}, ValueError, r"has no channel 'CD\*'"),
+        ({"data_set": -1}, ValueError, "data_set must be 0 or more, got -1"),
+        ({"data_set": False}, TypeError, "data_set must be a whole number, got False"),
+        ({"data_set": 1}, ValueError, "has 1 data sets, counted from 0, got data_set=1"),
     ]:
-        with pytest.raises((ValueError, TypeError), match=message):
+        with pytest.raises(error, match=message):
             open_fcs(path, **options)
 
 

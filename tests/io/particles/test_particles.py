@@ -25,7 +25,9 @@ def test_a_file_that_changes_is_noticed(tmp_path: Path) -> None:
     np.save(tmp_path / "points.npy", np.zeros((10, 3)))
     ds = open_particles(tmp_path / "points.npy")
     np.save(tmp_path / "points.npy", np.zeros((5, 3)))
-    with pytest.raises(ValueError, match=r"have shape \(5, 3\), expected .* has changed since it was opened"):
+    with pytest.raises(
+        ValueError, match=r"points\.npy have shape \(5, 3\), expected .* has changed since it was opened"
+    ):
         ds["x"].compute()
     assert open_particles(tmp_path / "points.npy")["x"].data.name != ds["x"].data.name
 

@@ -10,14 +10,9 @@ import h5py
 import numpy as np
 import pytest
 from cases.clue import raise_if_dask_computes
+from cases.files.hits import refused
 
 from daskclust.io import read_hits
-
-
-def refused(message: str, *args: Any, **options: Any) -> None:
-    """Check that a file is refused with a message."""
-    with pytest.raises(ValueError, match=message):
-        read_hits(*args, **options)
 
 
 def columns_in(path: Path, group: str = "/", n: int = 5, **options: Any) -> None:

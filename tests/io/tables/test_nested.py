@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import uproot
 import xarray as xr
+from cases.files.hits import refused, watched_row_groups
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,12 +22,6 @@ from daskclust.io import open_particles, read_hits, to_dataset, write_hits
 from daskclust.io.tables import root as _root
 
 LISTS = (pa.list_, pa.large_list)
-
-
-def refused(message: str, *args: Any, **options: Any) -> None:
-    """Check that a file is refused with a message."""
-    with pytest.raises(ValueError, match=message):
-        read_hits(*args, **options)
 
 
 @st.composite
@@ -251,16 +246,10 @@ def test_awkward_s_own_files(tmp_path: Path) -> None:
 
 
 def test_lists_are_read_when_they_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, asked = tmp_path / "a.parquet", []
+    path = tmp_path / "a.parquet"
     write_lists(path, np.array([2, 3, 0, 4]), {name: np.arange(9.0) for name in ("x", "y", "energy")}, "records",
                 row_group_size=2)  # fmt: skip
-    original = pq.ParquetFile.read_row_group
-
-    def spy(self: Any, group: int, columns: list[str]) -> Any:
-        asked.append((group, columns))
-        return original(self, group, columns=columns)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
+    asked = watched_row_groups(monkeypatch)
     lazy = read_hits(path, chunks=5)
     opened = [columns for _, columns in asked]
     assert all(columns == opened[0] and columns[0].endswith(".x") for columns in opened)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.files.hits import refused, sample
+from cases.files.hits import refused, sample, watched_row_groups
 
 from daskclust.io import read_hits, write_hits
 
@@ -31,18 +31,9 @@ def test_parquet_is_lazy(tmp_path: Path, chunks: int, row_group_size: int) -> No
 
 
 def test_parquet_reads_only_the_row_groups_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow.parquet as pq
-
     path = tmp_path / "hits.parquet"
     write_hits(sample(12).chunk(hit=4), path)
-    asked: list[tuple[int, list[str]]] = []
-    original = pq.ParquetFile.read_row_group
-
-    def spy(self: Any, group: int, columns: list[str]) -> Any:
-        asked.append((group, columns))
-        return original(self, group, columns=columns)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", spy)
+    asked = watched_row_groups(monkeypatch)
     lazy = read_hits(path, chunks=4)
     assert asked == []
     lazy["y"][5:7].compute()

@@ -98,8 +98,8 @@ def test_frames(write: Any) -> None:
         open_katherine(path)
     assert [open_katherine(path, frame=k)["x"].values.tolist() for k in range(4)] == [[1, 2], [], [3], []]
     np.testing.assert_array_equal(open_katherine(path, frame=2)["toa"], [55 * 25])  # the offset is the old frame's
-    for wrong in (4, -1, True, "0"):
-        with pytest.raises((TypeError, ValueError), match=f"frame of {path} must be .*, got"):
+    for wrong, error in ((4, ValueError), (-1, ValueError), (True, TypeError), ("0", TypeError)):
+        with pytest.raises(error, match=f"frame of {path} must be .*, got {wrong!r}"):
             open_katherine(path, frame=wrong)  # type: ignore[arg-type]
 
 

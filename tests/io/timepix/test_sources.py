@@ -8,10 +8,9 @@ import time
 
 import numpy as np
 import pytest
-from cases.events import Clock
+from cases.files.growing import growing_file
 
 from daskclust.io import follow, receive
-from daskclust.io.timepix import sources
 from daskclust.io.timepix.sources import parse_address
 
 DATA = np.random.default_rng(0).bytes(50_000)
@@ -44,24 +43,11 @@ def test_through_a_socket(listens):
 
 
 def test_following_a_file_that_grows(tmp_path, monkeypatch):
-    growing, written = tmp_path / "growing.tpx3", threading.Event()
-    monkeypatch.setattr(sources, "time", Clock(written))
-
-    def grow():
-        time.sleep(0.1)
-        with open(growing, "wb") as stream:
-            for k in range(0, len(DATA), 5000):
-                stream.write(DATA[k : k + 5000])
-                stream.flush()
-                time.sleep(0.02)
-        written.set()
-
-    writer = threading.Thread(target=grow)
-    writer.start()
-    pieces = list(follow(growing, idle=1.0, poll=0.01))
+    growing = tmp_path / "growing.tpx3"
+    with growing_file(growing, DATA, monkeypatch):
+        pieces = list(follow(growing, idle=1.0, poll=0.01))
     assert b"".join(pieces) == DATA
     assert all(pieces)
-    writer.join()
 
 
 def test_following_ends(tmp_path):

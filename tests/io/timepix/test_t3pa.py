@@ -92,8 +92,8 @@ def test_appended_measurements(write: Any) -> None:
         open_t3pa(path)
     np.testing.assert_array_equal(open_t3pa(path, measurement=1)["x"], [3, 4])
     assert open_t3pa(path, measurement=0).attrs["n_measurements"] == 2
-    for wrong in (2, -1, True, 0.0):
-        with pytest.raises((TypeError, ValueError), match=f"measurement of {path} must be .*, got"):
+    for wrong, error in ((2, ValueError), (-1, ValueError), (True, TypeError), (0.0, TypeError)):
+        with pytest.raises(error, match=f"measurement of {path} must be .*, got {wrong!r}"):
             open_t3pa(path, measurement=wrong)  # type: ignore[arg-type]
 
 

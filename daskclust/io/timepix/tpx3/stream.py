@@ -42,6 +42,11 @@ class WordReader:
         As of `daskclust.io.open_tpx3`. After a clock that was set anew, all hits of ``"restart"`` come too late for
         `daskclust.EventStream`.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For another layout, input or `on_reset`, and a gap that is no number of pixels.
+
     Notes
     -----
     Times are those of `daskclust.io.open_tpx3` if global time or TDC words come before the first hits, or if the clock
