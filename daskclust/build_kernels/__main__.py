@@ -45,18 +45,14 @@ def main() -> None:
 
 
 def _compile(level: str, folder: str) -> None:
-    """Compile all kernels, on all cores."""
-    settings = {
-        "NUMBA_CPU_NAME": level,
-        "NUMBA_CPU_FEATURES": "",
-        "NUMBA_DISABLE_CACHING": "1",
-        shipped.SWITCH: "0",
-    }
-    parts = str(len(os.sched_getaffinity(0)))
-    command = [sys.executable, "-m", "daskclust.build_kernels", level, "--part"]
-    started = [
-        subprocess.Popen([*command, str(part), parts, folder], env=os.environ | settings) for part in range(int(parts))
-    ]
+    """Compile all kernels, on all cores; what numba has cached has no intermediate code."""
+    settings = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", shipped.SWITCH: "0"}
+    parts = len(os.sched_getaffinity(0))
+    started = []
+    for part in map(str, range(parts)):
+        command = [sys.executable, "-m", "daskclust.build_kernels", level, "--part", part, str(parts), folder]
+        environment = {**os.environ, **settings, "NUMBA_CACHE_DIR": os.path.join(folder, f"cache.{part}")}
+        started.append(subprocess.Popen(command, env=environment))
     if sum(process.wait() for process in started) != 0:
         raise SystemExit(f"kernels for {level} could not be compiled; the error is above")
 

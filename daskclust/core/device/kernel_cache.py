@@ -14,14 +14,7 @@ from typing import Any
 
 
 def cached_on_disk(dispatcher: Any) -> Any:
-    """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on.
-
-    It does not where NUMBA_DISABLE_CACHING=1.
-    """
-    from numba import config
-
-    if config.DISABLE_CACHING:
-        return dispatcher
+    """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
     dispatcher.enable_caching()
     files = dispatcher._cache._cache_file
     files.save = functools.partial(_save, files)
