@@ -108,10 +108,11 @@ def events(
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(pixels.source))
-            data = pixels.open()
+            on_dask = run.is_on_dask or run.cuda
+            data = pixels.open(for_dask=on_dask)
             if where is not None:
                 check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
-            if run.is_on_dask or run.cuda:
+            if on_dask:
                 result = job.cluster(prepare(data), "events", builder.get_params())
                 _write_result(result, outputs, where, job)
             else:

@@ -175,10 +175,11 @@ class EventStream:
             What one round puts out, final.
         """
         for found in self._found():
+            before = self.counters.clusters
             table, labels = self._table(found)
-            goes = np.ones(len(labels), np.bool_)
-            goes[found.stays] = False
-            yield Batch(table, _dataset(_part(found.hits, goes)).assign(label=("hit", labels[goes])))
+            out = _without(found.hits | {"label": labels}, found.stays)
+            label = out.pop("label")
+            yield Batch(table, _dataset(out).assign(label=("hit", np.where(label < 0, label, label + before))))
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
@@ -252,7 +253,7 @@ class EventStream:
         return closed, 0
 
     def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
-        """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
+        """Return the table of complete clusters, numbered on from the last one, and the labels of hits from 0."""
         hits, labels, stays, count = found
         if self.reader.trigger is not None:
             toa = hits["toa"]
@@ -267,7 +268,6 @@ class EventStream:
         seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
         table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
         self._count(hits_out=out, clusters=count, noise_hits=noise)
-        labels[labels >= 0] += before.clusters
         return table, labels
 
     def _count(self, backlog: int | None = None, **more: int) -> None:
@@ -284,9 +284,12 @@ class EventStream:
             item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
         columns = columns_of(item, _COLUMNS, _OPTIONAL)
         columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in columns.items()}
-        bad = np.flatnonzero(~np.isfinite(columns["toa"]))
-        if len(bad):
-            raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = columns["toa"].sum()  # finite where all are, mostly: one quick pass
+        if not np.isfinite(total):
+            bad = np.flatnonzero(~np.isfinite(columns["toa"]))
+            if len(bad):
+                raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
         return columns
 
 
@@ -339,6 +342,14 @@ def _concatenated(parts: list[Columns | None]) -> Columns | None:
 
 def _part(hits: Columns, places: Any) -> Columns:
     return {name: values[places] for name, values in hits.items()}
+
+
+def _without(hits: Columns, places: NDArray[np.int64]) -> Columns:
+    """Return the hits at all other places; those before the first of them, which are most, are not looked at."""
+    first = int(places[0]) if len(places) else len(hits["toa"])
+    goes = np.ones(len(hits["toa"]) - first, np.bool_)
+    goes[places - first] = False
+    return {name: np.concatenate([values[:first], values[first:][goes]]) for name, values in hits.items()}
 
 
 def _first(labels: NDArray[np.int64], cluster: int) -> int:
