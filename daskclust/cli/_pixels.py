@@ -18,7 +18,7 @@ from daskclust.cli._options import Naming, option, reading
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._job import Running
+    from daskclust.cli._job import Job, Running
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
 
@@ -171,7 +171,7 @@ def _in_time(data: xr.Dataset) -> xr.Dataset:
     return data.compute().sortby("toa").chunk({"hit": ROUND})
 
 
-def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventStream:
+def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job) -> EventStream:
     """Return the stream of a file's hits, a window of the file a round."""
     from daskclust.readout.stream import EventStream
 
@@ -180,7 +180,9 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventS
     def windows() -> Iterator[xr.Dataset]:
         start = 0
         for length in lengths or (data.sizes["hit"],):
-            yield prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
+            with job.stage("reading"):
+                hits = prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
+            yield hits
             start += length
 
     return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")

@@ -45,6 +45,7 @@ Keys of --json
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
   seconds, output, labels        time in all, s; files that were written
+  seconds_reading, seconds_clustering, seconds_writing, cells_per_second    with --verbose: s, and cells by seconds
 
 Examples
   # eight populations of at least 30 cells

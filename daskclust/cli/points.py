@@ -37,6 +37,7 @@ Writes
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
   seconds, output                         time in all, s; the file that was written
+  seconds_reading, seconds_clustering, seconds_writing, points_per_second    with --verbose: s, and points by seconds
 
 Examples
   # a periodic box, ten neighbours
@@ -66,6 +67,8 @@ Keys of --json
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
   seconds, output, labels    time in all, s; files that were written
+  seconds_reading, seconds_clustering, seconds_table, seconds_writing, particles_per_second    with --verbose: s, and
+                    particles by seconds
 
 Examples
   # a catalogue of halos
@@ -191,8 +194,9 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            table = halo_table(result, boxsize=parameters["boxsize"])
-            job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
+            with job.stage("table"):
+                table = halo_table(result, boxsize=parameters["boxsize"])
+                job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
             job.write(output, lambda target: _write_points(table, target))
         job.write(labels, lambda target: _write_points(result, target))
     job.show(output=output, labels=labels)

@@ -8,7 +8,9 @@ others go into the next round. So the tables are those of all hits clustered at 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -116,6 +118,8 @@ class EventStream:
     ----------
     counters : Counters
         Those after the last table.
+    seconds : dict of str to float
+        Time spent so far on ``"clustering"``, and on each ``"table"``, s; waiting for hits is in neither.
     reader : WordReader
         Its ``counts`` tell which words came.
 
@@ -160,11 +164,14 @@ class EventStream:
         self._chip = chip
         self.reader, self._prepare = reader or WordReader(), prepare
         self.counters = Counters()
+        self.seconds = {"clustering": 0.0, "table": 0.0}
 
     def __iter__(self) -> Iterator[xr.Dataset]:
         """Yield the tables of clusters."""
         for found in self._found():
-            yield self._table(found)[0]
+            with self._timed("table"):
+                table, _ = self._table(found)
+            yield table
 
     def batches(self) -> Iterator[Batch]:
         """Yield the tables of clusters with their hits.
@@ -176,7 +183,8 @@ class EventStream:
         """
         for found in self._found():
             before = self.counters.clusters
-            table, labels = self._table(found)
+            with self._timed("table"):
+                table, labels = self._table(found)
             out = _without(found.hits | {"label": labels}, found.stays)
             label = out.pop("label")
             yield Batch(table, _dataset(out).assign(label=("hit", np.where(label < 0, label, label + before))))
@@ -196,7 +204,8 @@ class EventStream:
             if not fresh and not is_last:
                 continue
             self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
-            found = self._round(held, fresh, is_last)
+            with self._timed("clustering"):
+                found = self._round(held, fresh, is_last)
             if found is not None:
                 is_first = False
                 yield found
@@ -269,6 +278,12 @@ class EventStream:
         table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
         self._count(hits_out=out, clusters=count, noise_hits=noise)
         return table, labels
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[stage] += time.perf_counter() - began
 
     def _count(self, backlog: int | None = None, **more: int) -> None:
         now = self.counters
