@@ -54,6 +54,9 @@ class Estimator:
         return self._in_scikit_learn().__sklearn_tags__()
 
     def __getattr__(self, name: str) -> Any:
+        found = getattr(type(self), name, None)
+        if isinstance(found, property):  # it raised an AttributeError itself, such as scikit-learn's before a fit
+            return found.__get__(self)
         if not self._is_scikit_learns and (
             name.startswith("_repr_") or "metadata" in name or name.endswith("_request")
         ):
