@@ -42,7 +42,7 @@ class Estimator:
 
     def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
         """Return the labels of ``fit(X, **columns)``."""
-        fitted: Any = self.fit(X, **columns)  # type: ignore[attr-defined]
+        fitted: Any = self.fit(X, **columns)
         return fitted.labels_
 
     def __repr__(self) -> str:
@@ -65,7 +65,8 @@ class Estimator:
 
     def _in_scikit_learn(self) -> Any:
         """Return this estimator, with its parameters and results, as one of scikit-learn's classes too."""
-        both = object.__new__(_with_scikit_learn(type(self)))
+        kind: Any = type(self)
+        both: Any = object.__new__(_with_scikit_learn(kind))
         both.__dict__ = self.__dict__
         return both
 

@@ -77,7 +77,7 @@ def _entry(name: str, loop: str, signature: str, kinds: tuple[str, ...]) -> str:
         lines.append(f"%slot{slot} = getelementptr i64, ptr %arguments, i64 {slot}")
         array = _ARRAY.fullmatch(kind)
         if array:
-            values += _array(slot, *map(int, array.groups()), lines)
+            values += _array(slot, int(array[1]), int(array[2]), lines)
         else:
             values.append(_number(slot, types[len(values)], lines))
     given = "".join(f", {type_} {value}" for type_, value in zip(types, values, strict=True))

@@ -123,7 +123,7 @@ def levels_here() -> list[str]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     features = set(next((line for line in lines if line.startswith("flags")), "").split())
     levels = list(LEVELS)
-    return [level for k, level in enumerate(levels) if set().union(*map(LEVELS.get, levels[k:])) <= features]
+    return [level for k, level in enumerate(levels) if set().union(*(LEVELS[each] for each in levels[k:])) <= features]
 
 
 @functools.cache
