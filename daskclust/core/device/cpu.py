@@ -251,23 +251,18 @@ def team_barrier(_typing, blocks, arrived):
     return types.void(blocks, arrived), codegen
 
 
-@intrinsic
-def equal_run(_typing, array, i, last):
+def equal_run(context, builder, kind, array, i, last):
     """Return how many elements from `i` on, at most `LANES` and before `last`, equal ``array[i]``."""
-
-    def codegen(context, builder, signature, arguments):
-        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
-        vector = context.get_value_type(Lanes(array.dtype))
-        values = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=array.dtype.bitwidth // 8)
-        first = _spread(builder, builder.extract_element(values, INT32(0)))
-        differs = builder.icmp_signed("!=", values, first)
-        word = ir.IntType(64)
-        bits = builder.or_(builder.zext(builder.bitcast(differs, ir.IntType(LANES)), word), word(1 << LANES))
-        run = builder.cttz(bits, ir.IntType(1)(0))
-        left = builder.sub(arguments[2], arguments[1])
-        return builder.select(builder.icmp_signed("<", run, left), run, left)
-
-    return types.int64(array, types.int64, types.int64), codegen
+    pointer = element_pointer(context, builder, kind, array, [i])
+    vector = context.get_value_type(Lanes(kind.dtype))
+    values = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=kind.dtype.bitwidth // 8)
+    first = _spread(builder, builder.extract_element(values, INT32(0)))
+    differs = builder.icmp_signed("!=", values, first)
+    word = ir.IntType(64)
+    bits = builder.or_(builder.zext(builder.bitcast(differs, ir.IntType(LANES)), word), word(1 << LANES))
+    run = builder.cttz(bits, ir.IntType(1)(0))
+    left = builder.sub(last, i)
+    return builder.select(builder.icmp_signed("<", run, left), run, left)
 
 
 @intrinsic
