@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dask
 import dask.array as da
@@ -111,7 +111,8 @@ def _use_pixels(folder: Path) -> None:
     file = folder / "hits.tpx3"
     hits = datasets.timepix(_POINTS, rng=0, chips=4)
     io.write_tpx3(hits, file)
-    variants, layouts = ("local", "global", "static"), ("chips", "quad")
+    variants = "local", "global", "static"
+    layouts: tuple[Literal["chips", "quad"], ...] = "chips", "quad"
     for layout, chunks, variant in itertools.product(layouts, (None, 100), variants):
         read = io.open_tpx3(file, layout=layout, chunks=chunks)
         cluster_table(ClustAccessor(read).events(200.0, variant=variant, min_hits=2)).compute()
