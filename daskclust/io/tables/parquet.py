@@ -200,7 +200,7 @@ class ParquetSink:
         ----------
         ds : xarray.Dataset
             Variables of numbers or booleans along one dimension, in memory; as many, with the same names and types,
-            as in the first table. They are copied.
+            as in the first table. They are written at once, or copied.
 
         Raises
         ------
