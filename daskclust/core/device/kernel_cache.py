@@ -4,21 +4,55 @@ numba numbers the files of a function's signatures. Two processes that compile t
 the same number, and one signature's machine code is then run for the other. Here the name follows from the signature,
 and the index names a file only once it is there. What two processes can still do to each other is to drop an entry of
 the index: that signature is compiled again.
+
+Where no folder can be written, kernels are compiled and not kept, and the user is told once.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+_log = logging.getLogger(__name__)
 
 
 def cached_on_disk(dispatcher: Any) -> Any:
     """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
-    dispatcher.enable_caching()
-    files = dispatcher._cache._cache_file
+    try:
+        dispatcher.enable_caching()
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        _tell_once(str(Path(dispatcher.py_func.__code__.co_filename).parent / "__pycache__"), "cannot be written")
+        return dispatcher
+    cache = dispatcher._cache
+    files = cache._cache_file
     files.save = functools.partial(_save, files)
+    cache.save_overload = functools.partial(_save_or_tell, cache.save_overload, cache.cache_path)
     return dispatcher
+
+
+def _save_or_tell(save: Callable[..., None], folder: str, *entry: Any) -> None:
+    try:
+        save(*entry)
+    except OSError as error:
+        _tell_once(folder, error.strerror or str(error))
+
+
+@functools.cache
+def _tell_once(folder: str, why: str) -> None:
+    from numba import config
+
+    _log.warning(
+        "compiled kernels are not kept, and each process compiles them anew: %s %s; set NUMBA_CACHE_DIR to a folder "
+        "that can be written",
+        config.CACHE_DIR or folder,
+        why,
+    )
 
 
 def _save(files: Any, key: Any, data: Any) -> None:

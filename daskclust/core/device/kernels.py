@@ -21,6 +21,7 @@ import numpy as np
 from daskclust.core.device import operations as ops
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import Kinds, flatten, packed
+from daskclust.core.device.compiling import watched
 from daskclust.core.device.inlined import inlined_pipeline
 from daskclust.core.device.kernel_cache import cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
@@ -171,7 +172,9 @@ class Kernel(Body):
         return self._kept(cuda.jit(self._driver(self.drivers[1], names)))
 
     def _kept(self, dispatcher: Any) -> Any:
-        return cached_on_disk(dispatcher) if self.cacheable and hasattr(dispatcher, "enable_caching") else dispatcher
+        if not hasattr(dispatcher, "enable_caching"):  # in the simulator
+            return dispatcher
+        return watched(cached_on_disk(dispatcher) if self.cacheable else dispatcher)
 
     def _fingerprint(self) -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
