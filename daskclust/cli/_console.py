@@ -31,9 +31,13 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     if as_json:
         emit(summary)
     elif not quiet:
-        compiling = summary.get("seconds_compiling")
-        shown = {name: value for name, value in summary.items() if name != "seconds_compiling"}
-        to.print(facts_table(title, shown | ({"compiling": f"{compiling:.1f} s, once"} if compiling else {})))
+        facts = {}
+        for name, value in summary.items():
+            if name != "seconds_compiling":
+                facts[name] = value
+            elif value:
+                facts["compiling"] = f"{value:.1f} s, once"
+        to.print(facts_table(title, facts))
 
 
 def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:

@@ -25,7 +25,7 @@ class Compiling(NamedTuple):
     """What a process compiles now, or has just compiled."""
 
     number: int
-    """Kernels that the present fit has compiled or loaded so far, this one included; in no fit, those of the process."""
+    """Of this kernel among those that the present fit compiles or loads; where no fit is known, the process."""
     expected: int
     """About how many they will be; 0 where nobody knows."""
     is_busy: bool
@@ -172,7 +172,8 @@ class _Notebook:
     """A progress bar below a cell, which becomes a sentence as the cell ends."""
 
     def __init__(self, shell: Any) -> None:
-        self._shell, self._bar = shell, None
+        self._shell = shell
+        self._bar: Any = None
 
     def show(self, told: Compiling) -> None:
         if self._bar is None:
