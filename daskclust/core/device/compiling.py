@@ -181,7 +181,7 @@ class _Notebook:
             self._shell.events.register("post_run_cell", self._end)
         of = f' max="{told.expected}" value="{told.number - told.is_busy}"' if told.number <= told.expected else ""
         self._kernels = told.kernels
-        self._display(str(told), f'<progress{of} style="width: 20em; vertical-align: middle"></progress> ')
+        self._display(str(told), f'<progress{of} style="width: 12em; vertical-align: middle"></progress> ')
 
     def _end(self, *_: Any) -> None:
         self._shell.events.unregister("post_run_cell", self._end)
