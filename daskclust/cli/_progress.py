@@ -16,6 +16,7 @@ from rich.text import Text
 from daskclust.cli._console import errors
 from daskclust.core.device import compiling
 
+COMPILING = "compiling kernels for this machine, once; later runs load them"
 _LONG = 24 * 3600  # s; more is no forecast
 _UNMEASURED = (".root",)  # is mapped into memory: nothing counts what is read of it
 
@@ -133,7 +134,7 @@ def _in_one_line(console: Console, quiet: bool) -> compiling.Listener:
         nonlocal is_told
         if not is_told:
             is_told = True
-            console.print("compiling kernels for this machine, once; later runs load them", highlight=False)
+            console.print(COMPILING, highlight=False, soft_wrap=True)
 
     return tell
 

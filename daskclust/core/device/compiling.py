@@ -8,6 +8,7 @@ What is loaded from numba's cache, or came with the package, is quick and not to
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import multiprocessing
 import sys
@@ -181,19 +182,25 @@ class _Notebook:
             self._shell.events.register("post_run_cell", self._end)
         of = f' max="{told.expected}" value="{told.number - told.is_busy}"' if told.number <= told.expected else ""
         self._kernels = told.kernels
+        if not told.is_busy and told.number >= told.expected:  # there may be others; what comes now may take long
+            self._say_done()
+            return
         self._display(str(told), f'<progress{of} style="width: 12em; vertical-align: middle"></progress> ')
 
     def _end(self, *_: Any) -> None:
         self._shell.events.unregister("post_run_cell", self._end)
+        self._say_done()
+        self._bar = None
+
+    def _say_done(self) -> None:
         number, seconds = self._kernels - self._before, self._clock.compiling
         self._display(f"compiled {number} kernels for this machine in {seconds:.1f} s, once", "")
-        self._bar = None
 
     def _display(self, words: str, bar: str, *, new: bool = False) -> Any:
         shown = {"text/plain": words, "text/html": f"<div>{bar}{words}</div>"}
         if not new:
             return self._bar.update(shown, raw=True)
-        return sys.modules["IPython"].display.display(shown, raw=True, display_id=True)
+        return importlib.import_module("IPython.display").display(shown, raw=True, display_id=True)
 
 
 _notebook = functools.cache(_Notebook)
