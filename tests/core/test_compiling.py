@@ -202,7 +202,10 @@ def on_a_terminal(tmp_path_factory):
         ours, theirs = pty.openpty()
         run(EVENTS, folder, theirs)
         os.write(theirs, b"end")
-        shown.append(os.read(ours, 65536).decode())
+        text = ""
+        while not text.endswith("end"):
+            text += os.read(ours, 65536).decode()
+        shown.append(text)
         os.close(ours)
         os.close(theirs)
     return folder, shown
