@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _log = logging.getLogger(__name__)
+_told: list[str] = []  # where kernels could not be kept
 
 
 def cached_on_disk(dispatcher: Any) -> Any:
@@ -43,10 +44,12 @@ def _save_or_tell(save: Callable[..., None], folder: str, *entry: Any) -> None:
         _tell_once(folder, error.strerror or str(error))
 
 
-@functools.cache
 def _tell_once(folder: str, why: str) -> None:
     from numba import config
 
+    _told.append(folder)
+    if len(_told) > 1:
+        return
     _log.warning(
         "compiled kernels are not kept, and each process compiles them anew: %s %s; set NUMBA_CACHE_DIR to a folder "
         "that can be written",
