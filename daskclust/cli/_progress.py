@@ -103,7 +103,7 @@ class Work:
 
 @contextmanager
 def progress(name: str, console: Console = errors, *, quiet: bool = False) -> Iterator[Work]:
-    """Show a bar, and remove it at the end; nothing where the console is no terminal."""
+    """Show a bar, and remove it at the end; where the console is no terminal nothing, but a line on compiling."""
     step = TextColumn("{task.description}", table_column=Column())  # wraps on a narrow terminal; figures do not
     columns = (SpinnerColumn(), step, BarColumn(20), _Figures(Column(no_wrap=True)))
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -202,15 +201,23 @@ def warm(
 
     They are kept for this machine and its users; what is there already, or came with the package, is not compiled.
     """
+    from dask.system import CPU_COUNT
+
     from daskclust.core.device import shipped
-    from daskclust.workers import compile_on, start
-    from daskclust.workers._compile import checked_systems
+    from daskclust.workers import start
+    from daskclust.workers._compile import TOPIC, checked_systems, compile_on
 
     names, began = checked_systems(systems or "all"), time.perf_counter()
-    count = min(len(os.sched_getaffinity(0)), 2 * len(names)) if workers is None and not cuda else workers
+    count = min(CPU_COUNT, 2 * len(names)) if workers is None and not cuda else workers
+    title = "compiling kernels for this machine, once"
+
+    def report(done: int, total: int) -> None:
+        work.at(done, f"{title}: {done} of {total} kinds of use", total)
+
     with progress("starting workers", quiet=quiet) as work, start(count, cuda=cuda) as client:
-        work.begin("compiling kernels for this machine, once", unit="uses")
-        found = compile_on(client, names, cuda=cuda, report=lambda done, total: work.at(done, total=total))
+        client.unsubscribe_topic(TOPIC)  # this bar is about nothing else
+        work.begin(title)
+        found = compile_on(client, names, cuda=cuda, report=report)
     facts = {"systems": ", ".join(names), "compiled": found, "shipped": shipped.describe()}
     facts["seconds"] = round(time.perf_counter() - began, 3)
     show(facts, as_json, "Kernels" if found else "Kernels: nothing was left to compile", quiet=quiet)

@@ -20,7 +20,7 @@ from daskclust.core.device import compiling
 from daskclust.core.device.arrays import cupy_module
 
 SYSTEMS = tuple(registry.SYSTEMS)
-_TOPIC = "daskclust-compiling"
+TOPIC = "daskclust-compiling"
 _one_at_a_time = threading.Lock()  # in a process: numba compiles so, and dask's settings are the process's
 
 
@@ -70,29 +70,13 @@ def _compile_for(use: Use, *, cuda: bool) -> int:
 
 
 def compile_on(
-    client: Client,
-    systems: str | Sequence[str] = "all",
-    *,
-    cuda: bool = False,
-    report: Callable[[int, int], None] = lambda *_: None,
+    client: Client, systems: Sequence[str], *, cuda: bool, report: Callable[[int, int], None] = lambda *_: None
 ) -> int:
-    """Compile kernels of systems on the workers of a cluster, side by side; on each machine once.
+    """Compile kernels on the workers of a cluster, side by side and once on each machine; return how many they were.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of the cluster.
-    systems, cuda
-        As of `compile_kernels`.
-    report : function
-        Called with the number of uses of systems that are done, and that of all.
-
-    Returns
-    -------
-    int
-        How many kernels were compiled; the others were in numba's cache, or came with the package.
+    `report` is called with the number of uses of systems that are done, and that of all.
     """
-    uses, hosts = _uses(checked_systems(systems)), defaultdict(list)
+    uses, hosts = _uses(systems), defaultdict(list)
     for address in client.nthreads():
         hosts[get_address_host(address)].append(address)
     futures: list[Any] = []
@@ -131,14 +115,8 @@ class TellCompiling(WorkerPlugin):
 
     def setup(self, worker: Worker) -> None:
         """Tell from now on, but not a client in the same process."""
-        self._tell = lambda told: worker.log_event(_TOPIC, told._asdict())
         if _process() != self._client:
-            compiling.listeners.append(self._tell)
-
-    def teardown(self, worker: Worker) -> None:
-        """Tell no more."""
-        if self._tell in compiling.listeners:
-            compiling.listeners.remove(self._tell)
+            compiling.listeners.append(lambda told: worker.log_event(TOPIC, told._asdict()))
 
 
 def hear_compiling(client: Client) -> None:
@@ -149,7 +127,7 @@ def hear_compiling(client: Client) -> None:
         compiling.heard(told.pop("worker"), compiling.Compiling(**told))
 
     client.register_plugin(TellCompiling())
-    client.subscribe_topic(_TOPIC, hear)
+    client.subscribe_topic(TOPIC, hear)
 
 
 def _process() -> tuple[str, int]:
