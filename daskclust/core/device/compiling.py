@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import importlib
 import logging
-import multiprocessing
 import sys
 import threading
 import time
@@ -25,15 +24,11 @@ _log = logging.getLogger("daskclust")
 class Compiling(NamedTuple):
     """What a process compiles now, or has just compiled."""
 
-    number: int
-    """Of this kernel among those that the present fit compiles or loads; where no fit is known, the process."""
-    expected: int
-    """About how many they will be; 0 where nobody knows."""
+    number: int  # of this kernel among those that the present fit compiles or loads; where no fit is known, the process
+    expected: int  # about how many they will be; 0 where nobody knows
     is_busy: bool
-    kernels: int
-    """All that the process has compiled."""
-    seconds: float
-    """How long that took."""
+    kernels: int  # that the process has compiled
+    seconds: float  # how long that took
 
     def __str__(self) -> str:
         of = f"of about {self.expected}" if self.number <= self.expected else "so far"
@@ -48,7 +43,7 @@ seconds_of: dict[str, float] = {HERE: 0.0}
 """How long each process has compiled so far: this one, and workers of whom it was heard."""
 
 _lock = threading.RLock()
-_busy: dict[str, int] = {}
+_busy: dict[str, bool] = {}
 _now = SimpleNamespace(compiled=0, loaded=0, expected=0, before=0)  # before: compiled and loaded for earlier fits
 
 
@@ -160,6 +155,8 @@ class Clock:
 # ---------------------------------------------------------------------------------------- where nobody shows progress
 def _show(told: Compiling) -> None:
     """Show a bar in a notebook, a line in a terminal that goes when it is done, and nothing elsewhere."""
+    import multiprocessing  # not needed by a process that compiles nothing
+
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if hasattr(shell, "kernel"):
         _notebook(shell).show(told)
