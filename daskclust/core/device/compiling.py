@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -73,37 +73,49 @@ def expecting(kernels: int) -> Iterator[None]:
         _now.expected, _now.before = outer
 
 
+@contextmanager
+def telling() -> Iterator[None]:
+    """Tell that a kernel is compiled in this context."""
+    with _lock:
+        _tell(HERE, _present(is_busy=True))
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        with _lock:
+            _now.compiled += 1
+            seconds_of[HERE] += time.perf_counter() - began
+            _tell(HERE, _present(is_busy=False))
+
+
+def loaded() -> None:
+    """Take down that a kernel was loaded from numba's cache."""
+    with _lock:
+        _now.loaded += 1
+
+
 def watched(dispatcher: Any) -> Any:
-    """Return a dispatcher, of numba or numba-cuda, whose compiling is told from now on."""
+    """Return a dispatcher, of numba-cuda or numba, whose compiling is told from now on."""
     dispatcher.compile = functools.partial(_compile, dispatcher.compile)
     dispatcher._cache.load_overload = functools.partial(_load, dispatcher._cache.load_overload)
     return dispatcher
 
 
-_begun = threading.local()
+_under_way = threading.local()  # what ends with the compiling of a thread
 
 
 def _compile(compile_: Callable[..., Any], signature: Any) -> Any:
-    _begun.at = None
-    try:
+    with ExitStack() as _under_way.stack:
         return compile_(signature)
-    finally:
-        if _begun.at is not None:
-            with _lock:
-                _now.compiled += 1
-                seconds_of[HERE] += time.perf_counter() - _begun.at
-                _tell(HERE, _present(is_busy=False))
 
 
 def _load(load: Callable[..., Any], *key: Any) -> Any:
     """Load machine code from numba's cache; where it is not there, numba goes on to compile it."""
     found = load(*key)
-    with _lock:
-        if found is not None:
-            _now.loaded += 1
-        else:
-            _tell(HERE, _present(is_busy=True))
-            _begun.at = time.perf_counter()
+    if found is None:
+        _under_way.stack.enter_context(telling())
+    else:
+        loaded()
     return found
 
 

@@ -23,18 +23,27 @@ _told: list[str] = []  # where kernels could not be kept
 
 def cached_on_disk(dispatcher: Any) -> Any:
     """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
-    try:
+
+    def enabled(_: Any) -> Any:
         dispatcher.enable_caching()
+        return dispatcher._cache
+
+    cache_of(enabled, dispatcher.py_func)
+    return dispatcher
+
+
+def cache_of(make: Callable[[Any], Any], function: Any) -> Any:
+    """Return the cache that `make` gives for a function, its files named by signatures; None where none can be."""
+    try:
+        cache = make(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        _tell_once(str(Path(dispatcher.py_func.__code__.co_filename).parent / "__pycache__"), "cannot be written")
-        return dispatcher
-    cache = dispatcher._cache
-    files = cache._cache_file
-    files.save = functools.partial(_save, files)
+        _tell_once(str(Path(function.__code__.co_filename).parent / "__pycache__"), "cannot be written")
+        return None
+    cache._cache_file.save = functools.partial(_save, cache._cache_file)
     cache.save_overload = functools.partial(_save_or_tell, cache.save_overload, cache.cache_path)
-    return dispatcher
+    return cache
 
 
 def _save_or_tell(save: Callable[..., None], folder: str, *entry: Any) -> None:
