@@ -33,9 +33,10 @@ Writes
 
 Keys of --json
   hits, clusters, noise     numbers of hits, clusters, hits in none
-  seconds, output, table    time in all, s; files that were written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   seconds_reading, seconds_clustering, seconds_table, seconds_writing, hits_per_second    with --verbose: s, and hits
                             by seconds
+  output, table             files that were written
 
 Examples
   # hits of a file, with their clusters

@@ -36,8 +36,9 @@ Writes
 
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
-  seconds, output                         time in all, s; the file that was written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   seconds_reading, seconds_clustering, seconds_writing, points_per_second    with --verbose: s, and points by seconds
+  output                                  the file that was written
 
 Examples
   # a periodic box, ten neighbours
@@ -66,9 +67,10 @@ Keys of --json
   particles, halos, particles_in_halos    their numbers
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
-  seconds, output, labels    time in all, s; files that were written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   seconds_reading, seconds_clustering, seconds_table, seconds_writing, particles_per_second    with --verbose: s, and
                     particles by seconds
+  output, labels             files that were written
 
 Examples
   # a catalogue of halos

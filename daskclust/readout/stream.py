@@ -8,7 +8,6 @@ others go into the next round. So the tables are those of all hits clustered at 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
+from daskclust.core.device.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
@@ -119,7 +119,8 @@ class EventStream:
     counters : Counters
         Those after the last table.
     seconds : dict of str to float
-        Time spent so far on ``"clustering"``, and on each ``"table"``, s; waiting for hits is in neither.
+        Time spent so far on ``"clustering"``, and on each ``"table"``, s, without that of
+        compiling kernels and of waiting for hits.
     reader : WordReader
         Its ``counts`` tell which words came.
 
@@ -281,9 +282,9 @@ class EventStream:
 
     @contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
-        began = time.perf_counter()
+        clock = Clock()
         yield
-        self.seconds[stage] += time.perf_counter() - began
+        self.seconds[stage] += clock.seconds
 
     def _count(self, backlog: int | None = None, **more: int) -> None:
         now = self.counters
