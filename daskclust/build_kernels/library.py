@@ -3,49 +3,60 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
-import tempfile
 from pathlib import Path
-from typing import Any
 
-from daskclust.build_kernels.uses import use_everything
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import HEADER
 from daskclust.core.device.kernels import Compiled, compiled_here
 
 
-def build(level: str) -> str:
-    """Compile kernels in this process, write the library of a level, and say what it holds."""
-    import llvmlite.binding as llvm
+def compile_part(level: str, part: int, parts: int, folder: str) -> None:
+    """Compile one of so many parts of the kernels in this process, and write their objects and source files."""
+    from daskclust.build_kernels.uses import use_everything
 
-    use_everything()
-    kernels = {
-        shipped.symbol(each.kernel.full_name, each.kinds): each for each in compiled_here if each.kernel.cacheable
-    }
-    processor = llvm.Target.from_default_triple().create_target_machine(
-        cpu=level, opt=3, reloc="pic", codemodel="small"
-    )
-    shipped.FOLDER.mkdir(exist_ok=True)
+    use_everything(part, parts)
+    sources = {str(file) for file in Path(__file__).parent.glob("*.py")}
+    for each in compiled_here:
+        if each.kernel.cacheable:
+            name = shipped.symbol(each.kernel.full_name, each.kinds)
+            Path(folder, f"{name}.{part}.o").write_bytes(object_code(each, name, level))
+            sources |= set(each.kernel.sources)
+    Path(folder, f"sources.{part}").write_text("\n".join(sources))
+
+
+def link(level: str, folder: str) -> str:
+    """Make the library of a level from objects of all parts, and say what it holds."""
+    objects = {file.name.partition(".")[0]: file.name for file in sorted(Path(folder).glob("*.o"))}
+    Path(folder, "objects").write_text("\n".join(objects.values()))
+    subprocess.run([linker_of(level), "-shared", "-s", "-o", "library", "@objects"], check=True, cwd=folder)
     library = shipped.FOLDER / f"{level}.so"
-    with tempfile.TemporaryDirectory(dir=shipped.FOLDER) as folder:
-        for name, each in kernels.items():
-            Path(folder, f"{name}.o").write_bytes(processor.emit_object(_module(each, name, processor)))
-        Path(folder, "objects").write_text("\n".join(f"{name}.o" for name in kernels))
-        subprocess.run(["cc", "-shared", "-s", "-o", "library", "@objects", "-lm"], check=True, cwd=folder)
-        Path(folder, "library").replace(library)
-    sources = {file for each in kernels.values() for file in each.kernel.sources}
+    Path(folder, "library").replace(library)
+    sources = {file for part in Path(folder).glob("sources.*") for file in part.read_text().splitlines()}
     made = {
-        "kernels": len(kernels),
+        "kernels": len(objects),
         "header": HEADER,
         "library": shipped.digest(str(library)),
         "sources": {shipped.name_in_package(file): shipped.digest(file) for file in sorted(sources)},
     }
     library.with_suffix(".json").write_text(json.dumps(made, indent=1) + "\n")
-    return f"{library}: {len(kernels)} kernels, {library.stat().st_size / 1e6:.1f} MB"
+    return f"{library}: {len(objects)} kernels, {library.stat().st_size / 1e6:.1f} MB"
 
 
-def _module(compiled: Compiled, name: str, processor: Any) -> Any:
-    """Return a kernel's intermediate code as a module that has one function, `name`."""
+def cpu_of(level: str) -> str:
+    """Return LLVM's name of the processor that stands for a level."""
+    return "generic" if level == shipped.ARM else level
+
+
+def linker_of(level: str) -> str:
+    """Return the C compiler that links for a level."""
+    is_foreign = level == shipped.ARM and platform.machine() != shipped.ARM
+    return "aarch64-linux-gnu-gcc" if is_foreign else "cc"
+
+
+def object_code(compiled: Compiled, name: str, level: str) -> bytes:
+    """Return a kernel's machine code for a level, an object file with one function, `name`."""
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(compiled.library.get_llvm_str())
@@ -53,7 +64,16 @@ def _module(compiled: Compiled, name: str, processor: Any) -> Any:
     for each in [*module.functions, *module.global_variables]:
         if not each.is_declaration and each.name != name:
             each.linkage = "internal"
+    if level == shipped.ARM:  # intermediate code is the same on all machines
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        target = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    else:
+        target = llvm.Target.from_default_triple()
+    processor = target.create_target_machine(cpu=cpu_of(level), opt=3, reloc="pic", codemodel="small")
+    module.triple, module.data_layout = target.triple, str(processor.target_data)
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
     passes.run(module, llvm.create_pass_builder(processor, llvm.create_pipeline_tuning_options(speed_level=3)))
-    return module
+    code: bytes = processor.emit_object(module)
+    return code
