@@ -175,7 +175,8 @@ def _each(_context: Any, _builder: Any, i: Any, _last: Any, _row: Any, call: Cal
 
 
 def _lanes(context: Any, builder: Any, i: Any, last: Any, row: Any, call: Callable[..., None]) -> Any:
-    m = equal_run(context, builder, *row, i, last)
+    kind, array = row
+    m = equal_run(context, builder, kind, array, i, last)
     call(i, m)
     return m
 
