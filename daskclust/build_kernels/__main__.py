@@ -1,6 +1,6 @@
 """Compile kernels beforehand, for `daskclust/core/device/shipped.py` to find: a library for each level of processors.
 
-numba compiles what systems, readers and tables use on a few points, in a process that believes to run on a processor of
+numba compiles what systems, readers and tables use on a few points, in processes that believe to run on a processor of
 the level, so that the code runs on all of its kind.
 """
 
@@ -11,15 +11,19 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
+from daskclust.build_kernels.library import compile_part, link
 from daskclust.core.device import shipped
 
 
 def main() -> None:
     """Build libraries for the levels that are given, else for the best that this processor has."""
     parser = argparse.ArgumentParser("python -m daskclust.build_kernels", description="Compile kernels beforehand.")
-    parser.add_argument("levels", nargs="*", metavar="LEVEL", help="x86-64-v2, -v3 or -v4; default: the best one here")
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # in the process for a level
+    parser.add_argument(
+        "levels", nargs="*", metavar="LEVEL", help=f"{', '.join(shipped.LEVELS)}; default: the best one here"
+    )
+    parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)  # in a process of its own: number, of, folder
     given = parser.parse_args()
     levels = given.levels or shipped.levels_here()[:1]
     unknown = [level for level in levels if level not in shipped.LEVELS]
@@ -29,22 +33,28 @@ def main() -> None:
         )
     if shutil.which("cc") is None:
         parser.error("a C compiler links the kernels, and there is no cc here; install gcc or clang")
-    if given.here:
-        from daskclust.build_kernels.library import build
-
-        sys.stdout.write(build(levels[0]) + "\n")
+    if given.part:
+        part, parts, folder = given.part
+        compile_part(levels[0], int(part), int(parts), folder)
         return
+    shipped.FOLDER.mkdir(exist_ok=True)
     for level in levels:
-        compiler = {
-            "NUMBA_CPU_NAME": level,
-            "NUMBA_CPU_FEATURES": "",
-            "NUMBA_DISABLE_CACHING": "1",
-            shipped.SWITCH: "0",
-        }
-        command = [sys.executable, "-m", "daskclust.build_kernels", "--here", level]
-        ended = subprocess.run(command, env=os.environ | compiler, check=False)
-        if ended.returncode:
-            raise SystemExit(ended.returncode)
+        with tempfile.TemporaryDirectory(dir=shipped.FOLDER) as folder:
+            _compile(level, folder)
+            sys.stdout.write(link(level, folder) + "\n")
+
+
+def _compile(level: str, folder: str) -> None:
+    """Compile all kernels, on all cores; what numba has cached has no intermediate code."""
+    settings = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", shipped.SWITCH: "0"}
+    parts = len(os.sched_getaffinity(0))
+    started = []
+    for part in map(str, range(parts)):
+        command = [sys.executable, "-m", "daskclust.build_kernels", level, "--part", part, str(parts), folder]
+        environment = {**os.environ, **settings, "NUMBA_CACHE_DIR": os.path.join(folder, f"cache.{part}")}
+        started.append(subprocess.Popen(command, env=environment))
+    if sum(process.wait() for process in started) != 0:
+        raise SystemExit(f"kernels for {level} could not be compiled; the error is above")
 
 
 main()

@@ -5,48 +5,52 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from daskclust.build_kernels.uses import use_everything
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import HEADER
 from daskclust.core.device.kernels import Compiled, compiled_here
 
-_ARRAY = re.compile(
-    r"\w(\d+)\[(\d+),\w\]r?u?"
-)  # as `core/device/arguments.py` names them: bytes of an item, dimensions
+_ARRAY = re.compile(r"\w(\d+)\[(\d+),\w\]r?u?")
+"""An array as `core/device/arguments.py` names it: bytes of an item, dimensions."""
 
 
-def build(level: str) -> str:
-    """Compile kernels in this process, write the library of a level, and say what it holds."""
+def compile_part(level: str, part: int, parts: int, folder: str) -> None:
+    """Compile one of so many parts of the kernels in this process, and write their objects and source files."""
     import llvmlite.binding as llvm
 
-    use_everything()
-    kernels = {
-        shipped.symbol(each.kernel.full_name, each.kinds): each for each in compiled_here if each.kernel.cacheable
-    }
+    from daskclust.build_kernels.uses import use_everything
+
+    use_everything(part, parts)
     processor = llvm.Target.from_default_triple().create_target_machine(
         cpu=level, opt=3, reloc="pic", codemodel="small"
     )
-    shipped.FOLDER.mkdir(exist_ok=True)
+    sources = set()
+    for each in compiled_here:
+        if each.kernel.cacheable:
+            name = shipped.symbol(each.kernel.full_name, each.kinds)
+            Path(folder, f"{name}.{part}.o").write_bytes(processor.emit_object(_module(each, name, processor)))
+            sources |= set(each.kernel.sources)
+    Path(folder, f"sources.{part}").write_text("\n".join(sources))
+
+
+def link(level: str, folder: str) -> str:
+    """Make the library of a level from objects of all parts, and say what it holds."""
+    objects = {file.name.partition(".")[0]: file.name for file in sorted(Path(folder).glob("*.o"))}
+    Path(folder, "objects").write_text("\n".join(objects.values()))
+    subprocess.run(["cc", "-shared", "-s", "-o", "library", "@objects", "-lm"], check=True, cwd=folder)
     library = shipped.FOLDER / f"{level}.so"
-    with tempfile.TemporaryDirectory(dir=shipped.FOLDER) as folder:
-        for name, each in kernels.items():
-            Path(folder, f"{name}.o").write_bytes(processor.emit_object(_module(each, name, processor)))
-        Path(folder, "objects").write_text("\n".join(f"{name}.o" for name in kernels))
-        subprocess.run(["cc", "-shared", "-s", "-o", "library", "@objects", "-lm"], check=True, cwd=folder)
-        Path(folder, "library").replace(library)
-    sources = {file for each in kernels.values() for file in each.kernel.sources}
+    Path(folder, "library").replace(library)
+    sources = {file for part in Path(folder).glob("sources.*") for file in part.read_text().splitlines()}
     made = {
-        "kernels": len(kernels),
+        "kernels": len(objects),
         "header": HEADER,
         "library": shipped.digest(str(library)),
         "sources": {shipped.name_in_package(file): shipped.digest(file) for file in sorted(sources)},
     }
     library.with_suffix(".json").write_text(json.dumps(made, indent=1) + "\n")
-    return f"{library}: {len(kernels)} kernels, {library.stat().st_size / 1e6:.1f} MB"
+    return f"{library}: {len(objects)} kernels, {library.stat().st_size / 1e6:.1f} MB"
 
 
 def _module(compiled: Compiled, name: str, processor: Any) -> Any:

@@ -1,85 +1,122 @@
 """What kernels are compiled for beforehand: each use of a system, a reader or a table, on a few points.
 
 Usual are one to three coordinates (in hierarchical clustering any number), float32 and float64, open and periodic
-spaces, and the types that readers give. What is not here is compiled where it is first used.
+spaces, in memory and in chunks, and the types that readers give. What is not here is compiled where it is first used.
 """
 
 from __future__ import annotations
 
+import itertools
 import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dask
+import dask.array as da
 import numpy as np
 
-from daskclust import CLUE, DBSCAN, FriendsOfFriends, MahalanobisHCA, datasets, io, systems
+from daskclust import CLUE, DBSCAN, EventBuilder, EventStream, FriendsOfFriends, MahalanobisHCA, datasets, io, systems
 from daskclust.accessor import ClustAccessor
 from daskclust.properties import cluster_table, halo_table
-from daskclust.readout.stream import EventStream
 
 _POINTS = 400
 
 
-def use_everything() -> None:
-    """Call all that has kernels."""
-    with dask.config.set(scheduler="synchronous"):
-        for system in systems.SYSTEMS.values():
-            for fitted in systems.run_all(system, np.asarray):
-                dask.compute(fitted.labels_)
-        for dimensions in (1, 2, 3):
-            for dtype in (np.float32, np.float64):
-                _use_space(np.random.default_rng(0).uniform(0, 8, (_POINTS, dimensions)).astype(dtype))
-    _use_hierarchies()
-    _use_calorimeter()
-    _use_pixels()
-    _use_halos()
+def use_everything(part: int = 0, parts: int = 1) -> None:
+    """Call all that has kernels, or one of so many parts of it."""
+    with dask.config.set(scheduler="synchronous"), tempfile.TemporaryDirectory() as folder:
+        for use in list(_uses(Path(folder)))[part::parts]:
+            use()
 
 
-def _use_space(X: Any) -> None:
-    """Cluster points in open and periodic space, with and without weights and layers."""
-    layer, weight = np.arange(len(X)) % 3, np.ones(len(X), X.dtype)
-    axes = range(X.shape[1])
-    for period in (None, 8.0):
-        wrap = dict.fromkeys(axes, period) if period else None
-        for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer}):
-            clue = CLUE(0.5, 2.0, wrap=wrap).fit(X, **columns)
-            clue.rethreshold(rhoc=1.0)
-        FriendsOfFriends(0.3, boxsize=period).fit(X)
-        for min_samples in (1, 5):
-            for sample_weight in (None, weight):
-                DBSCAN(0.4, min_samples=min_samples, boxsize=period).fit(X, sample_weight=sample_weight)
+def _uses(folder: Path) -> Iterator[Callable[[], None]]:
+    """Yield functions, those of float32 and float64 in turn: they have few kernels in common."""
+    dtypes = np.float32, np.float64
+    for dimensions, dtype in itertools.product((3, 2, 1), dtypes):
+        yield partial(_use_points, dimensions, dtype)
+    for use, dtype in itertools.product((_use_hierarchies, _use_halos), dtypes):
+        yield partial(use, dtype)
+    for system in systems.SYSTEMS.values():
+        yield partial(_use_system, system)
+    yield _use_calorimeter
+    yield partial(_use_pixels, folder)
 
 
-def _use_hierarchies() -> None:
+def _use_system(system: systems.System) -> None:
+    for fitted in systems.run_all(system, np.asarray):
+        dask.compute(fitted.labels_)
+
+
+def _use_points(dimensions: int, dtype: Any) -> None:
+    """Cluster points that are scattered, many of them equal, or far apart, in memory and in chunks."""
+    scattered = np.random.default_rng(0).uniform(0, 8, (_POINTS, dimensions)).astype(dtype)
+    for X in (scattered, np.repeat(scattered[:100], 80, axis=0), 1e4 * scattered):
+        for give in (np.asarray, _in_chunks):
+            _use_clue(X, give)
+            _use_density(X, give)
+
+
+def _in_chunks(array: Any) -> Any:
+    return da.from_array(array, chunks=(len(array) // 2, *array.shape[1:]))
+
+
+def _use_clue(X: Any, give: Callable[[Any], Any]) -> None:
+    """Cluster by CLUE, alone and in layers or events, with each kernel of the density and each reach."""
+    layer, weight = np.arange(len(X)) // 150, np.ones(len(X), X.dtype)
+    for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer, "rhoc": weight}):
+        given = {name: give(values) for name, values in columns.items()}
+        for kernel, delta in itertools.product(("flat", "gaussian", "exponential"), (0.5, 0.8, 2.0)):
+            for wrap in (None, {0: 8e4}):
+                rhoc = given.get("rhoc", 2.0)
+                arguments = {name: values for name, values in given.items() if name != "rhoc"}
+                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, wrap=wrap).fit(give(X), **arguments)
+                dask.compute(clue.labels_, clue.rethreshold(rhoc=1.0).labels_)
+
+
+def _use_density(X: Any, give: Callable[[Any], Any]) -> None:
+    """Cluster by DBSCAN and friends-of-friends, in open and in periodic space."""
+    weight = give(np.ones(len(X), X.dtype))
+    for boxsize in (None, 8e4):
+        dask.compute(FriendsOfFriends(0.3, boxsize=boxsize).fit(give(X)).labels_)
+        for min_samples, sample_weight in itertools.product((1, 5, 50), (None, weight)):
+            found = DBSCAN(0.4, min_samples=min_samples, boxsize=boxsize).fit(give(X), sample_weight=sample_weight)
+            dask.compute(found.labels_, found.core_sample_indices_)
+
+
+def _use_hierarchies(dtype: Any) -> None:
     """Cluster cells with and without apriori clusters, and cut the trees."""
-    for dtype in (np.float32, np.float64):
-        X = np.random.default_rng(0).normal(size=(_POINTS, 5)).astype(dtype)
-        for parameters in ({}, {"threshold": 0.1}, {"apriori": 10}):
-            fitted = MahalanobisHCA(**parameters).fit(X)
-            fitted.labels(n_clusters=3), fitted.labels(height=1.0, min_size=5), fitted.point_heights_
+    X = np.random.default_rng(0).normal(size=(_POINTS, 5)).astype(dtype)
+    for rows, threshold, apriori in itertools.product((X, np.repeat(X, 2, axis=0)), (1.0, 0.1), (None, 10)):
+        fitted = MahalanobisHCA(threshold).fit(rows, apriori=apriori)
+        cuts = fitted.labels(n_clusters=3), fitted.labels(height=1.0, min_size=5), fitted.point_heights_
+        dask.compute(cuts)
+    MahalanobisHCA(0.1, distance="full").fit(X)
 
 
 def _use_calorimeter() -> None:
-    event = datasets.hgcal_event(rng=0)
-    cluster_table(ClustAccessor(event).clue(2.0, 0.3, delta_c=2.0, delta_o=3.0))
+    event = datasets.hgcal_event(3, 10, rng=0)
+    for each in (event, event.chunk()):
+        cluster_table(ClustAccessor(each).clue(2.0, 0.3, delta_c=2.0, delta_o=3.0)).compute()
 
 
-def _use_pixels() -> None:
+def _use_pixels(folder: Path) -> None:
     """Write and read raw hits, build events of them at once and as a stream, and make tables."""
-    hits = datasets.timepix(_POINTS, rng=0)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "hits.tpx3")
-        io.write_tpx3(hits, file)
-        for variant in ("local", "global", "static"):
-            read = io.open_tpx3(file)
-            cluster_table(ClustAccessor(read).events(200.0, variant=variant))
-        list(EventStream(io.WordReader(file.read_bytes()), 200.0))
+    file = folder / "hits.tpx3"
+    hits = datasets.timepix(_POINTS, rng=0, chips=4)
+    io.write_tpx3(hits, file)
+    for layout, chunks, variant in itertools.product(("chips", "quad"), (None, 100), ("local", "global", "static")):
+        read = io.open_tpx3(file, layout=layout, chunks=chunks)
+        cluster_table(ClustAccessor(read).events(200.0, variant=variant, min_hits=2)).compute()
+    dask.compute(io.open_tpx3_triggers(file).variables)
+    for variant in ("local", "global", "static"):
+        builder = EventBuilder(200.0, variant=variant)
+        list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
+        list(EventStream([hits], builder))
 
 
-def _use_halos() -> None:
-    for dtype in (np.float32, np.float64):
-        box = datasets.cosmology_box(2000, rng=0).astype(dtype)
-        for boxsize in (None, box.attrs["boxsize"]):
-            box.attrs["boxsize"] = boxsize
-            halo_table(ClustAccessor(box).fof(0.1))
+def _use_halos(dtype: Any) -> None:
+    box = datasets.cosmology_box(2000, rng=0).astype(dtype)
+    for each, boxsize in itertools.product((box, box.chunk()), (None, box.attrs["boxsize"])):
+        halo_table(ClustAccessor(each.assign_attrs(boxsize=boxsize)).fof(0.1)).compute()
