@@ -42,7 +42,7 @@ class Estimator:
 
     def fit_predict(self, X: Any, y: Any = None, **columns: Any) -> Any:
         """Return the labels of ``fit(X, **columns)``."""
-        fitted: Any = self.fit(X, **columns)  # type: ignore[attr-defined]
+        fitted: Any = self.fit(X, **columns)
         return fitted.labels_
 
     def __repr__(self) -> str:
@@ -54,6 +54,9 @@ class Estimator:
         return self._in_scikit_learn().__sklearn_tags__()
 
     def __getattr__(self, name: str) -> Any:
+        found = getattr(type(self), name, None)
+        if isinstance(found, property):  # it raised an AttributeError itself, such as scikit-learn's before a fit
+            return found.__get__(self)
         if not self._is_scikit_learns and (
             name.startswith("_repr_") or "metadata" in name or name.endswith("_request")
         ):
@@ -62,7 +65,8 @@ class Estimator:
 
     def _in_scikit_learn(self) -> Any:
         """Return this estimator, with its parameters and results, as one of scikit-learn's classes too."""
-        both = object.__new__(_with_scikit_learn(type(self)))
+        kind: Any = type(self)
+        both: Any = object.__new__(_with_scikit_learn(kind))
         both.__dict__ = self.__dict__
         return both
 

@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from daskclust.core.device import shipped
 from daskclust.systems import SYSTEMS
 
 _PACKAGES = (
@@ -57,6 +58,7 @@ def _processor() -> dict[str, str]:
     return {
         "model": model,
         "compiled for": get_host_cpu_name(),
+        "machine code": shipped.describe(),
         "cores": str(len(os.sched_getaffinity(0))),
         "threads of kernels": str(get_num_threads()),
         "memory": f"{memory:.1f} GiB",

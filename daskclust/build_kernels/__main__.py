@@ -39,6 +39,9 @@ def main() -> None:
         return
     shipped.FOLDER.mkdir(exist_ok=True)
     for level in levels:
+        if shipped.is_whole(level):
+            sys.stdout.write(f"{level}: nothing has changed\n")
+            continue
         with tempfile.TemporaryDirectory(dir=shipped.FOLDER) as folder:
             _compile(level, folder)
             sys.stdout.write(link(level, folder) + "\n")

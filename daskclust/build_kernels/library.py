@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import HEADER
@@ -18,19 +17,14 @@ _ARRAY = re.compile(r"\w(\d+)\[(\d+),\w\]r?u?")
 
 def compile_part(level: str, part: int, parts: int, folder: str) -> None:
     """Compile one of so many parts of the kernels in this process, and write their objects and source files."""
-    import llvmlite.binding as llvm
-
     from daskclust.build_kernels.uses import use_everything
 
     use_everything(part, parts)
-    processor = llvm.Target.from_default_triple().create_target_machine(
-        cpu=level, opt=3, reloc="pic", codemodel="small"
-    )
-    sources = set()
+    sources = {str(file) for file in Path(__file__).parent.glob("*.py")}
     for each in compiled_here:
         if each.kernel.cacheable:
             name = shipped.symbol(each.kernel.full_name, each.kinds)
-            Path(folder, f"{name}.{part}.o").write_bytes(processor.emit_object(_module(each, name, processor)))
+            Path(folder, f"{name}.{part}.o").write_bytes(object_code(each, name, level))
             sources |= set(each.kernel.sources)
     Path(folder, f"sources.{part}").write_text("\n".join(sources))
 
@@ -53,8 +47,8 @@ def link(level: str, folder: str) -> str:
     return f"{library}: {len(objects)} kernels, {library.stat().st_size / 1e6:.1f} MB"
 
 
-def _module(compiled: Compiled, name: str, processor: Any) -> Any:
-    """Return a kernel's intermediate code as a module that has one function, `name`."""
+def object_code(compiled: Compiled, name: str, level: str) -> bytes:
+    """Return a kernel's machine code for a level, an object file with one function, `name`."""
     import llvmlite.binding as llvm
 
     code = compiled.kernel.loop.overloads[compiled.types]
@@ -67,8 +61,11 @@ def _module(compiled: Compiled, name: str, processor: Any) -> Any:
             each.linkage = "internal"
     passes = llvm.create_new_module_pass_manager()
     passes.add_global_dead_code_eliminate_pass()
+    target = llvm.Target.from_default_triple()
+    processor = target.create_target_machine(cpu=level, opt=3, reloc="pic", codemodel="small")
     passes.run(module, llvm.create_pass_builder(processor, llvm.create_pipeline_tuning_options(speed_level=3)))
-    return module
+    made: bytes = processor.emit_object(module)
+    return made
 
 
 def _entry(name: str, loop: str, signature: str, kinds: tuple[str, ...]) -> str:
@@ -80,7 +77,7 @@ def _entry(name: str, loop: str, signature: str, kinds: tuple[str, ...]) -> str:
         lines.append(f"%slot{slot} = getelementptr i64, ptr %arguments, i64 {slot}")
         array = _ARRAY.fullmatch(kind)
         if array:
-            values += _array(slot, *map(int, array.groups()), lines)
+            values += _array(slot, int(array[1]), int(array[2]), lines)
         else:
             values.append(_number(slot, types[len(values)], lines))
     given = "".join(f", {type_} {value}" for type_, value in zip(types, values, strict=True))

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import dask
 import dask.array as da
@@ -53,16 +53,18 @@ def _use_points(dimensions: int, dtype: Any) -> None:
     """Cluster points that are scattered, many of them equal, or far apart, in memory and in chunks."""
     scattered = np.random.default_rng(0).uniform(0, 8, (_POINTS, dimensions)).astype(dtype)
     for X in (scattered, np.repeat(scattered[:100], 80, axis=0), 1e4 * scattered):
-        for give in (np.asarray, _in_chunks):
-            _use_clue(X, give)
-            _use_density(X, give)
+        _use_clue(X, np.asarray, "auto")
+        _use_density(X, np.asarray, "auto")
+        for partition in ("auto", "space"):
+            _use_clue(X, _in_chunks, partition)
+            _use_density(X, _in_chunks, partition)
 
 
 def _in_chunks(array: Any) -> Any:
     return da.from_array(array, chunks=(len(array) // 2, *array.shape[1:]))
 
 
-def _use_clue(X: Any, give: Callable[[Any], Any]) -> None:
+def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
     """Cluster by CLUE, alone and in layers or events, with each kernel of the density and each reach."""
     layer, weight = np.arange(len(X)) // 150, np.ones(len(X), X.dtype)
     for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer, "rhoc": weight}):
@@ -71,17 +73,20 @@ def _use_clue(X: Any, give: Callable[[Any], Any]) -> None:
             for wrap in (None, {0: 8e4}):
                 rhoc = given.get("rhoc", 2.0)
                 arguments = {name: values for name, values in given.items() if name != "rhoc"}
-                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, wrap=wrap).fit(give(X), **arguments)
+                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, wrap=wrap).fit(
+                    give(X), **arguments, partition=partition
+                )
                 dask.compute(clue.labels_, clue.rethreshold(rhoc=1.0).labels_)
 
 
-def _use_density(X: Any, give: Callable[[Any], Any]) -> None:
+def _use_density(X: Any, give: Callable[[Any], Any], partition: str) -> None:
     """Cluster by DBSCAN and friends-of-friends, in open and in periodic space."""
     weight = give(np.ones(len(X), X.dtype))
     for boxsize in (None, 8e4):
-        dask.compute(FriendsOfFriends(0.3, boxsize=boxsize).fit(give(X)).labels_)
+        dask.compute(FriendsOfFriends(0.3, boxsize=boxsize).fit(give(X), partition=partition).labels_)
         for min_samples, sample_weight in itertools.product((1, 5, 50), (None, weight)):
-            found = DBSCAN(0.4, min_samples=min_samples, boxsize=boxsize).fit(give(X), sample_weight=sample_weight)
+            dbscan = DBSCAN(0.4, min_samples=min_samples, boxsize=boxsize)
+            found = dbscan.fit(give(X), sample_weight=sample_weight, partition=partition)
             dask.compute(found.labels_, found.core_sample_indices_)
 
 
@@ -106,12 +111,19 @@ def _use_pixels(folder: Path) -> None:
     file = folder / "hits.tpx3"
     hits = datasets.timepix(_POINTS, rng=0, chips=4)
     io.write_tpx3(hits, file)
-    for layout, chunks, variant in itertools.product(("chips", "quad"), (None, 100), ("local", "global", "static")):
+    variants = "local", "global", "static"
+    layouts: tuple[Literal["chips", "quad"], ...] = "chips", "quad"
+    for layout, chunks, variant in itertools.product(layouts, (None, 100), variants):
         read = io.open_tpx3(file, layout=layout, chunks=chunks)
         cluster_table(ClustAccessor(read).events(200.0, variant=variant, min_hits=2)).compute()
     dask.compute(io.open_tpx3_triggers(file).variables)
-    for variant in ("local", "global", "static"):
+    table = np.stack([hits.x, hits.y, hits.toa], axis=1)
+    columns = {"x": hits.x, "y": hits.y, "toa": hits.toa}
+    for variant in variants:
         builder = EventBuilder(200.0, variant=variant)
+        for dtype in (np.uint8, np.uint16, np.int32, np.int64):  # of x and y, as tables of other programs have them
+            builder.fit({name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()})
+        builder.fit(table)
         list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
         list(EventStream([hits], builder))
 

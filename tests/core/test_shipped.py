@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 from collections import namedtuple
 
 import numpy as np
 import pytest
 
-from daskclust.core.device import shipped
-from daskclust.core.device.arguments import flatten
+from daskclust.core.device import kernels, shipped
+from daskclust.core.device.arguments import HEADER, flatten
+from daskclust.core.device.kernels import kernel
 
 Pair = namedtuple("Pair", "left right")
+pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")
 
 
 @pytest.mark.parametrize(
@@ -36,3 +41,112 @@ def test_read_only_arrays_have_types_of_their_own():
 def test_names_tell_kernels_and_types_apart():
     names = {shipped.symbol(label, kinds) for label in ("a.b", "a.c") for kinds in (("i8",), ("i8", "i8"), ("f8",))}
     assert len(names) == 6
+
+
+@kernel
+def mix(i, out, table, pair, small, wide, real, double, yes):
+    """Use an argument of each kind."""
+    value = pair.left[i] * wide + table[i, 1] * real + small
+    if yes:
+        value += double * pair.right[0]
+    out[i] = value
+
+
+def arguments(n):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(n, 5))[:, ::2]
+    left = rng.integers(0, 9, n).astype(np.uint8)
+    return table, Pair(left, (2.5,)), np.int16(-3), -(2**40), np.float32(0.1), 0.7, np.bool_(True)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder in which machine code is looked for."""
+    monkeypatch.setattr(shipped, "FOLDER", tmp_path)
+    monkeypatch.setattr(kernels, "compiled_here", [])
+    monkeypatch.setenv(shipped.SWITCH, "here")
+    forget()
+    yield tmp_path
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.fixture
+def expected(folder):
+    """Ship the machine code of `mix`, and return what the kernel that numba compiled gave."""
+    from daskclust.build_kernels.library import link, object_code
+
+    out = np.zeros(100)
+    mix._kept = lambda dispatcher: dispatcher  # what numba has cached has no intermediate code
+    mix.run(100, out, *arguments(100))
+    (compiled,) = kernels.compiled_here
+    name = shipped.symbol(compiled.kernel.full_name, compiled.kinds)
+    (folder / f"{name}.0.o").write_bytes(object_code(compiled, name, ""))
+    (folder / "sources.0").write_text("\n".join(mix.sources))
+    link("here", str(folder))
+    forget()
+    kernels.compiled_here.clear()
+    return out
+
+
+def forget():
+    """Let machine code be looked for again."""
+    for remembered in (shipped._found, shipped.library, shipped.digest):
+        remembered.cache_clear()
+    mix._shipped.clear()
+
+
+def run_mix():
+    out = np.zeros(100)
+    mix.run(100, out, *arguments(100))
+    return out
+
+
+def test_machine_code_takes_each_kind_of_argument(expected):
+    assert (run_mix() == expected).all()
+    assert not kernels.compiled_here
+    assert "1 kernels for here" in shipped.describe()
+
+
+def break_code(folder):
+    code = folder / "here.so"
+    code.write_bytes(code.read_bytes()[:-1] + b"\1")
+
+
+def break_list(folder):
+    (folder / "here.json").write_text("{")
+
+
+def another_python(folder):
+    made = json.loads((folder / "here.json").read_text())
+    (folder / "here.json").write_text(json.dumps(made | {"header": HEADER + 8}))
+
+
+def change_sources(folder):
+    made = json.loads((folder / "here.json").read_text())
+    made["sources"] = dict.fromkeys(made["sources"], "0")
+    (folder / "here.json").write_text(json.dumps(made))
+
+
+def remove(folder):
+    (folder / "here.so").unlink()
+    (folder / "here.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (break_code, "here.so is damaged; python -m daskclust.build_kernels here makes it anew"),
+        (break_list, "here.so is damaged"),
+        (another_python, "here.so is for another kind of Python"),
+        (change_sources, "changed since, and compiled here: .*kernels.py"),
+        (remove, "none: python -m daskclust.build_kernels makes them"),
+    ],
+)
+def test_what_does_not_fit_is_compiled_here(folder, expected, harm, said):
+    harm(folder)
+    forget()
+    assert (run_mix() == expected).all()
+    assert len(kernels.compiled_here) == 1
+    assert not shipped.is_whole("here")
+    assert re.search(said, shipped.describe())

@@ -48,7 +48,7 @@ def _flatten(args: tuple[Any, ...], kinds: list[str], formats: list[str], values
             name, form = _SCALARS.get(kind) or _scalar_kind(kind)
             kinds.append(name)
             formats.append(form)
-            values.append(value)
+            values.append(value if kind is not np.bool_ else bool(value))
 
 
 _ARRAYS: dict[Any, str] = {}

@@ -155,7 +155,7 @@ class Kernel(Body):
     drivers: tuple[Callable[..., Any], ...] = (_loop, _grid)  # templates for the CPU, and for CUDA
 
     @functools.cached_property
-    def loop(self) -> Callable[..., Any]:
+    def loop(self) -> Any:
         """The CPU loop ``loop(first, last, args)``."""
         from daskclust.core.device.cpu import equal_run
 
@@ -211,7 +211,9 @@ class Kernel(Body):
         """Return ``loop(first, last)`` on the CPU for these arguments: shipped machine code, or compiled here."""
         kinds, form, values = flatten(args)
         if kinds not in self._shipped:
-            self._shipped[kinds] = self._find(kinds) or self._compile(kinds, args)
+            self._shipped[kinds] = self._find(kinds)
+            if self._shipped[kinds] is None:
+                self._compile(kinds, args)
         code = self._shipped[kinds]
         if code is None:
             loop = self.loop

@@ -40,13 +40,16 @@ class Library:
     def __init__(self, level: str) -> None:
         self.level = level
         code = FOLDER / f"{level}.so"
-        made = json.loads(code.with_suffix(".json").read_text())
-        if digest(str(code)) != made["library"]:
-            raise ValueError(f"{code.name} is damaged")
+        try:
+            made = json.loads(code.with_suffix(".json").read_text())
+            self.kernels, self.sources = int(made["kernels"]), dict(made["sources"])
+            is_damaged = digest(str(code)) != made["library"]
+        except (ValueError, KeyError, TypeError):
+            is_damaged = True
+        if is_damaged:
+            raise ValueError(f"{code.name} is damaged; python -m daskclust.build_kernels {level} makes it anew")
         if made["header"] != HEADER:
             raise ValueError(f"{code.name} is for another kind of Python")
-        self.sources: dict[str, str] = made["sources"]
-        self.kernels = int(made["kernels"])
         self._code = ctypes.CDLL(str(code))
 
     def loop(self, name: str, sources: Iterable[str]) -> Loop | None:
@@ -63,7 +66,7 @@ class Library:
 
     def changed(self) -> list[str]:
         """Return the source files that are not what they were."""
-        return [file for file, digest in self.sources.items() if digest(str(PACKAGE / file)) != digest]
+        return [file for file, known in self.sources.items() if digest(str(PACKAGE / file)) != known]
 
 
 def symbol(label: str, kinds: Kinds) -> str:
@@ -87,6 +90,14 @@ def describe() -> str:
     return f"{found.kernels} kernels for {found.level}{stale}"
 
 
+def is_whole(level: str) -> bool:
+    """Whether there is a library for a level, and no source file has changed since."""
+    try:
+        return not Library(level).changed()
+    except (OSError, ValueError):
+        return False
+
+
 @functools.cache
 def _found() -> tuple[Library | None, str]:
     wanted = os.environ.get(SWITCH)
@@ -98,7 +109,7 @@ def _found() -> tuple[Library | None, str]:
             return Library(level), ""
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             reasons.append(f"{level}: {error}")
     return None, "none: " + ("; ".join(reasons) or "python -m daskclust.build_kernels makes them")
 
@@ -112,7 +123,7 @@ def levels_here() -> list[str]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     features = set(next((line for line in lines if line.startswith("flags")), "").split())
     levels = list(LEVELS)
-    return [level for k, level in enumerate(levels) if set().union(*map(LEVELS.get, levels[k:])) <= features]
+    return [level for k, level in enumerate(levels) if set().union(*(LEVELS[each] for each in levels[k:])) <= features]
 
 
 @functools.cache

@@ -1,0 +1,53 @@
+"""The answer does not depend on who compiled the kernels: shipped machine code of each level, and numba here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from daskclust.core.device import shipped
+from daskclust.systems import SYSTEMS
+
+PROGRAM = """
+import hashlib, sys
+import dask, numpy as np
+from daskclust import systems
+from laws.registry import results_of
+
+dask.config.set(scheduler="synchronous")
+for name, system in systems.SYSTEMS.items():
+    for number, fitted in enumerate(systems.run_all(system, np.asarray, 600)):
+        for result in sorted(results_of(fitted)):
+            value = np.asarray(dask.compute(getattr(fitted, result))[0])
+            print(name, number, result, value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest() if value.dtype != object else value)
+print("numba" in sys.modules, file=sys.stderr)
+"""
+LEVELS = [level for level in shipped.levels_here() if (shipped.FOLDER / f"{level}.so").exists()]
+
+
+def results(switch: str) -> tuple[str, bool]:
+    """Return digests of all results of all systems, and whether numba was imported for them."""
+    environment = os.environ | {shipped.SWITCH: switch, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout, done.stderr.strip() == "True"
+
+
+@pytest.fixture(scope="module")
+def compiled_here() -> str:
+    found, with_numba = results("0")
+    assert with_numba
+    assert {line.split()[0] for line in found.splitlines()} == set(SYSTEMS)
+    return found
+
+
+@pytest.mark.skipif(not LEVELS, reason="no shipped kernels here; python -m daskclust.build_kernels makes them")
+@pytest.mark.parametrize("level", LEVELS)
+def test_shipped_kernels_give_the_same_bits_without_numba(compiled_here: str, level: str) -> None:
+    found, with_numba = results(level)
+    assert found == compiled_here
+    assert not with_numba
