@@ -1,4 +1,4 @@
-"""Render the recipe for conda-forge, and compare it with pyproject.toml: `python .ci/recipe.py`, with py-rattler-build."""
+"""Render the recipe for conda-forge, and compare it with pyproject.toml: needs py-rattler-build."""
 
 import re
 import tomllib
