@@ -13,26 +13,24 @@ import subprocess
 import sys
 import tempfile
 
-from daskclust.build_kernels.library import compile_part, link
+from daskclust.build_kernels.library import compile_part, cpu_of, link, linker_of
 from daskclust.core.device import shipped
 
 
 def main() -> None:
     """Build libraries for the levels that are given, else for the best that this processor has."""
+    known = *shipped.LEVELS, shipped.ARM
     parser = argparse.ArgumentParser("python -m daskclust.build_kernels", description="Compile kernels beforehand.")
-    parser.add_argument(
-        "levels", nargs="*", metavar="LEVEL", help=f"{', '.join(shipped.LEVELS)}; default: the best one here"
-    )
+    parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"{', '.join(known)}; default: the best one here")
     parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)  # in a process of its own: number, of, folder
     given = parser.parse_args()
     levels = given.levels or shipped.levels_here()[:1]
-    unknown = [level for level in levels if level not in shipped.LEVELS]
+    unknown = [level for level in levels if level not in known]
     if unknown or not levels:
-        parser.error(
-            f"levels are {', '.join(shipped.LEVELS)}; got {', '.join(unknown) or 'none, and here is none of them'}"
-        )
-    if shutil.which("cc") is None:
-        parser.error("a C compiler links the kernels, and there is no cc here; install gcc or clang")
+        parser.error(f"levels are {', '.join(known)}; got {', '.join(unknown) or 'none, and here is none of them'}")
+    for compiler in map(linker_of, levels):
+        if shutil.which(compiler) is None:
+            parser.error(f"a C compiler links the kernels, and there is no {compiler} here; install gcc")
     if given.part:
         part, parts, folder = given.part
         compile_part(levels[0], int(part), int(parts), folder)
@@ -49,7 +47,7 @@ def main() -> None:
 
 def _compile(level: str, folder: str) -> None:
     """Compile all kernels, on all cores; what numba has cached has no intermediate code."""
-    settings = {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", shipped.SWITCH: "0"}
+    settings = {"NUMBA_CPU_NAME": cpu_of(level), "NUMBA_CPU_FEATURES": "", shipped.SWITCH: "0"}
     parts = len(os.sched_getaffinity(0))
     started = []
     for part in map(str, range(parts)):

@@ -140,7 +140,7 @@ class ClueParameters(Plan):
         density = formulas.density.bind(**self._metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         reach2 = square_below(self.dc, dtype)
-        device.run(density, n, cells.row, cells, self.dc * WIDER, reach2, weight, alone, *factors, rho)
+        device.run(density, n, cells.row, cells, _along(cells, self.dc), reach2, weight, alone, *factors, rho)
 
     def _find_higher(
         self,
@@ -167,7 +167,7 @@ class ClueParameters(Plan):
                 step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
             beyond2 = just_above(square_below(near, rho.dtype.type))
             close_by = formulas.nearest_higher.bind(**self._metric, **step)
-            device.run(close_by, n, cells.row, cells, near * WIDER, beyond2, rho, order, tie, delta, nearest)
+            device.run(close_by, n, cells.row, cells, _along(cells, near), beyond2, rho, order, tie, delta, nearest)
         else:
             device.run(fill, n, nearest, np.int32(-1))
         if near == self.dm and members is None:
@@ -221,6 +221,11 @@ def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
     if chunk.ids is None:
         return device.scratch
     return lambda _name, shape, dtype: device.empty(shape, dtype)
+
+
+def _along(cells: Cells, reach: float) -> tuple[float, ...]:
+    """Return how far to look along each axis that is cut into cells."""
+    return (reach * WIDER,) * len(cells.grid.axes)
 
 
 def square_below(distance: float, dtype: Any) -> Any:

@@ -42,9 +42,9 @@ def steps(monkeypatch):
             return
         if kernel.__name__ in ("density", "nearest_higher"):
             cells, reach = args[1], args[2]
-            spanned = math.prod(2 * reach * per_unit + 2 for per_unit in cells.grid.inverse)
+            spanned = math.prod(2 * far * axis.inverse + 2 for far, axis in zip(reach, cells.grid.axes, strict=True))
             assert spanned <= 20_000, f"{kernel.__name__} looks at {spanned:.3g} cells for each point"
-            x = np.floor(cells.positions[0, :n].astype(np.float64) * cells.grid.inverse[0])
+            x = np.floor(cells.positions[0, :n].astype(np.float64) * cells.grid.axes[0].inverse)
             _, within = np.unique(np.stack([cells.row[:n], x]), axis=1, return_counts=True)
             pairs = int((within.astype(np.int64) ** 2).sum())
             assert pairs <= 200 * n + 100_000, f"{kernel.__name__} compares {pairs:.3g} pairs of points within cells"

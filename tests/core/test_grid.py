@@ -149,7 +149,9 @@ def test_slabs_where_cells_are_too_many_to_number(period):
     X[[3, 900]] = [[1e9, -1e9, 1e9], [-1e9, 1e9, -1e9]]
     X[:, 0] = np.where(rng.random(2000) < 0.01, 1e12, X[:, 0])
     cells = assert_sorted(X, 0.001, period)
-    assert [len(slab) > 0 for slab in cells.grid.slabs] == [not (period and cycle) for cycle in (period or (0,) * 3)]
+    assert [len(axis.slabs) > 0 for axis in cells.grid.axes] == [
+        not (period and cycle) for cycle in (period or (0,) * 3)
+    ]
 
 
 def test_group_numbers_at_the_ends_of_their_type():
@@ -199,7 +201,9 @@ def folded(walk, X, tile, reach, period, group):
     metric = {"_distance2": periodic_distance2} if period and any(period) else {}
     digest, count = np.empty(n + PAD, np.int32), np.empty(n + PAD, np.int32)
     bound = _fold.bind(fold_neighbours=walk, visit=_digest, radius2=_reach2, **metric)
-    bound.run(n, cells.row, cells, reach * WIDER, square_below(reach, X.dtype.type), digest, count)
+    bound.run(
+        n, cells.row, cells, (reach * WIDER,) * len(cells.grid.axes), square_below(reach, X.dtype.type), digest, count
+    )
     place = np.argsort(cells.order[:n])
     return digest[place], count[place]
 

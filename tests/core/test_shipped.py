@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from daskclust.core.device import kernels, shipped
+from daskclust.core.device import compiled, kernels, shipped
 from daskclust.core.device.arguments import HEADER, flatten
 from daskclust.core.device.kernels import kernel
 
@@ -72,16 +72,16 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def expected(folder):
+def expected(folder, monkeypatch):
     """Ship the machine code of `mix`, and return what the kernel that numba compiled gave."""
     from daskclust.build_kernels.library import link, object_code
 
     out = np.zeros(100)
-    mix._kept = lambda dispatcher: dispatcher  # what numba has cached has no intermediate code
+    monkeypatch.setattr(compiled.KernelCache, "load_overload", lambda *_: None)  # it has no intermediate code
     mix.run(100, out, *arguments(100))
-    (compiled,) = kernels.compiled_here
-    name = shipped.symbol(compiled.kernel.full_name, compiled.kinds)
-    (folder / f"{name}.0.o").write_bytes(object_code(compiled, name, ""))
+    (made,) = kernels.compiled_here
+    name = shipped.symbol(made.kernel.full_name, made.kinds)
+    (folder / f"{name}.0.o").write_bytes(object_code(made, name, ""))
     (folder / "sources.0").write_text("\n".join(mix.sources))
     link("here", str(folder))
     forget()
@@ -93,7 +93,7 @@ def forget():
     """Let machine code be looked for again."""
     for remembered in (shipped._found, shipped.library, shipped.digest):
         remembered.cache_clear()
-    mix._shipped.clear()
+    mix._code.clear()
 
 
 def run_mix():

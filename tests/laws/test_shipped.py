@@ -22,7 +22,8 @@ for name, system in systems.SYSTEMS.items():
     for number, fitted in enumerate(systems.run_all(system, np.asarray, 600)):
         for result in sorted(results_of(fitted)):
             value = np.asarray(dask.compute(getattr(fitted, result))[0])
-            print(name, number, result, value.dtype, value.shape, hashlib.sha256(value.tobytes()).hexdigest() if value.dtype != object else value)
+            content = value.tobytes() if value.dtype != object else repr(value).encode()
+            print(name, number, result, value.dtype, value.shape, hashlib.sha256(content).hexdigest())
 print("numba" in sys.modules, file=sys.stderr)
 """
 LEVELS = [level for level in shipped.levels_here() if (shipped.FOLDER / f"{level}.so").exists()]

@@ -93,7 +93,7 @@ def make_tree(
 
 def _along_curve(device: Host | Cuda, cells: Cells, n: int, group: Any, extent: NDArray[np.float64]) -> Any:
     """Return the order of the sorted points along a Z-order curve, group after group."""
-    axes = len(cells.grid.inverse)
+    axes = len(cells.grid.axes)
     groups = int(device.to_host(group[n - 1 : n])[0]) + 1 if len(group) else 1
     bits = min(30, max(1, (62 - (n - 1).bit_length() - (groups - 1).bit_length()) // axes))
     low, wide = extent[0], extent[1] - extent[0]

@@ -68,7 +68,8 @@ def _tiny(dtype: Any, period: tuple[float, ...]) -> tuple[float, ...]:
 @body
 def cell_ends(s, cells):
     """Return where the cell of sorted point s begins and ends."""
-    cell = np.int64(cells.row[s]) * cells.grid.shape[0] + axis_cell(0, np.float64(cells.positions[0, s]), cells.grid)
+    axis = cells.grid.axes[0]
+    cell = np.int64(cells.row[s]) * axis.cells + axis_cell(np.float64(cells.positions[0, s]), axis)
     return begin_of(cell, cells), begin_of(cell + 1, cells)
 
 
@@ -78,7 +79,7 @@ def _look_for_crowds(k, stride, cells, many, found):
     s, other = k * stride, (k + 1) * stride - 1
     if cells.row[s] == cells.row[other]:
         x, y = np.float64(cells.positions[0, s]), np.float64(cells.positions[0, other])
-        if axis_cell(0, x, cells.grid) == axis_cell(0, y, cells.grid):
+        if axis_cell(x, cells.grid.axes[0]) == axis_cell(y, cells.grid.axes[0]):
             begin, end = cell_ends(s, cells)
             if end - begin >= many:
                 found[0] = 1
@@ -105,7 +106,7 @@ def code_of(s, cells, group, tiny):
     code = np.int64(group[cells.order[s]]) & mask if len(group) > 0 else np.int64(0)
     for k in range(len(tiny)):
         x = np.float64(rounded(cells.positions[k, s], tiny[k], cells.grid.period[k]))
-        part = times(x, cells.grid.inverse[min(k, len(cells.grid.inverse) - 1)])
+        part = times(x, cells.grid.axes[min(k, len(cells.grid.axes) - 1)].inverse)
         for _ in range(3):
             whole = np.int64(math.floor(part))
             code = mixed_in(code, whole & mask)

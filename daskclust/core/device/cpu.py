@@ -13,14 +13,14 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.core.typing.templates import signature as typing_signature
+from numba.extending import intrinsic, lower_builtin, register_model
 
 from daskclust.core.device.cpu_scalars import element_pointer
-from daskclust.core.device.inlined import inlined_pipeline
 
 LANES = 16
 INT32 = ir.IntType(32)
-_INLINED = {"forceinline": True, "no_cpython_wrapper": True, "pipeline_class": inlined_pipeline()}
 
 
 class Lanes(types.Type):
@@ -67,28 +67,27 @@ def _suffix(dtype):
 
 
 # ---------------------------------------------------------------------------------------------------------- operators
+# Typing templates with code of their own: an `overload` would be compiled for each combination of types.
 def _binary(symbol, instruction, result=None):
-    """Give lanes the operator `symbol`, compiled to `instruction(builder, dtype, x, y)`."""
+    """Give lanes the operator `symbol`, made by `instruction(builder, dtype, x, y)`."""
 
-    @intrinsic
-    def apply(_typing, x, y):
-        lanes = x if isinstance(x, Lanes) else y
-        out = result or lanes
+    class Operate(AbstractTemplate):
+        key = symbol
 
-        def codegen(context, builder, signature, arguments):
-            a, b = (_as_lanes(context, builder, v, t, lanes) for v, t in zip(arguments, signature.args, strict=True))
-            return instruction(builder, lanes.dtype, a, b)
+        def generic(self, args, _keywords):
+            lanes = next((t for t in args if isinstance(t, Lanes)), None)
+            if lanes is None or not all(isinstance(t, (Lanes, types.Number, types.Boolean)) for t in args):
+                return None
+            return typing_signature(result or lanes, *args)
 
-        return out(x, y), codegen
+    def codegen(context, builder, signature, arguments):
+        lanes = next(t for t in signature.args if isinstance(t, Lanes))
+        a, b = (_as_lanes(context, builder, v, t, lanes) for v, t in zip(arguments, signature.args, strict=True))
+        return instruction(builder, lanes.dtype, a, b)
 
-    @overload(symbol, jit_options=_INLINED)
-    def operate(x, y):
-        number = (types.Number, types.Boolean)
-        if (isinstance(x, Lanes) and isinstance(y, (Lanes, *number))) or (
-            isinstance(y, Lanes) and isinstance(x, number)
-        ):
-            return lambda x, y: apply(x, y)  # noqa: PLW0108 (numba wants a function)
-        return None
+    infer_global(symbol)(Operate)
+    for kinds in ((Lanes, Lanes), (Lanes, types.Any), (types.Any, Lanes)):
+        lower_builtin(symbol, *kinds)(codegen)
 
 
 def _arithmetic(float_name, int_name):
@@ -252,23 +251,18 @@ def team_barrier(_typing, blocks, arrived):
     return types.void(blocks, arrived), codegen
 
 
-@intrinsic
-def equal_run(_typing, array, i, last):
+def equal_run(context, builder, kind, array, i, last):
     """Return how many elements from `i` on, at most `LANES` and before `last`, equal ``array[i]``."""
-
-    def codegen(context, builder, signature, arguments):
-        pointer = element_pointer(context, builder, signature.args[0], arguments[0], [arguments[1]])
-        vector = context.get_value_type(Lanes(array.dtype))
-        values = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=array.dtype.bitwidth // 8)
-        first = _spread(builder, builder.extract_element(values, INT32(0)))
-        differs = builder.icmp_signed("!=", values, first)
-        word = ir.IntType(64)
-        bits = builder.or_(builder.zext(builder.bitcast(differs, ir.IntType(LANES)), word), word(1 << LANES))
-        run = builder.cttz(bits, ir.IntType(1)(0))
-        left = builder.sub(arguments[2], arguments[1])
-        return builder.select(builder.icmp_signed("<", run, left), run, left)
-
-    return types.int64(array, types.int64, types.int64), codegen
+    pointer = element_pointer(context, builder, kind, array, [i])
+    vector = context.get_value_type(Lanes(kind.dtype))
+    values = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=kind.dtype.bitwidth // 8)
+    first = _spread(builder, builder.extract_element(values, INT32(0)))
+    differs = builder.icmp_signed("!=", values, first)
+    word = ir.IntType(64)
+    bits = builder.or_(builder.zext(builder.bitcast(differs, ir.IntType(LANES)), word), word(1 << LANES))
+    run = builder.cttz(bits, ir.IntType(1)(0))
+    left = builder.sub(last, i)
+    return builder.select(builder.icmp_signed("<", run, left), run, left)
 
 
 @intrinsic
@@ -286,13 +280,17 @@ def times(_typing, a, b):
     return result(a, b), codegen
 
 
+def _call_on_number(builder, name, kind, value):
+    """Call LLVM's function of a number, or of lanes."""
+    shape, dtype = (f"v{LANES}", kind.dtype) if isinstance(kind, Lanes) else ("", kind)
+    return _call(builder, f"llvm.{name}.{shape}{_suffix(dtype)}", value.type, [value])
+
+
 def _unary(name):
     @intrinsic
     def apply(_typing, value):
         def codegen(_context, builder, _signature, arguments):
-            dtype = value.dtype if isinstance(value, Lanes) else value
-            shape = f"v{LANES}" if isinstance(value, Lanes) else ""
-            return _call(builder, f"llvm.{name}.{shape}{_suffix(dtype)}", arguments[0].type, [arguments[0]])
+            return _call_on_number(builder, name, value, arguments[0])
 
         return value(value), codegen
 
@@ -301,14 +299,18 @@ def _unary(name):
 
 square_root = _unary("sqrt")
 nearest_whole = _unary("rint")
-_absolute = _unary("fabs")
 
 
-@overload(abs, jit_options=_INLINED)
-def _absolute_of_lanes(x):
-    if isinstance(x, Lanes) and isinstance(x.dtype, types.Float):
-        return lambda x: _absolute(x)  # noqa: PLW0108
-    return None
+@infer_global(abs)
+class _Absolute(AbstractTemplate):
+    def generic(self, args, _keywords):
+        is_real = isinstance(args[0], Lanes) and isinstance(args[0].dtype, types.Float)
+        return typing_signature(args[0], args[0]) if is_real else None
+
+
+@lower_builtin(abs, Lanes)
+def _absolute(context, builder, signature, arguments):
+    return _call_on_number(builder, "fabs", signature.args[0], arguments[0])
 
 
 @intrinsic

@@ -16,9 +16,14 @@ from typing import Any
 def cached_on_disk(dispatcher: Any) -> Any:
     """Return a dispatcher, of numba or numba-cuda, that keeps its machine code on disk from now on."""
     dispatcher.enable_caching()
-    files = dispatcher._cache._cache_file
-    files.save = functools.partial(_save, files)
+    named_by_signature(dispatcher._cache)
     return dispatcher
+
+
+def named_by_signature(cache: Any) -> Any:
+    """Return a cache of numba, whose files are named by signatures from now on."""
+    cache._cache_file.save = functools.partial(_save, cache._cache_file)
+    return cache
 
 
 def _save(files: Any, key: Any, data: Any) -> None:

@@ -8,11 +8,13 @@ to that target's versions, and with `bind` to functions chosen by the caller (a 
 from __future__ import annotations
 
 import functools
+import gc
 import hashlib
 import importlib
 import os
 import types as pytypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -21,8 +23,7 @@ import numpy as np
 from daskclust.core.device import operations as ops
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import Kinds, flatten, packed
-from daskclust.core.device.inlined import inlined_pipeline
-from daskclust.core.device.kernel_cache import cached_on_disk
+from daskclust.core.device.kernel_cache import cached_on_disk, named_by_signature
 from daskclust.core.device.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -97,7 +98,7 @@ class Body:
 
     @functools.cached_property
     def cpu(self) -> Callable[..., Any]:
-        return _njit(self.rebound("cpu"), forceinline=True, no_cpython_wrapper=True, pipeline_class=inlined_pipeline())
+        return _njit(self.rebound("cpu"))
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
@@ -109,25 +110,7 @@ class Body:
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers
-# Templates: `Kernel._driver` copies them with `body` bound to the compiled body.
-def _loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, *args)
-
-
-def _lane_loop(first, last, args):  # type: ignore[no-untyped-def]
-    i = first
-    while i < last:
-        m = equal_run(args[0], i, last)  # type: ignore[name-defined]  # noqa: F821
-        body(i, m, *args)  # type: ignore[call-arg]
-        i += m
-
-
-def _team_loop(first, last, args):  # type: ignore[no-untyped-def]
-    for i in range(first, last):
-        body(i, 0, 1, *args)
-
-
+# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body.
 def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
     team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
     size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
@@ -152,14 +135,8 @@ def _lane_grid(n, args):  # type: ignore[no-untyped-def]
 class Kernel(Body):
     """A body that is run for every index from 0 to n - 1, in any order and on any number of threads."""
 
-    drivers: tuple[Callable[..., Any], ...] = (_loop, _grid)  # templates for the CPU, and for CUDA
-
-    @functools.cached_property
-    def loop(self) -> Any:
-        """The CPU loop ``loop(first, last, args)``."""
-        from daskclust.core.device.cpu import equal_run
-
-        return self._kept(_njit(self._driver(self.drivers[0], {"body": self.cpu, "equal_run": equal_run})))
+    loop = "each"  # on the CPU, see `compiled.LOOPS`
+    driver: Callable[..., Any] = staticmethod(_grid)  # template for CUDA
 
     @functools.cached_property
     def grid(self) -> Any:
@@ -168,9 +145,7 @@ class Kernel(Body):
 
         whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
         names = {"body": self.cuda, "cuda": cuda, "whole": whole}
-        return self._kept(cuda.jit(self._driver(self.drivers[1], names)))
-
-    def _kept(self, dispatcher: Any) -> Any:
+        dispatcher = cuda.jit(self._driver(self.driver, names))
         return cached_on_disk(dispatcher) if self.cacheable and hasattr(dispatcher, "enable_caching") else dispatcher
 
     def _fingerprint(self) -> str:
@@ -210,15 +185,9 @@ class Kernel(Body):
     def prepared(self, args: tuple[Any, ...]) -> Callable[[int, int], Any]:
         """Return ``loop(first, last)`` on the CPU for these arguments: shipped machine code, or compiled here."""
         kinds, form, values = flatten(args)
-        if kinds not in self._shipped:
-            self._shipped[kinds] = self._find(kinds)
-            if self._shipped[kinds] is None:
-                self._compile(kinds, args)
-        code = self._shipped[kinds]
-        if code is None:
-            loop = self.loop
-            return lambda first, last: loop(first, last, args)
-        arguments = packed(form, values)  # of arrays that `args` keeps alive
+        if kinds not in self._code:
+            self._code[kinds] = self._find(kinds) or self._compile(kinds, args)
+        code, arguments = self._code[kinds], packed(form, values)  # of arrays that `args` keeps alive
         return lambda first, last: code(first, last, arguments)
 
     def _find(self, kinds: Kinds) -> shipped.Loop | None:
@@ -228,13 +197,28 @@ class Kernel(Body):
             return None
         return library.loop(shipped.symbol(self.full_name, kinds), self.sources)
 
-    def _compile(self, kinds: Kinds, args: tuple[Any, ...]) -> None:
+    def _compile(self, kinds: Kinds, args: tuple[Any, ...]) -> shipped.Loop:
         """Let numba compile this kernel for arguments of these types, or load it from its cache."""
-        from numba import int64, typeof
+        from numba.core.compiler_lock import global_compiler_lock
+        from numba.core.registry import cpu_target
 
-        types = int64, int64, typeof(args)
-        self.loop.compile(types)
-        compiled_here.append(Compiled(self, kinds, types))
+        from daskclust.core.device import compiled
+
+        with global_compiler_lock, _without_collecting():
+            if kinds in self._code:  # another thread was faster
+                return self._code[kinds]
+            name = shipped.symbol(f"{self.full_name} {self._fingerprint()}", kinds)
+            if self.cacheable:
+                cache = named_by_signature(compiled.KernelCache(self._driver(self.function, {})))
+                library = cache.load_overload(kinds, cpu_target.target_context)
+                if library is None:
+                    library = compiled.compile_kernel(name, self.cpu, args, compiled.LOOPS[self.loop])
+                    cache.save_overload(kinds, library)
+            else:
+                name = f"{name}_{len(compiled_here)}"  # functions that users wrote may look alike
+                library = compiled.compile_kernel(name, self.cpu, args, compiled.LOOPS[self.loop])
+            compiled_here.append(Compiled(self, kinds, name, library))
+            return compiled.address(library, name)
 
     @functools.cached_property
     def full_name(self) -> str:
@@ -247,7 +231,7 @@ class Kernel(Body):
         return *sorted(bodies), *map(str, _operation_files())
 
     @functools.cached_property
-    def _shipped(self) -> dict[Kinds, shipped.Loop | None]:
+    def _code(self) -> dict[Kinds, shipped.Loop]:
         return {}
 
     def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
@@ -262,8 +246,10 @@ class Compiled(NamedTuple):
 
     kernel: Kernel
     kinds: Kinds
-    types: tuple[Any, ...]
-    """numba's, of the loop."""
+    name: str
+    """Of the function in the library."""
+    library: Any
+    """numba's."""
 
 
 compiled_here: list[Compiled] = []
@@ -273,7 +259,7 @@ compiled_here: list[Compiled] = []
 class LaneKernel(Kernel):
     """A kernel whose body ``body(i, m, row, *args)`` treats points `i` to `i + m - 1`, which share a row."""
 
-    drivers = (_lane_loop, _lane_grid)
+    loop, driver = "lanes", staticmethod(_lane_grid)
 
 
 class TeamKernel(Kernel):
@@ -283,27 +269,39 @@ class TeamKernel(Kernel):
     that they can wait for each other (`team_barrier`).
     """
 
-    drivers = (_team_loop, _team_grid)
+    loop, driver = "team", staticmethod(_team_grid)
 
     def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
         """Launch `teams` teams of so many blocks on the current CUDA device: ``grid[...](blocks, args)``."""
         self.grid[teams * blocks, threads, stream](blocks, args)
 
 
-def _njit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return a function that numba compiles for the CPU when it is first called."""
+def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that numba compiles, to be inlined on the CPU, when it is first called."""
     from numba import njit
     from numba.core import entrypoints
     from numba.core.compiler_lock import global_compiler_lock
+
+    from daskclust.core.device.compiled import InlinedCompiler
 
     # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
     # one that compiles meanwhile fails on tables that change.
     with global_compiler_lock:
         entrypoints.init_all()
-    compiled: Callable[..., Any] = njit(_nrt=False, nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(
-        function
-    )
-    return compiled
+    options = {"_nrt": False, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "forceinline": True}
+    return njit(**options, no_cpython_wrapper=True, pipeline_class=InlinedCompiler)(function)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Leave Python's cyclic garbage for later: looking for it takes a sixth of the time of compiling."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _restore(module: str, name: str, bindings: dict[str, Any]) -> Body:
@@ -385,5 +383,5 @@ def _operations_source() -> bytes:
 
 
 def _operation_files() -> list[Path]:
-    names = ("kernels.py", "operations.py", "cpu.py", "cpu_scalars.py", "cuda.py")
+    names = ("kernels.py", "operations.py", "cpu.py", "cpu_scalars.py", "compiled.py", "cuda.py")
     return [Path(__file__).with_name(name) for name in names]

@@ -28,7 +28,9 @@ LEVELS = {
     "x86-64-v3": {"abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
     "x86-64-v2": {"popcnt", "sse4_2", "ssse3"},
 }
-"""Levels of processors, the fastest first, with the features each needs beyond the next, as Linux calls them."""
+"""Levels of x86-64, the fastest first, with the features each needs beyond the next, as Linux calls them."""
+ARM = "aarch64"
+"""The one level of 64-bit ARM."""
 
 Loop = Callable[[int, int, bytes], int]
 """``loop(first, last, arguments)``, which returns 0."""
@@ -118,8 +120,8 @@ def levels_here() -> list[str]:
     """Return the levels that this processor has, the best first."""
     if platform.system() != "Linux":
         return []
-    if platform.machine() == "aarch64":
-        return ["aarch64"]
+    if platform.machine() == ARM:
+        return [ARM]
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     features = set(next((line for line in lines if line.startswith("flags")), "").split())
     levels = list(LEVELS)

@@ -24,15 +24,27 @@ WIDER, NARROWER = 1 + 1e-6, 1 - 1e-6  # distances in float32 may be rounded: loo
 MAX_AXES = 4  # axes beyond the fourth count in distances but are not cut into cells
 
 
-class Grid(NamedTuple):
-    """A grid of cells; all but `period` have one entry for each axis that is cut."""
+class Axis(NamedTuple):
+    """How one axis is cut into cells."""
 
-    inverse: tuple[float, ...]  # cells for each unit of length
-    origin: tuple[int, ...]  # number of the first cell, counted from coordinate 0
-    shape: tuple[int, ...]  # number of cells
+    inverse: float  # cells for each unit of length
+    origin: int  # number of the first cell, counted from coordinate 0
+    cells: int  # number of cells
+    period: float  # 0 where it is open
+    slabs: Any  # ascending cells that hold points, where all are too many to number; or empty
+
+
+class Grid(NamedTuple):
+    """A grid of cells."""
+
+    axes: tuple[Axis, ...]  # that are cut
     period: tuple[float, ...]  # period of every axis, 0 where it is open
     first_group: int  # number of the first group
-    slabs: tuple[Any, ...]  # by axis, ascending cells that hold points, where all are too many to number; or empty
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of cells along each axis that is cut."""
+        return tuple(axis.cells for axis in self.axes)
 
 
 class Cells(NamedTuple):
@@ -63,16 +75,13 @@ def make_grid(
 
     `no_slab` is an empty int64 array on the device of the points.
     """
-    inverse, origin, shape = [], [], []
-    axes = zip(lowest_x, highest_x, along_axes(tile, len(period)), period, strict=True)
-    for low, high, width, cycle in list(axes)[:MAX_AXES]:
+    axes = []
+    for low, high, width, cycle in list(zip(lowest_x, highest_x, along_axes(tile, len(period)), period, strict=True)):
         per_unit = 1.0 / (wrapped_tile(width, cycle) if cycle else width)
         begin = 0 if cycle else math.floor(low * per_unit)
         end = round(cycle * per_unit) - 1 if cycle else math.floor(high * per_unit)
-        inverse.append(per_unit)
-        origin.append(begin)
-        shape.append(end - begin + 1)
-    return Grid(tuple(inverse), tuple(origin), tuple(shape), tuple(period), first_group, (no_slab,) * len(shape))
+        axes.append(Axis(per_unit, begin, end - begin + 1, cycle, no_slab))
+    return Grid(tuple(axes[:MAX_AXES]), tuple(period), first_group)
 
 
 def along_axes(length: float | tuple[float, ...], axes: int) -> tuple[float, ...]:
@@ -126,38 +135,40 @@ def lower_bound(keys, n, key):
 
 
 @body
-def axis_cell(axis, x, grid):
-    """Return the cell of coordinate `x` (float64, within the period) along `axis`."""
-    cell = np.int64(math.floor(x * grid.inverse[axis])) - grid.origin[axis]
-    if grid.period[axis] > 0.0:
-        return min(cell, grid.shape[axis] - 1)
-    return numbered(cell, grid.slabs[axis])
+def axis_cell(x, axis):
+    """Return the cell of coordinate `x` (float64, within the period) along an axis."""
+    cell = np.int64(math.floor(x * axis.inverse)) - axis.origin
+    if axis.period > 0.0:
+        return min(cell, axis.cells - 1)
+    return numbered(cell, axis.slabs)
 
 
 @body
 def cell_of(i, X, group, grid):
     """Return the number of point i's cell; `X` is (n, d), `group` (n,), or empty where all points are one group."""
-    axes = len(grid.inverse)
+    axes = len(grid.axes)
     cell = np.int64(group[i]) - grid.first_group if len(group) > 0 else np.int64(0)
     for k in range(axes):
-        axis = axes - 1 - k
-        x = within_period(X[i, axis], grid.period[axis])
-        cell = cell * grid.shape[axis] + axis_cell(axis, np.float64(x), grid)
+        axis = grid.axes[axes - 1 - k]
+        x = within_period(X[i, axes - 1 - k], axis.period)
+        cell = cell * axis.cells + axis_cell(np.float64(x), axis)
     return cell
 
 
 # ------------------------------------------------------------------------------------------------- a point's neighbours
 @body
-def span(axis, low, high, reach, grid):
-    """Return the cells along `axis` within `reach` of coordinates `low` to `high`.
+def span(own, reach, axis):
+    """Return the cells along an axis within `reach` of coordinates `own`.
 
     They are ``start``, ``start + 1``, ... (`count` of them), then from ``wrapped`` on, up to `total`: always in
     ascending order, so that the order of a fold does not depend on which points share a SIMD vector.
     """
-    cells = grid.shape[axis]
-    start = np.int64(math.floor((low - reach) * grid.inverse[axis])) - grid.origin[axis]
-    end = np.int64(math.floor((high + reach) * grid.inverse[axis])) - grid.origin[axis] + 1
-    if grid.period[axis] > 0.0:
+    if axis.inverse == 0.0:
+        return np.int64(0), np.int64(1), np.int64(0), np.int64(1)
+    cells = axis.cells
+    start = np.int64(math.floor((np.float64(lowest(own)) - reach) * axis.inverse)) - axis.origin
+    end = np.int64(math.floor((np.float64(highest(own)) + reach) * axis.inverse)) - axis.origin + 1
+    if axis.period > 0.0:
         if end - start >= cells:
             return np.int64(0), cells, np.int64(0), cells
         if start < 0:
@@ -165,8 +176,8 @@ def span(axis, low, high, reach, grid):
         if end > cells:
             return np.int64(0), end - cells, start, end - start
         return start, end - start, np.int64(0), end - start
-    start = max(numbered(start, grid.slabs[axis]), np.int64(0))
-    end = min(numbered(end, grid.slabs[axis]), cells)
+    start = max(numbered(start, axis.slabs), np.int64(0))
+    end = min(numbered(end, axis.slabs), cells)
     return start, end - start, np.int64(0), end - start
 
 
@@ -186,31 +197,30 @@ def begin_of(cell, cells):
 
 
 @body
-def reach_along(axis, reach):
-    """Return how far a fold looks along `axis`: the same way along all; to be bound to `own_reach` for other folds."""
-    return reach
+def own_cell(own, axis):
+    """Return the cell along an axis of points that are all in one, given their coordinates."""
+    return np.int64(0) if axis.inverse == 0.0 else axis_cell(np.float64(lowest(own)), axis)
 
 
 @body
-def own_reach(axis, reach):
-    """Return how far a fold looks along `axis`, of a tuple with a length for each."""
-    return reach[axis]
+def no_axis(grid):
+    """Return an axis of one cell, which stands for one that there is not."""
+    return Axis(0.0, np.int64(0), np.int64(1), 1.0, grid.axes[0].slabs)
 
 
 @body
-def axis_span(axis, own, reach, grid):
-    far = reach_along(axis, reach)
-    return span(axis, np.float64(lowest(own[axis])), np.float64(highest(own[axis])), far, grid)
+def in_four(values, missing):
+    """Return four values: those of a tuple, up to the fourth, and `missing`.
 
-
-@body
-def one_cell():
-    return np.int64(0), np.int64(1), np.int64(0), np.int64(1)
-
-
-@body
-def own_cell(axis, own, grid):
-    return axis_cell(axis, np.float64(lowest(own[axis])), grid)
+    numba knows its length before it looks at types, and leaves out what is not for this one.
+    """
+    if len(values) == 1:
+        return values[0], missing, missing, missing
+    if len(values) == 2:
+        return values[0], values[1], missing, missing
+    if len(values) == 3:
+        return values[0], values[1], values[2], missing
+    return values[0], values[1], values[2], values[3]
 
 
 @body
@@ -223,7 +233,7 @@ def visit(state, own, positions, j, context):
 def fold_row(row, columns, own, cells, state, context):
     """Fold `visit` over the points of `row` in the span `columns`; j is unsigned, as Python's negative indices cost."""
     start, count, wrapped, total = columns
-    base = row * cells.grid.shape[0]
+    base = row * cells.grid.axes[0].cells
     if count > 0:
         for j in range(begin_of(base + start, cells), begin_of(base + start + count, cells)):
             state = visit(state, own, cells.positions, j, context)
@@ -237,28 +247,21 @@ def fold_row(row, columns, own, cells, state, context):
 def fold_neighbours(i, m, cells, reach, state, context):
     """Return `state` after ``state = visit(state, own, positions, j, context)`` for every candidate neighbour j.
 
-    `visit` is bound by the caller. Candidates are all points, own ones included, of cells that the cube of half-width
-    `reach` around points i to i + m - 1 touches, in ascending order; `own` is the tuple of those points' coordinates.
-    With ``reach_along=own_reach`` bound, too, `reach` is a tuple, with a half-width for each axis.
+    `visit` is bound by the caller. Candidates are all points, own ones included, of cells that the box of half-widths
+    `reach`, a tuple, around points i to i + m - 1 touches, in ascending order; `own` is the tuple of their coordinates.
     """
     grid = cells.grid
-    axes = len(grid.inverse)
     own = point_at(cells.positions, i, m, grid.period)
-    columns = axis_span(0, own, reach, grid)
-    rows1 = axis_span(1, own, reach, grid) if axes > 1 else one_cell()
-    rows2 = axis_span(2, own, reach, grid) if axes > 2 else one_cell()
-    rows3 = axis_span(3, own, reach, grid) if axes > 3 else one_cell()
-    size1 = row_axis_size(1, grid)
-    size2 = row_axis_size(2, grid)
-    here = np.int64(0)
-    for k in range(axes - 1):
-        axis = axes - 1 - k
-        here = here * grid.shape[axis] + own_cell(axis, own, grid)
+    columns = span(own[0], reach[0], grid.axes[0])
+    (_, x1, x2, x3), (_, far1, far2, far3) = in_four(own, own[0]), in_four(reach, reach[0])
+    _, axis1, axis2, axis3 = in_four(grid.axes, no_axis(grid))
+    rows1, rows2, rows3 = span(x1, far1, axis1), span(x2, far2, axis2), span(x3, far3, axis3)
+    here = (own_cell(x3, axis3) * axis2.cells + own_cell(x2, axis2)) * axis1.cells + own_cell(x1, axis1)
     base = cells.row[i] - here  # the first row of the group
     for t3 in range(rows3[3]):
         for t2 in range(rows2[3]):
             for t1 in range(rows1[3]):
-                other = (cell_at(t3, rows3) * size2 + cell_at(t2, rows2)) * size1 + cell_at(t1, rows1)
+                other = (cell_at(t3, rows3) * axis2.cells + cell_at(t2, rows2)) * axis1.cells + cell_at(t1, rows1)
                 state = fold_row(base + other, columns, own, cells, state, context)
     return state
 
@@ -277,30 +280,24 @@ def search_neighbours(i, m, cells, reach, state, context):
     left out: for searches whose outcome does not depend on the order.
     """
     grid = cells.grid
-    axes = len(grid.inverse)
     own = point_at(cells.positions, i, m, grid.period)
-    rows1 = axis_span(1, own, reach, grid) if axes > 1 else one_cell()
-    rows2 = axis_span(2, own, reach, grid) if axes > 2 else one_cell()
-    rows3 = axis_span(3, own, reach, grid) if axes > 3 else one_cell()
-    size1 = row_axis_size(1, grid)
-    size2 = row_axis_size(2, grid)
-    here1 = own_cell(1, own, grid) if axes > 1 else np.int64(0)
-    here2 = own_cell(2, own, grid) if axes > 2 else np.int64(0)
-    here3 = own_cell(3, own, grid) if axes > 3 else np.int64(0)
-    base = cells.row[i] - ((here3 * size2 + here2) * size1 + here1)
+    (_, x1, x2, x3), (_, far1, far2, far3) = in_four(own, own[0]), in_four(reach, reach[0])
+    _, axis1, axis2, axis3 = in_four(grid.axes, no_axis(grid))
+    rows1, rows2, rows3 = span(x1, far1, axis1), span(x2, far2, axis2), span(x3, far3, axis3)
+    here1, here2, here3 = own_cell(x1, axis1), own_cell(x2, axis2), own_cell(x3, axis3)
+    base = cells.row[i] - ((here3 * axis2.cells + here2) * axis1.cells + here1)
     for t3 in range(rows3[3]):
         cell3 = outward(t3, rows3, here3)
-        gap3 = axis_gap2(3, cell3, own, grid) if axes > 3 else 0.0
+        gap3 = axis_gap2(x3, cell3, axis3)
         for t2 in range(rows2[3]):
             cell2 = outward(t2, rows2, here2)
-            gap2 = gap3 + (axis_gap2(2, cell2, own, grid) if axes > 2 else 0.0)
+            gap2 = gap3 + axis_gap2(x2, cell2, axis2)
             for t1 in range(rows1[3]):
                 cell1 = outward(t1, rows1, here1)
-                gap1 = gap2 + (axis_gap2(1, cell1, own, grid) if axes > 1 else 0.0)
-                left2 = radius2(state, context) - gap1
+                left2 = radius2(state, context) - (gap2 + axis_gap2(x1, cell1, axis1))
                 if left2 >= 0.0:
-                    columns = axis_span(0, own, min(reach, math.sqrt(left2) * WIDER), grid)
-                    row = base + (cell3 * size2 + cell2) * size1 + cell1
+                    columns = span(own[0], min(reach[0], math.sqrt(left2) * WIDER), grid.axes[0])
+                    row = base + (cell3 * axis2.cells + cell2) * axis1.cells + cell1
                     state = fold_row(row, columns, own, cells, state, context)
     return state
 
@@ -320,21 +317,16 @@ def outward(t, span_, center):
 
 
 @body
-def axis_gap2(axis, cell, own, grid):
-    """Return a lower bound of the squared distance along `axis` between `own` and points in `cell`; 0 if periodic."""
-    if grid.period[axis] > 0.0:
+def axis_gap2(own, cell, axis):
+    """Return a lower bound of the squared distance along an axis between `own` and points in `cell`; 0 if periodic."""
+    if axis.period > 0.0:
         return 0.0
-    if len(grid.slabs[axis]) > 0:
-        cell = grid.slabs[axis][cell]
-    begin = (cell + grid.origin[axis]) / grid.inverse[axis]
-    end = (cell + grid.origin[axis] + 1) / grid.inverse[axis]
-    gap = max(begin - np.float64(highest(own[axis])), np.float64(lowest(own[axis])) - end, 0.0)
+    if len(axis.slabs) > 0:
+        cell = axis.slabs[cell]
+    begin = (cell + axis.origin) / axis.inverse
+    end = (cell + axis.origin + 1) / axis.inverse
+    gap = max(begin - np.float64(highest(own)), np.float64(lowest(own)) - end, 0.0)
     return times(gap, gap) * NARROWER
-
-
-@body
-def row_axis_size(axis, grid):
-    return np.int64(grid.shape[axis]) if axis < len(grid.shape) else np.int64(1)
 
 
 @body

@@ -58,13 +58,13 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
 
 def _with_slabs(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
     """Return the grid with only those cells along each axis numbered that hold points."""
-    positions, slabs, shape = device.to_host(X), list(grid.slabs), list(grid.shape)
-    for axis in range(len(grid.shape)):
-        if not grid.period[axis]:
-            cells = np.floor(positions[:, axis].astype(np.float64) * grid.inverse[axis]).astype(np.int64)
-            slabs[axis] = device.from_host(np.unique(cells - grid.origin[axis]))
-            shape[axis] = len(slabs[axis])
-    return grid._replace(slabs=tuple(slabs), shape=tuple(shape))
+    positions, axes = device.to_host(X), list(grid.axes)
+    for k, axis in enumerate(axes):
+        if not axis.period:
+            cells = np.floor(positions[:, k].astype(np.float64) * axis.inverse).astype(np.int64)
+            held = np.unique(cells - axis.origin)
+            axes[k] = axis._replace(cells=len(held), slabs=device.from_host(held))
+    return grid._replace(axes=tuple(axes))
 
 
 @kernel
@@ -172,7 +172,7 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
         count = first[c + 1]
         first[c + 1] = total
         total += count
-    columns = np.uint32(cells.grid.shape[0])
+    columns = np.uint32(cells.grid.axes[0].cells)
     for p in range(begin[bucket], begin[bucket + 1]):
         c = its_cell[p]
         place = first[c + 1]
@@ -210,7 +210,7 @@ def _count_cell(i, X, group, grid, crowd, cell, first, is_crowded):
 @body
 def _put_in_table(place, i, cell, X, cells):
     _put(place, i, X, cells)
-    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.shape[0])  # CUDA divides 32 bits faster
+    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
 
 
 @kernel
@@ -251,4 +251,4 @@ def _place_by_order(place, order, keys, X, cells):
     i = order[place]
     _put(place, i, X, cells)
     cells.keys[place] = keys[i]
-    cells.row[place] = keys[i] // cells.grid.shape[0]
+    cells.row[place] = keys[i] // cells.grid.axes[0].cells

@@ -69,11 +69,11 @@ def run_of(near, block, blocks):
     behind = occupied & ~near & ~((np.int64(1) << first) - 1)  # cells behind the run that are not near
     before = count_bits(occupied & ((np.int64(1) << first) - 1))
     here = blocks.first_cell[block]
+    begin, end = np.int64(blocks.start[here + before]), np.int64(blocks.start[blocks.first_cell[block + 1]])
     if behind == 0:
-        return blocks.start[here + before], blocks.start[blocks.first_cell[block + 1]], np.int64(0)
-    end = lowest_bit(behind)
-    below = (np.int64(1) << end) - 1
-    return blocks.start[here + before], blocks.start[here + count_bits(occupied & below)], near & ~below
+        return begin, end, np.int64(0)
+    below = (np.int64(1) << lowest_bit(behind)) - 1
+    return begin, np.int64(blocks.start[here + count_bits(occupied & below)]), near & ~below
 
 
 @body
@@ -172,7 +172,7 @@ def count_some(a, cells, i, end, blocks, limits, enough, count):
         store(count, i, m, select(sure >= enough, like(zero, enough), found))
         for j in range(i, i + m):
             if count[j] == DOUBT:
-                count[j] = fold_exact(np.int32(0), a, blocks, (blocks, limits, enough, cells, j))
+                count[j] = fold_exact(np.int64(0), a, blocks, (blocks, limits, enough, cells, j))
         i += m
 
 
@@ -184,18 +184,18 @@ def count_neighbours(a, blocks, limits, enough, population, count):
     """
     mask = blocks.occupied[a]
     cell = blocks.first_cell[a]
-    begin = blocks.start[cell]
+    begin = np.int64(blocks.start[cell])
     if population[a] < enough:
         for i in range(begin, blocks.start[blocks.first_cell[a + 1]]):
             count[i] = 0
         return
     while mask != 0:
-        end = blocks.start[cell + 1]
+        end = np.int64(blocks.start[cell + 1])
         is_dense = end - begin >= enough
         cells = np.int64(1) << lowest_bit(mask)  # of points `begin` to `end` - 1
         mask, cell = mask & (mask - 1), cell + 1
         while not is_dense and mask != 0:
-            following = blocks.start[cell + 1]
+            following = np.int64(blocks.start[cell + 1])
             if following - end >= enough or following - begin > lane_width():
                 break
             cells |= np.int64(1) << lowest_bit(mask)
@@ -300,7 +300,7 @@ def gather_core(block, blocks, enough, count, stop, held):
     while mask != 0:
         bit = lowest_bit(mask)
         mask &= mask - 1
-        i, end = blocks.start[cell], blocks.start[cell + 1]
+        i, end = np.int64(blocks.start[cell]), np.int64(blocks.start[cell + 1])
         while i < end:
             if count[i] >= enough:
                 i += 1

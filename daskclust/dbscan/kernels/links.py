@@ -89,7 +89,7 @@ def cells_touch(c, d, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of one of cell d."""
     if stop[c] - blocks.start[c] > stop[d] - blocks.start[d]:
         c, d = d, c  # go through the smaller one
-    i, end = blocks.start[c], stop[c]
+    i, end = np.int64(blocks.start[c]), np.int64(stop[c])
     if wraps or end - i < LUMP:
         while i < end:
             if touches(i, d, wraps, blocks, stop, limits):
@@ -98,22 +98,22 @@ def cells_touch(c, d, wraps, blocks, stop, limits):
         return False
     while i < end:
         following = min((i // LUMP + 1) * LUMP, end)
-        if lump_touches(i, following, d, blocks, stop, limits):
+        if lump_touches(i, following, d, wraps, blocks, stop, limits):
             return True
         i = following
     return False
 
 
 @body
-def lump_touches(begin, end, c, blocks, stop, limits):
+def lump_touches(begin, end, c, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of one of points `begin` to `end` - 1, all of one lump."""
-    j = blocks.start[c]
-    while j < stop[c]:
-        following = min((j // LUMP + 1) * LUMP, stop[c])
+    j, last = np.int64(blocks.start[c]), np.int64(stop[c])
+    while j < last:
+        following = min((j // LUMP + 1) * LUMP, last)
         if lump_gap2(begin // LUMP, j // LUMP, blocks) <= limits[1]:
             for i in range(begin, end):
                 near = point_gap2(i, j // LUMP, blocks) <= limits[1]
-                if near and any_near(i, j, following, False, blocks, limits):
+                if near and any_near(i, j, following, wraps, blocks, limits):
                     return True
         j = following
     return False
@@ -243,7 +243,7 @@ def lower_labels(state, a, b, code, wraps, context):
         bit = lowest_bit(mask)
         mask &= mask - 1
         if stop[cell] < blocks.start[cell + 1] and blocks.reach[bit, code] & there != 0:
-            for i in range(stop[cell], blocks.start[cell + 1]):
+            for i in range(np.int64(stop[cell]), np.int64(blocks.start[cell + 1])):
                 label[i] = lower_label(label[i], i, blocks.reach[bit, code] & there, b, wraps, context)
         cell += 1
     return state
@@ -268,7 +268,7 @@ def lower_label(label, i, near, b, wraps, context):
 @body
 def touches(i, c, wraps, blocks, stop, limits):
     """Return True where a core point of cell c is within eps of point i."""
-    j, end = blocks.start[c], stop[c]
+    j, end = np.int64(blocks.start[c]), np.int64(stop[c])
     by_lump = not wraps and end - j >= LUMP
     while j < end:
         following = min((j // LUMP + 1) * LUMP, end) if by_lump else end

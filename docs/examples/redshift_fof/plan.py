@@ -15,7 +15,7 @@ from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.merge.sets import NONE, Fragments, Slice, merge_fragments
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.extent import extent_of
-from daskclust.core.space.grid import PAD, make_grid, own_reach
+from daskclust.core.space.grid import PAD, make_grid
 from daskclust.core.space.partition import Chunk, widened
 from daskclust.core.space.sorting import sort_into_cells
 
@@ -82,7 +82,7 @@ class RedshiftPlan(Plan):
         parent, first = device.empty(n + PAD, np.int32), device.empty(n, np.int32)
         device.run(start, n + PAD, parent)
         limits = X.dtype.type(self.across) ** 2, X.dtype.type(self.along)
-        links = link.bind(visit=link_friends, reach_along=own_reach)
+        links = link.bind(visit=link_friends)
         device.run(links, n, cells.row, cells, reach, *limits, parent)
         device.run(flatten, n, parent)
         device.run(first_in_set, n, order, parent, first)
