@@ -157,14 +157,21 @@ SYSTEMS: dict[str, System] = {
 """Each system by its name, in the order in which they are offered."""
 
 
-def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
-    """Yield fitted estimators: each run in both dtypes, in memory and from two chunks of a dask array."""
-    import dask.array as da
-    import numpy as np
+DTYPES = "float32", "float64"
 
-    for run, dtype in itertools.product(system.runs, (np.float32, np.float64)):
-        sample = system.sample(n, run, dtype).map(give)
-        yield system.estimator(**run.parameters).fit(sample.X, **sample.columns)
-        chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
-        for divided in ({}, *({"partition": partition} for partition in system.partitions)):
-            yield system.estimator(**run.parameters).fit(chunked.X, **chunked.columns, **divided)
+
+def run_all(system: System, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
+    """Yield fitted estimators of each run in both dtypes."""
+    for run, dtype in itertools.product(system.runs, DTYPES):
+        yield from run_one(system, run, dtype, give, n)
+
+
+def run_one(system: System, run: Run, dtype: str, give: Callable[[Any], Any], n: int = 240) -> Iterator[Any]:
+    """Yield fitted estimators of a run: in memory, and from two chunks of a dask array."""
+    import dask.array as da
+
+    sample = system.sample(n, run, dtype).map(give)
+    yield system.estimator(**run.parameters).fit(sample.X, **sample.columns)
+    chunked = sample.map(lambda a: da.from_array(a, chunks=(n // 2, *a.shape[1:]), asarray=False))
+    for divided in ({}, *({"partition": partition} for partition in system.partitions)):
+        yield system.estimator(**run.parameters).fit(chunked.X, **chunked.columns, **divided)

@@ -96,9 +96,13 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def command(monkeypatch, capsys):
-    """Return a function that runs the command line and gives exit code, output and errors."""
+    """Return a function that runs the command line and gives exit code, output and errors.
+
+    Errors are without the line on compiling, which depends on what ran before.
+    """
 
     from daskclust.cli import main
+    from daskclust.cli._progress import COMPILING
 
     def call(*arguments):
         monkeypatch.setattr(sys, "argv", ["daskclust", *map(str, arguments)])
@@ -108,7 +112,7 @@ def command(monkeypatch, capsys):
         except SystemExit as exit_:
             code = exit_.code or 0
         shown = capsys.readouterr()
-        return code, shown.out, shown.err
+        return code, shown.out, shown.err.replace(f"{COMPILING}\n", "")
 
     return call
 

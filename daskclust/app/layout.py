@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import io
-import time
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
+from daskclust.core.device.compiling import Clock, Compiling, listening
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290
@@ -42,10 +42,11 @@ class Explorer(Viewer):
         self.state = state
         self._system = state.system.name
         self._slice = None if state.slices is None else state.slices.first
-        self._asked, self._seconds = time.perf_counter(), 0.0
+        self._clock, self._took = Clock(), ""
         self._views: list[View] = []
         self._shown: dict[View, Hashable] = {}
-        self._latest = Latest(self._begin, self._fail, self._rest, later_in(pn.state.curdoc))
+        self._later = later_in(pn.state.curdoc)
+        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
         self._look, self._has_failed = LIGHT, False
         self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
@@ -85,7 +86,7 @@ class Explorer(Viewer):
         bars = [Histogram(state, column, _BARS, self._on_choice) for column in columns]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
-        self._shown, self._seconds = {}, 0.0
+        self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
         for view in self._views:
@@ -223,14 +224,24 @@ class Explorer(Viewer):
 
     # ---------------------------------------------------------------------------------------------- what becomes of it
     def _ask(self) -> None:
-        self._asked = time.perf_counter()
+        self._clock = Clock()
         self._latest.ask()
 
     def _begin(self) -> Iterator[Show]:
         self._say("working …")
         self._has_failed = False
         settings = {view: view.setting() for view in self._views}
-        return self._steps(self._system, self.state.request(), self._scene(), settings)
+        return self._telling(self._steps(self._system, self.state.request(), self._scene(), settings))
+
+    def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
+        """Do steps, and tell of kernels that are compiled meanwhile."""
+
+        def tell(told: Compiling) -> None:
+            say = functools.partial(self._say, f"{told} …" if told.is_busy else "working …")
+            say() if self._later is None else self._later(say)
+
+        with listening(tell):
+            yield from steps
 
     def _scene(self) -> Scene:
         return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
@@ -267,7 +278,8 @@ class Explorer(Viewer):
         self._shown[view] = key
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
         if view is self._views[0]:
-            self._seconds = time.perf_counter() - self._asked
+            words = f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside
+            self._took = " · ".join(filter(None, words))
             self._say()
 
     def _fail(self, error: Exception) -> None:
@@ -288,7 +300,7 @@ class Explorer(Viewer):
         words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
-        now = now or (f"{1e3 * self._seconds:.0f} ms" if self._seconds else "")
+        now = now or self._took
         title = SYSTEMS[self.state.system.name].title
         look, told = self._look, " · ".join(words)
         self._head.object = (

@@ -1,4 +1,4 @@
-"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | bench``."""
+"""The command line: ``daskclust clue | events | dbscan | fof | hca | explore | demo | info | bench | warm``."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ for panel, command, manual in (
     ("Look", tools.demo, tools.DEMO),
     ("Tools", tools.info, tools.INFO),
     ("Tools", bench.bench, bench.MANUAL),
+    ("Tools", tools.warm, tools.WARM),
 ):
     app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
 

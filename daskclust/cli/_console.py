@@ -31,7 +31,13 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     if as_json:
         emit(summary)
     elif not quiet:
-        to.print(facts_table(title, summary))
+        facts = {}
+        for name, value in summary.items():
+            if name != "seconds_compiling":
+                facts[name] = value
+            elif value:
+                facts["compiling"] = f"{value:.1f} s, once"
+        to.print(facts_table(title, facts))
 
 
 def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:

@@ -14,16 +14,22 @@ from rich.table import Column
 from rich.text import Text
 
 from daskclust.cli._console import errors
+from daskclust.core.device import compiling
 
+COMPILING = "compiling kernels for this machine, once; later runs load them"
 _LONG = 24 * 3600  # s; more is no forecast
 _UNMEASURED = (".root",)  # is mapped into memory: nothing counts what is read of it
 
 
 class _Figures(ProgressColumn):
-    """How much is done, how fast, the time since the step began, and the time left if the rest goes as fast."""
+    """How much is done, how fast, the time since the step began, and the time left if the rest goes as fast.
+
+    Times are without those of compiling.
+    """
 
     def render(self, task: Task) -> Text:
-        done, total, unit, elapsed = task.completed, task.total, task.fields["unit"], task.elapsed or 0.0
+        done, total, unit, clock = task.completed, task.total, task.fields["unit"], task.fields["clock"]
+        elapsed = (task.elapsed or 0.0) if clock is None else clock.seconds
         share = done / total if total else 0.0
         n, points = task.fields["points"] or (0, "")  # where tasks are counted, the rate is that of points
         counted = n * share if n else done
@@ -52,15 +58,16 @@ class Work:
     """What a command does: it says which step begins, and how far it is."""
 
     def __init__(self, bar: _Bar, name: str) -> None:
-        self._bar = bar
-        self._task = bar.add_task(escape(name), total=None, unit="", points=None)
+        self._bar, clock = bar, compiling.Clock()
+        self._task = bar.add_task(escape(name), total=None, unit="", points=None, clock=clock)
 
     def begin(
         self, name: str, total: float | None = None, unit: str = "", points: tuple[int, str] | None = None
     ) -> None:
         """Begin a step of so many hits, tasks or MB; of tasks, the rate is that of `points`, number and name."""
         self._bar.ask = None
-        self._bar.reset(self._task, total=total, description=escape(name), unit=unit, points=points)
+        clock = compiling.Clock()
+        self._bar.reset(self._task, total=total, description=escape(name), unit=unit, points=points, clock=clock)
 
     def at(self, done: float, name: str | None = None, total: float | None = None) -> None:
         """Tell how much of the step is done."""
@@ -96,11 +103,40 @@ class Work:
 
 @contextmanager
 def progress(name: str, console: Console = errors, *, quiet: bool = False) -> Iterator[Work]:
-    """Show a bar, and remove it at the end; nothing where the console is no terminal."""
+    """Show a bar, and remove it at the end; where the console is no terminal nothing, but a line on compiling."""
     step = TextColumn("{task.description}", table_column=Column())  # wraps on a narrow terminal; figures do not
     columns = (SpinnerColumn(), step, BarColumn(20), _Figures(Column(no_wrap=True)))
     with _Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as shown:
-        yield Work(shown, name)
+        work = Work(shown, name)
+        with compiling.listening(_in_place_of(shown) if console.is_terminal else _in_one_line(console, quiet)):
+            yield work
+
+
+def _in_place_of(bar: _Bar) -> compiling.Listener:
+    """Return what shows, while kernels are compiled, how many were, and the bar's own task again after it."""
+    ours = bar.add_task("", start=False, visible=False, total=None, unit="", points=None, clock=None)
+
+    def tell(told: compiling.Compiling) -> None:
+        bar.start_task(ours)
+        total = max(told.expected, told.number) if told.expected else None
+        bar.update(ours, description=str(told), completed=told.number - told.is_busy, total=total)
+        for task in bar.task_ids:
+            bar.update(task, visible=(task == ours) == told.is_busy)
+
+    return tell
+
+
+def _in_one_line(console: Console, quiet: bool) -> compiling.Listener:
+    """Return what says once that kernels are compiled, for logs and pipes."""
+    is_told = quiet
+
+    def tell(_: compiling.Compiling) -> None:
+        nonlocal is_told
+        if not is_told:
+            is_told = True
+            console.print(COMPILING, highlight=False, soft_wrap=True)
+
+    return tell
 
 
 def _bytes_so_far(counter: str) -> int | None:

@@ -44,8 +44,8 @@ Keys of --json
                                 points, clusters, peak_bytes_per_point (B); events: mhits_per_second (million
                                 hits/s); bytes, operations, floor_ms, of_roofline
   exponents                     how time grows with the number of points, where there are several sizes
-  hits_in, hits_out, ...        stream: in the place of runs, with seconds, mhits_per_second, late_hits and
-                                equal
+  hits_in, hits_out, ...        stream: in the place of runs, with seconds, mhits_per_second (both without
+                                seconds_compiling), late_hits and equal
   peers                         --peers: timed, with ms and ours_ms (ms), ratio, agrees; missing, and how to install it
   reports                       all: one for each benchmark, in the place of the others
 

@@ -33,7 +33,8 @@ Writes
 
 Keys of --json
   hits, clusters, noise     numbers of hits, clusters, hits in none
-  seconds, output, table    time in all, s; files that were written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  output, table             files that were written
 
 Examples
   # hits of a file, with their clusters

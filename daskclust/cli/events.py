@@ -55,7 +55,8 @@ Keys of --json
   noise_hits         hits of clusters below --min-hits, where there are any
   late_hits, split_clusters   of a readout, with more disorder than --disorder, where there are any
   n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
-  seconds, hits_per_second    time in all, s; hits by it
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  hits_per_second             hits by seconds
   output, hits_output         files that were written
 
 Examples

@@ -44,7 +44,8 @@ Keys of --json
   threshold, rule, distance      as they were given
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
-  seconds, output, labels        time in all, s; files that were written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  output, labels                 files that were written
 
 Examples
   # eight populations of at least 30 cells

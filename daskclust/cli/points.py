@@ -36,7 +36,8 @@ Writes
 
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
-  seconds, output                         time in all, s; the file that was written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  output                                  the file that was written
 
 Examples
   # a periodic box, ten neighbours
@@ -65,7 +66,8 @@ Keys of --json
   particles, halos, particles_in_halos    their numbers
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
-  seconds, output, labels    time in all, s; files that were written
+  seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  output, labels             files that were written
 
 Examples
   # a catalogue of halos

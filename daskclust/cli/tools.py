@@ -1,8 +1,9 @@
-"""``daskclust explore``, ``demo`` and ``info``."""
+"""``daskclust explore``, ``demo``, ``info`` and ``warm``."""
 
 from __future__ import annotations
 
 import importlib.util
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -44,6 +45,7 @@ Keys of --json
   clusters, noise         number of clusters, and of hits in none
   purity, completeness    from 0 to 1, by energy, against the true showers
   seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
+  seconds_compiling       time to compile kernels, s, which the first run on a machine does
   equal                   whether the two answers are equal, element by element
   page                    the file that was written
 
@@ -66,6 +68,24 @@ Examples
   daskclust info
   # the version of one package, for a script
   daskclust info --json | jq -r .versions.numba
+"""
+
+WARM = """
+Writes
+  compiled kernels    beside the package or, where that cannot be written, in the user's folder; NUMBA_CACHE_DIR names
+                      another
+
+Keys of --json
+  systems     names of the systems
+  compiled    number of kernels that were compiled; the others had been, or came with the package
+  shipped     kernels that came with the package, or why none did
+  seconds     time in all, s
+
+Examples
+  # all systems, on all cores: after an installation, or in the making of an image
+  daskclust warm
+  # two of them, on four cores
+  daskclust warm clue fof --workers 4
 """
 
 
@@ -122,7 +142,7 @@ def demo(
     """Cluster a calorimeter event on a local Dask cluster, check the answer, and show it.
 
     Makes an event like those of CMS's HGCAL, clusters it layer by layer on workers and again in this process, compares
-    the two, and writes a page with pictures. The first run compiles the kernels: a minute or so.
+    the two, and writes a page with pictures.
     """
     from daskclust.demo import run_demo
 
@@ -164,3 +184,40 @@ def info(as_json: Json = False) -> None:
         return
     for section, entries in facts.items():
         console.print(facts_table(section, entries, justify="left"))
+
+
+# ---------------------------------------------------------------------------------------------------------------- warm
+def warm(
+    systems: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan, hca.", show_default="all"),
+    ] = None,
+    workers: Annotated[int | None, running("Processes that compile side by side.", min=1, default="the cores")] = None,
+    cuda: Annotated[bool, running("Compile for an NVIDIA GPU.", "--cuda")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compile kernels now, so that no first run waits for it.
+
+    They are kept for this machine and its users; what is there already, or came with the package, is not compiled.
+    """
+    from dask.system import CPU_COUNT
+
+    from daskclust.core.device import shipped
+    from daskclust.workers import start
+    from daskclust.workers._compile import TOPIC, checked_systems, compile_on
+
+    names, began = checked_systems(systems or "all"), time.perf_counter()
+    count = min(CPU_COUNT, 2 * len(names)) if workers is None and not cuda else workers
+    title = "compiling kernels for this machine, once"
+
+    def report(done: int, total: int) -> None:
+        work.at(done, f"{title}: {done} of {total} kinds of use", total)
+
+    with progress("starting workers", quiet=quiet) as work, start(count, cuda=cuda) as client:
+        client.unsubscribe_topic(TOPIC)  # this bar is about nothing else
+        work.begin(title)
+        found = compile_on(client, names, cuda=cuda, report=report)
+    facts = {"systems": ", ".join(names), "compiled": found, "shipped": shipped.describe()}
+    facts["seconds"] = round(time.perf_counter() - began, 3)
+    show(facts, as_json, "Kernels" if found else "Kernels: nothing was left to compile", quiet=quiet)

@@ -46,6 +46,7 @@ class CluePlan(ClueParameters):
 
     name = "clue"
     cost = Cost(seconds=180e-9, size=75)
+    kernels = 16
     results: ClassVar = {"labels": np.int64, "is_seed": np.bool_}
     results_before_merge: ClassVar = {"density": None, "delta": None, "nearest_higher": np.int64}
     divisions = "layers", "space", "chunks"

@@ -61,6 +61,11 @@ class DbscanPlan(Plan):
         return Cost(seconds=230e-9 if self.links_alone else 490e-9, size=107)
 
     @property
+    def kernels(self) -> int:
+        """About how many kernels a fit in memory needs."""
+        return 20 if self.links_alone else 25
+
+    @property
     def links_alone(self) -> bool:
         """Whether any two neighbours are core points: then links tell all, and points that have none are sifted out."""
         return self.min_samples <= 2 and not self.weighted

@@ -69,6 +69,7 @@ class EventPlan(Plan):
 
     name = "events"
     cost = Cost(seconds=50e-9, size=105)
+    kernels = 5
     results: ClassVar = {"labels": np.int64}
     divisions = "chunks", "windows"
     positions = "toa"

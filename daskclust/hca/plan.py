@@ -64,6 +64,7 @@ class HcaPlan(WholePlan):
     rule: Rule
     by_groups: bool = False  # whether merges of apriori clusters come one cluster after the other, not by height
     name: str = "hca"
+    kernels = 9
     group = "pack"
 
     def local(self, measures: Chunk, before: None = None) -> tuple[None, Frontier]:

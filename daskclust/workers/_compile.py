@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+import os
+import platform
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from distributed import Worker, WorkerPlugin
+from distributed import Client, Worker, WorkerPlugin, as_completed
+from distributed.comm import get_address_host
 
 from daskclust import systems as registry
+from daskclust.core.device import compiling
 from daskclust.core.device.arrays import cupy_module
 
 SYSTEMS = tuple(registry.SYSTEMS)
+TOPIC = "daskclust-compiling"
+_one_at_a_time = threading.Lock()  # in a process: numba compiles so, and dask's settings are the process's
 
 
 def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False) -> None:
     """Compile the kernels of systems, in memory and on Dask, for the usual kinds of points.
 
     Machine code for the CPU is kept in numba's cache, beside the package or, where that cannot be written, in the
-    user's folder; ``NUMBA_CACHE_DIR`` names another. With an empty cache a system takes some ten seconds.
+    user's folder; ``NUMBA_CACHE_DIR`` names another. With an empty cache a system takes some ten seconds; what came
+    with the package takes none. The command ``daskclust warm`` does the same on all cores.
 
     Parameters
     ----------
@@ -32,14 +43,50 @@ def compile_kernels(systems: str | Sequence[str] = "all", *, cuda: bool = False)
     ValueError, ImportError
         For unknown systems; where CuPy is missing, with `cuda`.
     """
+    for use in _uses(checked_systems(systems)):
+        _compile_for(use, cuda=cuda)
+
+
+Use = tuple[str, registry.Run, str]  # system, run, dtype
+
+
+def _uses(systems: Sequence[str]) -> list[Use]:
+    """Return what kernels are compiled for; neighbours in the list have few kernels in common."""
+    of_each = [itertools.product([name], registry.SYSTEMS[name].runs, registry.DTYPES) for name in systems]
+    return list(itertools.chain(*of_each))
+
+
+def _compile_for(use: Use, *, cuda: bool) -> int:
+    """Run a system on a few points; return how many kernels that compiled here."""
     import dask
 
-    names = checked_systems(systems)
+    name, run, dtype = use
     give = cupy_module().asarray if cuda else np.asarray
-    with dask.config.set(scheduler="synchronous"):
-        for name in names:
-            for fitted in registry.run_all(registry.SYSTEMS[name], give):
-                dask.compute(fitted.labels_)
+    with _one_at_a_time, dask.config.set(scheduler="synchronous"):
+        before = compiling.count()
+        for fitted in registry.run_one(registry.SYSTEMS[name], run, dtype, give):
+            dask.compute(fitted.labels_)
+        return compiling.count() - before
+
+
+def compile_on(
+    client: Client, systems: Sequence[str], *, cuda: bool, report: Callable[[int, int], None] = lambda *_: None
+) -> int:
+    """Compile kernels on the workers of a cluster, side by side and once on each machine; return how many they were.
+
+    `report` is called with the number of uses of systems that are done, and that of all.
+    """
+    uses, hosts = _uses(systems), defaultdict(list)
+    for address in client.nthreads():
+        hosts[get_address_host(address)].append(address)
+    futures: list[Any] = []
+    for addresses in hosts.values():  # each has a cache of its own, or nothing left to compile
+        futures += client.map(_compile_for, uses, cuda=cuda, workers=addresses, pure=False, key="daskclust-compile")
+    done = 0
+    for number, (_, compiled) in enumerate(as_completed(futures, with_results=True), start=1):
+        done += compiled
+        report(number, len(futures))
+    return done
 
 
 class CompileKernels(WorkerPlugin):
@@ -55,6 +102,36 @@ class CompileKernels(WorkerPlugin):
     async def setup(self, worker: Worker) -> None:
         """Compile in a thread of the worker's, which goes on talking to its scheduler."""
         await asyncio.to_thread(compile_kernels, self.systems, cuda=self.cuda)
+
+
+class TellCompiling(WorkerPlugin):
+    """Worker plugin: clients hear that a worker compiles kernels, as if this process did."""
+
+    name = "daskclust-tell-compiling"
+    idempotent = True
+
+    def __init__(self) -> None:
+        self._client = _process()
+
+    def setup(self, worker: Worker) -> None:
+        """Tell from now on, but not a client in the same process."""
+        if _process() != self._client:
+            compiling.listeners.append(lambda told: worker.log_event(TOPIC, told._asdict()))
+
+
+def hear_compiling(client: Client) -> None:
+    """Let who listens in this process hear of kernels that workers compile."""
+
+    def hear(event: tuple[float, dict[str, Any]]) -> None:
+        told = dict(event[1])
+        compiling.heard(told.pop("worker"), compiling.Compiling(**told))
+
+    client.register_plugin(TellCompiling())
+    client.subscribe_topic(TOPIC, hear)
+
+
+def _process() -> tuple[str, int]:
+    return platform.node(), os.getpid()
 
 
 def checked_systems(systems: str | Sequence[str]) -> tuple[str, ...]:

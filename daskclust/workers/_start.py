@@ -18,7 +18,7 @@ from distributed import Client, Worker, WorkerPlugin
 
 from daskclust.core.data.checks import check_whole
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
-from daskclust.workers._compile import CompileKernels, checked_systems, compile_kernels
+from daskclust.workers._compile import CompileKernels, checked_systems, compile_on, hear_compiling
 
 _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
@@ -64,8 +64,8 @@ def start(
     dashboard : str, default "127.0.0.1:0"
         Address of the dashboard; port 0 takes any free one, ``client.dashboard_link`` says which.
     warm : str or sequence of str, default ()
-        Systems whose kernels all workers compile, or load from numba's cache, at once and not in their first task: as
-        of `compile_kernels`.
+        Systems whose kernels the workers compile at once, side by side, and not in their first task: as of
+        `compile_kernels`. All load them then.
     silent : bool, default False
         Whether workers log no errors of tasks, which are raised where results are asked for.
 
@@ -109,7 +109,10 @@ def start(
         for address, missing in asked.items():
             if missing:
                 raise no_gpu(f"the worker {address} has no GPU", missing)
-        _warm(client, systems, on_gpus)
+        hear_compiling(client)
+        if systems:
+            compile_on(client, systems, cuda=on_gpus)
+            client.register_plugin(CompileKernels(systems, on_gpus))  # all load them, and who comes later
         if silent:
             client.register_plugin(Silent())
     except BaseException:
@@ -227,11 +230,3 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
             "itself, and would be ended and started again for ever"
         )
     return amount
-
-
-def _warm(client: Client, systems: Sequence[str], cuda: bool) -> None:
-    if not systems:
-        return
-    one_of_each = {worker["host"]: address for address, worker in client.scheduler_info()["workers"].items()}
-    client.run(compile_kernels, systems, cuda=cuda, workers=list(one_of_each.values()))
-    client.register_plugin(CompileKernels(systems, cuda))

@@ -20,10 +20,12 @@ from daskclust.app import raster
 from daskclust.app.latest import Latest
 from daskclust.app.look import LIGHT, parts
 from daskclust.app.selection import Box
+from daskclust.app.state import Request
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
+from daskclust.core.device import compiling
 from daskclust.plot._look import COLORS
 
 MANY = {"clue": lambda: datasets.calorimeter(3, 4000, rng=0)}
@@ -188,3 +190,24 @@ def test_what_is_chosen_in_a_slice_is_of_the_slice() -> None:
     explorer._on_picture(Box(("x", "y"), (-1e9, 1e9), (-1e9, 1e9)))
     np.testing.assert_array_equal(state.mask, state.ds["layer"].values == 1)
     np.testing.assert_array_equal(made(state)["inside"], state.mask)
+
+
+def test_compiling_is_told_beside_the_time_of_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = daskclust.app.explore(MANY["clue"]())
+    words: list[str] = []
+    compute = Request.outcome
+
+    def compiled_and_computed(request: Request) -> Any:
+        with compiling.expecting(16):
+            for is_busy, seconds in ((True, 0.0), (False, 1e4)):
+                compiling.heard("a worker", compiling.Compiling(6, 16, is_busy=is_busy, kernels=6, seconds=seconds))
+                words.append(explorer._head.object)
+        return compute(request)
+
+    monkeypatch.setattr(Request, "outcome", compiled_and_computed)
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    explorer._controls["rhoc"]._inner.value = np.log10(20.0)
+    assert "compiling kernels for this machine, once: 6 of about 16 …" in words[0]
+    assert "working …" in words[1]
+    assert "0 ms · compiling 10000.0 s, once" in explorer._head.object
+    assert not compiling.listeners

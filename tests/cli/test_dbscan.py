@@ -45,7 +45,7 @@ def test_from_snapshot_to_catalogue(summary, particles, snapshot, tmp_path):
     told = summary("fof", snapshot, "--b", 0.168, "--min-members", 20, "-o", target, "--labels", labels)
     result = assert_catalogue(pd.read_parquet(target), particles, b=0.168, min_members=20)
     label = result["label"].values
-    assert told.pop("seconds") >= 0
+    assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
     assert told == {
         "particles": N,
         "linking_length": result["label"].attrs["linking_length"],
@@ -116,7 +116,7 @@ def test_files_of_every_kind_and_points_with_labels_read_again(summary, flat, tm
         "core_points": int(result["is_core"].sum()),
         "noise": int((result["label"] < 0).sum()),
     }
-    assert told.pop("seconds") >= 0
+    assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
     assert told == {**counts, "output": str(target)}
     again = summary("dbscan", target, 60, "--min-samples", 8)
     assert counts.items() <= again.items()

@@ -105,3 +105,21 @@ def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewher
     assert what == f"error: the scheduler at {address} was lost, and the results with it"
     assert hint == "hint: start it and its workers again, and run this again"
     assert set(files.iterdir()) == before
+
+
+# ----------------------------------------------------------------------------------------------------------------- warm
+@pytest.mark.slow
+def test_warm_compiles_what_is_not_there(summary, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # workers have this, and no shipped machine code
+    monkeypatch.setenv("DASKCLUST_SHIPPED", "0")
+    first, second = (summary("warm", "events", "--workers", 2) for _ in range(2))
+    assert first["systems"] == "events"
+    assert first["compiled"] >= 5
+    assert second["compiled"] == 0
+    assert list(tmp_path.rglob("*.nbc"))
+
+
+def test_warm_needs_systems(command):
+    code, out, err = command("warm", "evens")
+    assert (code, out) == (1, "")
+    assert err == "error: systems are clue, events, fof, dbscan, hca, or all\nhint: got 'evens'\n"

@@ -1,8 +1,12 @@
 """Machine code that processes keep in the same files: none may be run for the signature of another."""
 
+import errno
+import os
+
 import numpy as np
 import pytest
 
+from daskclust.core.device import kernel_cache
 from daskclust.core.device.kernel_cache import cached_on_disk
 
 
@@ -50,3 +54,36 @@ def test_an_index_never_names_a_file_that_is_not_there(processes, monkeypatch):
     monkeypatch.setattr(files, "_save_index", look)
     assert processes[0](3) == 3000
     assert len(seen) == len(files._load_index()) == 1
+
+
+# ------------------------------------------------------------------------------------------------- nowhere to keep them
+@pytest.fixture
+def told(monkeypatch, caplog):
+    """Return a function that gives what users were told."""
+    monkeypatch.setattr(kernel_cache, "_told", [])
+    return lambda: caplog.messages
+
+
+def no_place(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_cache_that_cannot_be_written_is_told_once(processes, told, tmp_path, monkeypatch):
+    for process, value in ((processes[0], 2), (processes[1], 2.5)):
+        monkeypatch.setattr(process._cache._cache_file, "_save_data", no_place)
+        assert process(value) == value * 1000
+    (message,) = told()
+    assert message.startswith("compiled kernels are not kept, and each process compiles them anew: ")
+    assert f"{tmp_path} No space left on device; set NUMBA_CACHE_DIR to a folder" in message
+
+
+def test_where_no_folder_can_be_written(told, monkeypatch):
+    import numba
+    from numba.core.caching import _CacheLocator
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setattr(_CacheLocator, "ensure_cache_path", no_place)
+    for factor in (10, 100):
+        assert cached_on_disk(numba.njit(lambda x, factor=factor: x * factor))(3) == 3 * factor
+    (message,) = told()
+    assert f"{os.path.dirname(__file__)}/__pycache__ cannot be written; set NUMBA_CACHE_DIR" in message

@@ -91,7 +91,7 @@ def expected(folder, monkeypatch):
 
 def forget():
     """Let machine code be looked for again."""
-    for remembered in (shipped._found, shipped.library, shipped.digest):
+    for remembered in (shipped._found, shipped.library, shipped._source_digest):
         remembered.cache_clear()
     mix._code.clear()
 

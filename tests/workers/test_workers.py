@@ -19,9 +19,11 @@ from distributed import CancelledError, Client, Future, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
+from daskclust.core.device import compiling
 from daskclust.datasets import timepix
 from daskclust.io import read_hits, write_hits
-from daskclust.workers import _start
+from daskclust.systems import SYSTEMS
+from daskclust.workers import _compile, _start
 
 
 def limits(client):
@@ -68,6 +70,49 @@ def test_kernels_are_compiled_before_the_first_task():
         assert all("daskclust-compile-kernels" in names for names in plugins.values())
         labels = EventBuilder(200.0).fit(hits.chunk(hit=100)).labels_.compute()
     np.testing.assert_array_equal(labels, EventBuilder(200.0).fit(hits).labels_)
+
+
+def _compile_something():
+    """Compile on a worker what no cache has."""
+    import numba
+
+    compiling.watched(numba.njit(lambda x: x + 1)).compile((numba.int64,))
+
+
+@pytest.mark.slow
+def test_clients_hear_what_workers_compile():
+    told, is_done = [], threading.Event()
+
+    def listen(each):
+        told.append((each.number, each.is_busy))
+        if not each.is_busy:
+            is_done.set()
+
+    watch = compiling.Clock()
+    with workers.start(1) as client, compiling.listening(listen):
+        (address,) = client.nthreads()
+        client.submit(_compile_something).result()
+        assert is_done.wait(60)
+    assert told == [(1, True), (1, False)]
+    assert watch.compiling == compiling.seconds_of[address] > 0
+
+
+@pytest.mark.parametrize("systems", [["events"], ["clue", "fof"]])
+def test_kernels_are_compiled_by_all_workers_of_a_machine(monkeypatch, systems):
+    uses, reports = [], []
+
+    def run_one(system, run, dtype, give):
+        uses.append((system.name, run, dtype))
+        compiling._now.compiled += 2
+        return []
+
+    monkeypatch.setattr(_compile.registry, "run_one", run_one)
+    with workers.start(2, processes=False) as client:
+        count = _compile.compile_on(client, systems, cuda=False, report=lambda *done: reports.append(done))
+    wanted = [(name, run, dtype) for name in systems for run in SYSTEMS[name].runs for dtype in ("float32", "float64")]
+    assert sorted(uses, key=repr) == sorted(wanted, key=repr)
+    assert reports == [(k, len(wanted)) for k in range(1, len(wanted) + 1)]
+    assert count == 2 * len(wanted)
 
 
 # ------------------------------------------------------------------------------------------------- one that is there

@@ -23,7 +23,8 @@ import numpy as np
 from daskclust.core.device import operations as ops
 from daskclust.core.device import shipped
 from daskclust.core.device.arguments import Kinds, flatten, packed
-from daskclust.core.device.kernel_cache import cached_on_disk, named_by_signature
+from daskclust.core.device.compiling import loaded, telling, watched
+from daskclust.core.device.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -146,7 +147,9 @@ class Kernel(Body):
         whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
         names = {"body": self.cuda, "cuda": cuda, "whole": whole}
         dispatcher = cuda.jit(self._driver(self.driver, names))
-        return cached_on_disk(dispatcher) if self.cacheable and hasattr(dispatcher, "enable_caching") else dispatcher
+        if not hasattr(dispatcher, "enable_caching"):  # in the simulator
+            return dispatcher
+        return watched(cached_on_disk(dispatcher) if self.cacheable else dispatcher)
 
     def _fingerprint(self) -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
@@ -208,15 +211,17 @@ class Kernel(Body):
             if kinds in self._code:  # another thread was faster
                 return self._code[kinds]
             name = shipped.symbol(f"{self.full_name} {self._fingerprint()}", kinds)
-            if self.cacheable:
-                cache = named_by_signature(compiled.KernelCache(self._driver(self.function, {})))
-                library = cache.load_overload(kinds, cpu_target.target_context)
-                if library is None:
+            if not self.cacheable:
+                name = f"{name}_{len(compiled_here)}"  # functions that users wrote may look alike
+            cache = cache_of(compiled.KernelCache, self._driver(self.function, {})) if self.cacheable else None
+            library = cache and cache.load_overload(kinds, cpu_target.target_context)
+            if library is None:
+                with telling():
                     library = compiled.compile_kernel(name, self.cpu, args, compiled.LOOPS[self.loop])
+                if cache is not None:
                     cache.save_overload(kinds, library)
             else:
-                name = f"{name}_{len(compiled_here)}"  # functions that users wrote may look alike
-                library = compiled.compile_kernel(name, self.cpu, args, compiled.LOOPS[self.loop])
+                loaded()
             compiled_here.append(Compiled(self, kinds, name, library))
             return compiled.address(library, name)
 

@@ -56,7 +56,7 @@ class Library:
 
     def loop(self, name: str, sources: Iterable[str]) -> Loop | None:
         """Return the machine code of this name, if it is there and `sources` are what they were."""
-        if any(self.sources.get(name_in_package(file)) != digest(file) for file in sources):
+        if any(self.sources.get(name_in_package(file)) != _source_digest(file) for file in sources):
             return None
         try:
             function = self._code[name]
@@ -68,7 +68,7 @@ class Library:
 
     def changed(self) -> list[str]:
         """Return the source files that are not what they were."""
-        return [file for file, known in self.sources.items() if digest(str(PACKAGE / file)) != known]
+        return [file for file, known in self.sources.items() if _source_digest(str(PACKAGE / file)) != known]
 
 
 def symbol(label: str, kinds: Kinds) -> str:
@@ -128,13 +128,15 @@ def levels_here() -> list[str]:
     return [level for k, level in enumerate(levels) if set().union(*(LEVELS[each] for each in levels[k:])) <= features]
 
 
-@functools.cache
 def digest(file: str) -> str:
     """Return a digest of a file; of one that is not there, nothing."""
     try:
         return hashlib.blake2s(Path(file).read_bytes(), digest_size=16).hexdigest()
     except OSError:
         return ""
+
+
+_source_digest = functools.cache(digest)
 
 
 def name_in_package(file: str) -> str:

@@ -22,6 +22,7 @@ import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
 from daskclust.core.device.arrays import is_dask
+from daskclust.core.device.compiling import expecting
 from daskclust.core.run import merging, steps
 from daskclust.core.run.division import divide
 from daskclust.core.run.exchange import Take, exchange, take_from
@@ -79,13 +80,14 @@ def run_in_memory(plan: Plan, columns: dict[str, Any]) -> dict[str, Any]:
     dict of arrays
         As of `run`.
     """
-    measures = plan.measure(Chunk(named_for_kernels(columns)))
-    if plan.one_chunk is not None:
-        return plan.one_chunk(measures)
-    local, frontier = plan.local(measures)
-    (mine,) = plan.merge([frontier])
-    results = {**plan.finish(local, mine), "n_clusters": mine.n_clusters}
-    return results if plan.before_merge is None else results | plan.before_merge(measures)[1]
+    with expecting(plan.kernels):
+        measures = plan.measure(Chunk(named_for_kernels(columns)))
+        if plan.one_chunk is not None:
+            return plan.one_chunk(measures)
+        local, frontier = plan.local(measures)
+        (mine,) = plan.merge([frontier])
+        results = {**plan.finish(local, mine), "n_clusters": mine.n_clusters}
+        return results if plan.before_merge is None else results | plan.before_merge(measures)[1]
 
 
 def gather(
@@ -95,7 +97,8 @@ def gather(
     if is_dask(next(iter(columns.values()))):
         merged = Lazy(columns, division, plan)._merged(plan)
         return {name: whole(merged, operator.attrgetter(name), *kind) for name, kind in results.items()}
-    merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
+    with expecting(plan.kernels):
+        merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
 
 

@@ -33,6 +33,11 @@ class WholePlan:
         """What a point costs a task."""
         return Cost(seconds=300e-9, size=100)
 
+    @property
+    def kernels(self) -> int:
+        """About how many kernels a fit in memory needs, for who waits while they are compiled; 0: nobody knows."""
+        return 0
+
     def measure(self, chunk: Chunk) -> Any:
         """Return, on a worker, what depends neither on other chunks nor on thresholds: `Lazy.persist` keeps it.
 

@@ -1,0 +1,260 @@
+"""Compiling is told to who listens, shown where nobody does, and left out of seconds; what is loaded is neither."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pty
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from daskclust import systems
+from daskclust.cli._progress import COMPILING
+from daskclust.core.device import compiling, kernels
+
+EVENTS = """
+from daskclust import EventBuilder, datasets
+EventBuilder(100.0).fit(datasets.timepix(300, rng=0))
+"""
+
+
+class Dispatcher:
+    """What numba's does: it looks into the cache, and takes a second to compile what is not there."""
+
+    def __init__(self, clock, cached=False):
+        self._cache = SimpleNamespace(load_overload=lambda *_: "code" if cached else None)
+        self._clock, self._known = clock, set()
+
+    def compile(self, signature):
+        if signature not in self._known and self._cache.load_overload(signature, "target") is None:
+            self._clock.now += 1.0
+        self._known.add(signature)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only compiling, and tests, move on."""
+    found = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(compiling, "time", SimpleNamespace(perf_counter=lambda: found.now))
+    monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    return found
+
+
+@pytest.fixture
+def told():
+    found = []
+    with compiling.listening(found.append):
+        yield found
+
+
+# ------------------------------------------------------------------------------------------------------------ listeners
+def test_a_kernel_is_told_as_it_begins_and_ends(clock, told):
+    dispatcher = compiling.watched(Dispatcher(clock))
+    with compiling.expecting(3):
+        for signature in ("a", "b", "a"):
+            dispatcher.compile(signature)
+    assert [(each.number, each.is_busy, each.expected) for each in told] == [
+        (1, True, 3), (1, False, 3), (2, True, 3), (2, False, 3),
+    ]  # fmt: skip
+    assert [each.seconds - told[0].seconds for each in told] == [0, 1, 1, 2]
+    assert str(told[2]) == "compiling kernels for this machine, once: 2 of about 3"
+
+
+def test_what_is_loaded_is_not_told_but_counted(clock, told):
+    with compiling.expecting(2):
+        for cached in (True, False, True, False):
+            compiling.watched(Dispatcher(clock, cached)).compile("a")
+    assert [each.number for each in told if each.is_busy] == [2, 4]
+    assert str(told[-1]) == "compiling kernels for this machine, once: 4 so far"  # more than were expected
+
+
+def test_a_kernel_that_does_not_compile_ends_too(clock, told):
+    dispatcher = Dispatcher(clock)
+
+    def fail(signature):
+        dispatcher._cache.load_overload(signature, "target")
+        raise TypeError("no such type")
+
+    dispatcher.compile = fail
+    with pytest.raises(TypeError, match="no such type"):
+        compiling.watched(dispatcher).compile("a")
+    assert [each.is_busy for each in told] == [True, False]
+
+
+def test_numba_tells_what_it_compiles_and_not_what_it_loads(told, monkeypatch, tmp_path):
+    import numba
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def add(i, values):
+        values[i] += 1
+
+    for times in (1, 1, 2):  # the second loads what the first has kept
+        fresh = kernels.kernel(add)
+        fresh.run(3, np.zeros(3, np.float32 if times == 1 else np.float64))
+        assert sum(each.is_busy for each in told) == times
+
+
+def test_the_logger_has_it(clock, told, caplog):
+    with caplog.at_level(logging.INFO, "daskclust"), compiling.expecting(5):
+        compiling.watched(Dispatcher(clock)).compile("a")
+    assert caplog.messages == ["compiling kernels for this machine, once: 1 of about 5"]
+
+
+@pytest.mark.parametrize("name", systems.SYSTEMS)
+def test_plans_know_about_how_many_kernels_they_need(name, monkeypatch):
+    found, prepared = set(), kernels.Kernel.prepared
+
+    def counted(self, args):
+        found.add((self.full_name, kernels.flatten(args)[0]))
+        return prepared(self, args)
+
+    monkeypatch.setattr(kernels.Kernel, "prepared", counted)
+    expected = []
+    monkeypatch.setattr("daskclust.core.run.engine.expecting", lambda n: expected.append(n) or compiling.expecting(n))
+    system = systems.SYSTEMS[name]
+    sample = system.sample(240, system.runs[0], np.float64)
+    system.estimator(**system.runs[0].parameters).fit(sample.X, **sample.columns)
+    assert len(expected) == 1
+    assert abs(expected[0] - len(found)) <= 2
+
+
+# --------------------------------------------------------------------------------------------------------------- clocks
+def test_a_clock_stands_still_meanwhile(clock, told):
+    watch = compiling.Clock()
+    assert watch.aside == ""
+    clock.now += 0.5
+    compiling.watched(Dispatcher(clock)).compile("a")
+    assert (watch.seconds, watch.compiling, watch.aside) == (0.5, 1.0, "compiling 1.0 s, once")
+    assert compiling.Clock().compiling == 0
+
+
+def test_of_workers_the_one_that_compiles_longest_counts(clock, told):
+    compiling.heard("one", compiling.Compiling(1, 0, is_busy=False, kernels=1, seconds=9.0))
+    watch = compiling.Clock()
+    for worker, seconds in (("one", 10.0), ("two", 3.0)):
+        compiling.heard(worker, compiling.Compiling(2, 0, is_busy=False, kernels=2, seconds=seconds))
+    clock.now += 4.0
+    assert (watch.compiling, watch.seconds) == (3.0, 1.0)
+
+
+# ---------------------------------------------------------------------------------------- where nobody shows progress
+class Shell:
+    """A notebook's, with what it shows below the cell."""
+
+    kernel = "python3"
+
+    def __init__(self):
+        self.shown, self.events, self._ended = [], self, []
+
+    def register(self, event, call):
+        self._ended.append((event, call))
+
+    def unregister(self, event, call):
+        self._ended.remove((event, call))
+
+    def display(self, shown, **_):
+        self.shown.append(shown["text/html"])
+        return SimpleNamespace(update=self.display)
+
+    def end_cell(self):
+        for event, call in list(self._ended):
+            assert event == "post_run_cell"
+            call(None)
+
+
+def test_a_notebook_has_a_bar_and_then_a_sentence(clock, monkeypatch):
+    shell = Shell()
+    ipython = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=shell.display))
+    for cell in range(2):
+        shell.shown.clear()
+        with compiling.expecting(3):
+            for signature in ("a", "b"):
+                compiling.watched(Dispatcher(clock)).compile(signature)
+        bars = [each for each in shell.shown if "<progress" in each]
+        assert ['value="1"' in each and 'max="3"' in each for each in bars] == [False, True, True, False], cell
+        assert "once: 2 of about 3" in shell.shown[-1]
+        shell.end_cell()
+        assert shell.shown[-1] == "<div>compiled 2 kernels for this machine in 2.0 s, once</div>"
+
+
+def run(code, folder, stderr=subprocess.PIPE):
+    """Run lines in a process with an empty cache and without shipped machine code."""
+    path = os.pathsep.join(filter(None, sys.path))
+    environment = os.environ | {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder), "DASKCLUST_SHIPPED": "0"}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True, check=True
+    )
+
+
+@pytest.fixture(scope="module")
+def on_a_terminal(tmp_path_factory):
+    """What a first and a second process show in a terminal, and the folder that has the kernels then."""
+    folder, shown = tmp_path_factory.mktemp("cache"), []
+    for _ in range(2):
+        ours, theirs = pty.openpty()
+        run(EVENTS, folder, theirs)
+        os.write(theirs, b"end")
+        text = ""
+        while not text.endswith("end"):
+            text += os.read(ours, 65536).decode()
+        shown.append(text)
+        os.close(ours)
+        os.close(theirs)
+    return folder, shown
+
+
+@pytest.mark.slow
+def test_a_terminal_has_a_line_that_goes(on_a_terminal):
+    _, (first, second) = on_a_terminal
+    *lines, last = first.split("\r")
+    assert "compiling kernels for this machine, once: 2 of about 5\x1b[K" in lines
+    assert last == "\x1b[K" + "end"
+    assert second == "end"
+
+
+@pytest.mark.slow
+def test_elsewhere_a_command_has_one_line_and_the_package_none(on_a_terminal, tmp_path):
+    hits = "datasets.timepix(300, rng=0).to_dataframe()[['x', 'y', 'toa', 'tot']].to_csv('hits.csv', index=False)"
+    command = f"import os; os.chdir({str(tmp_path)!r})\nfrom daskclust import datasets\n{hits}\n"
+    command += "import sys\nsys.argv[1:] = ['events', 'hits.csv', '--dt-max', '100', '--json']\n"
+    command += "from daskclust.cli import main\nmain()"
+    first, second = (run(command, tmp_path / "cache") for _ in range(2))
+    assert first.stderr == f"{COMPILING}\n"
+    assert second.stderr == ""
+    times = [json.loads(each.stdout)["seconds_compiling"] for each in (first, second)]
+    assert times[0] > 0
+    assert times[1] == 0
+    assert run(EVENTS, tmp_path / "another").stderr == ""
+
+
+def test_a_bar_gives_way_to_kernels_and_comes_back(clock, monkeypatch):
+    from io import StringIO
+
+    from rich.console import Console
+
+    from daskclust.cli._progress import progress
+
+    console = Console(file=StringIO(), force_terminal=True, width=120)
+    with progress("reading hits", console) as work, compiling.expecting(4):
+        work.begin("clustering hits")
+        dispatcher = Dispatcher(clock)
+        compile_ = dispatcher.compile
+
+        def compile_and_look(signature):
+            compile_(signature)
+            work._bar.refresh()
+
+        dispatcher.compile = compile_and_look
+        compiling.watched(dispatcher).compile("a")
+        work._bar.refresh()
+    shown = console.file.getvalue()
+    assert "compiling kernels for this machine, once: 1 of about 4" in shown
+    assert shown.rindex("clustering hits") > shown.rindex("compiling kernels")
