@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -11,7 +10,6 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from daskclust.core.device import shipped
 from daskclust.systems import SYSTEMS
 
 _PACKAGES = (
@@ -37,11 +35,13 @@ def describe() -> dict[str, dict[str, str]]:
 
 
 def _versions() -> dict[str, str]:
+    from importlib import metadata
+
     versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
             versions[name] = "not installed"
     return versions
 
@@ -54,6 +54,8 @@ def _processor() -> dict[str, str]:
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     from llvmlite.binding import get_host_cpu_name
     from numba import get_num_threads
+
+    from daskclust.core.device import shipped
 
     return {
         "model": model,

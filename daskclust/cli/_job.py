@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
+_STAGES = "reading", "clustering", "table", "writing"
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -38,6 +39,7 @@ class Running:
         str | None,
         running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
     ] = None
+    verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False
 
@@ -114,6 +116,7 @@ class Job:
         self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
         self.name = str(source).rpartition("/")[2]
         self.summary: dict[str, Any] = {}
+        self.stages: dict[str, float] = {}
         self._clock = Clock()
 
     @contextmanager
@@ -124,11 +127,21 @@ class Job:
         times = {"seconds": self._clock.seconds, "seconds_compiling": self._clock.compiling}
         self.summary |= {name: round(time, 3) for name, time in times.items()}
 
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the time spent here, without that of compiling, as that of a stage of the work."""
+        clock = Clock()
+        try:
+            yield
+        finally:
+            self.stages[name] = self.stages.get(name, 0.0) + clock.seconds
+
     def read(self, reader: Callable[..., xr.Dataset], chunks: int, **options: Any) -> xr.Dataset:
         """Return the points of the source, lazy where workers cluster."""
         path = Path(self.source)
         self.work.read(path)
-        return reader(path, chunks=chunks if self.run.is_on_dask else None, **options)
+        with self.stage("reading"):
+            return reader(path, chunks=chunks if self.run.is_on_dask else None, **options)
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
@@ -143,25 +156,31 @@ class Job:
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
         self.work.begin(f"clustering {n:,} {self.unit}")
-        given = to_device(points, "cuda") if self.run.cuda else points
-        found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
-        found = found if wanted is None else found[wanted]
-        found = to_device(found, "cpu") if self.run.cuda else found
-        if not self.run.is_on_dask:
-            return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
-        again = {column: points[column] for column in found.data_vars if column in points.data_vars}
-        done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
-        return found.assign({**again, **done.data_vars})
+        with self.stage("clustering"):
+            given = to_device(points, "cuda") if self.run.cuda else points
+            found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
+            found = found if wanted is None else found[wanted]
+            found = to_device(found, "cpu") if self.run.cuda else found
+            if not self.run.is_on_dask:
+                return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
+            again = {column: points[column] for column in found.data_vars if column in points.data_vars}
+            done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
+            return found.assign({**again, **done.data_vars})
 
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if path is not None:
             self.work.write(path)
-            with naming(path):
+            with self.stage("writing"), naming(path):
                 write(path)
 
     def show(self, to: Console = console, **files: Path | None) -> None:
         """Show the summary, with the files that were written."""
+        if self.run.verbose:
+            stages = [stage for stage in _STAGES if stage in self.stages]
+            self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
+            rate = self.summary[self.unit] / max(self.summary["seconds"], 1e-3)
+            self.summary[f"{self.unit}_per_second"] = round(rate)
         self.summary |= {name: str(path) for name, path in files.items() if path is not None}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 

@@ -18,7 +18,7 @@ from daskclust.cli._options import Naming, option, reading
 if TYPE_CHECKING:
     import xarray as xr
 
-    from daskclust.cli._job import Running
+    from daskclust.cli._job import Job, Running
     from daskclust.events.estimator import EventBuilder
     from daskclust.readout.stream import EventStream
 
@@ -94,8 +94,8 @@ class Pixels(Naming):
             expression, ["x", "y", "toa", "tot", "chip", *energy, *["tof"] * (is_table or bool(self.trigger))]
         )
 
-    def open(self) -> xr.Dataset:
-        """Return the hits of a file, lazy where the format allows it."""
+    def open(self, *, for_dask: bool) -> xr.Dataset:
+        """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays."""
         from daskclust import io
 
         source = self.source
@@ -104,7 +104,12 @@ class Pixels(Naming):
         if not self.is_raw:
             return _in_time(io.read_hits(source, field="timepix", chunks=ROUND, layout=self.layout, **self.naming()))
         options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
-        data = io.open_tpx3(source, chunks=ROUND, disorder=1e3 * self.disorder, **options)
+        options["disorder"] = 1e3 * self.disorder
+        if not for_dask and self.trigger is None:
+            from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint
+
+            return Tpx3Entrypoint().open_dataset(source, hits_per_chunk=ROUND, **options)
+        data = io.open_tpx3(source, chunks=ROUND, **options)
         if self.trigger is not None:
             triggers = io.open_tpx3_triggers(source, on_reset=self.on_reset)
             data["tof"] = ("hit", io.time_of_flight(data["toa"].data, triggers, channel=self.trigger), {"units": "ns"})
@@ -166,14 +171,18 @@ def _in_time(data: xr.Dataset) -> xr.Dataset:
     return data.compute().sortby("toa").chunk({"hit": ROUND})
 
 
-def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare) -> EventStream:
+def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job) -> EventStream:
     """Return the stream of a file's hits, a window of the file a round."""
     from daskclust.readout.stream import EventStream
 
+    lengths = data.chunks.get("hit") or data["toa"].encoding.get("preferred_chunks", {}).get("hit")
+
     def windows() -> Iterator[xr.Dataset]:
         start = 0
-        for length in data.chunks.get("hit", (data.sizes["hit"],)):
-            yield prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
+        for length in lengths or (data.sizes["hit"],):
+            with job.stage("reading"):
+                hits = prepare(data.isel(hit=slice(start, start + length)).compute(scheduler="synchronous"))
+            yield hits
             start += length
 
     return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")

@@ -34,6 +34,8 @@ Writes
 Keys of --json
   hits, clusters, noise     numbers of hits, clusters, hits in none
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  seconds_reading, seconds_clustering, seconds_table, seconds_writing, hits_per_second    with --verbose: s, and hits
+                            by seconds
   output, table             files that were written
 
 Examples
@@ -105,7 +107,10 @@ def clue(
             "noise": int((result["label"] < 0).sum()),
         }
         job.write(output, lambda target: write_hits(result, target))
-        job.write(table, lambda target: write_hits(_table_of(result, job.summary["clusters"]), target))
+        if table is not None:
+            with job.stage("table"):
+                clusters = _table_of(result, job.summary["clusters"])
+            job.write(table, lambda target: write_hits(clusters, target))
     job.show(output=output, table=table)
 
 

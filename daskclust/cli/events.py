@@ -58,6 +58,7 @@ Keys of --json
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   hits_per_second             hits by seconds
   output, hits_output         files that were written
+  seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose: s; stages go on side by side
 
 Examples
   # large clusters of a raw file, and their hits
@@ -109,15 +110,17 @@ def events(
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(pixels.source))
-            data = pixels.open()
+            on_dask = run.is_on_dask or run.cuda
+            with job.stage("reading"):
+                data = pixels.open(for_dask=on_dask)
             if where is not None:
                 check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
-            if run.is_on_dask or run.cuda:
+            if on_dask:
                 result = job.cluster(prepare(data), "events", builder.get_params())
                 _write_result(result, outputs, where, job)
             else:
                 job.work.begin(f"clustering {job.name}", data.sizes["hit"], "hits")
-                _write_stream(windows(data, builder, prepare), outputs, where, job)
+                _write_stream(windows(data, builder, prepare, job), outputs, where, job)
             counts = data.attrs
         job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
@@ -125,6 +128,7 @@ def events(
 
 
 def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
+    from daskclust.core.device.threads import in_threads
     from daskclust.io import ParquetSink
     from daskclust.properties import select, select_hits
 
@@ -139,10 +143,16 @@ def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job:
             if where is not None:
                 clusters = select(clusters, where)
                 its_hits = None if its_hits is None else select_hits(its_hits, clusters)
-            for path, sink, rows in zip(outputs, sinks, (clusters, its_hits), strict=True):
+            given = list(zip(outputs, sinks, (clusters, its_hits), strict=True))
+
+            def write(number: int) -> None:
+                path, sink, rows = given[number]
                 if sink is not None and rows is not None:
                     with naming(path):
                         sink.write(rows)
+
+            with job.stage("writing"):
+                in_threads(write, len(given), len(given))
             return clusters.sizes["cluster"]
 
         batches = ((table, None) for table in stream) if outputs[1] is None else stream.batches()
@@ -154,6 +164,7 @@ def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job:
                 under_way.append(writer.submit(put, *batch))
                 job.work.at(stream.counters.hits_out, f"clustering {job.name}: {stream.counters.clusters:,} clusters")
             kept += sum(written.result() for written in under_way)
+    job.stages |= stream.seconds
     counters = asdict(stream.counters)
     job.summary = {"hits": counters["hits_in"], "hits_out": counters["hits_out"], "clusters": counters["clusters"]}
     job.summary |= {"clusters_kept": kept} if where is not None else {}
@@ -166,7 +177,8 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
     from daskclust.properties import cluster_table, select, select_hits
 
     count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
-    table = cluster_table(result, n_clusters=count).compute()
+    with job.stage("table"):
+        table = cluster_table(result, n_clusters=count).compute()
     table = table.drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
     if where is not None:

@@ -37,6 +37,7 @@ Writes
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  seconds_reading, seconds_clustering, seconds_writing, points_per_second    with --verbose: s, and points by seconds
   output                                  the file that was written
 
 Examples
@@ -67,6 +68,8 @@ Keys of --json
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
+  seconds_reading, seconds_clustering, seconds_table, seconds_writing, particles_per_second    with --verbose: s, and
+                    particles by seconds
   output, labels             files that were written
 
 Examples
@@ -193,8 +196,9 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            table = halo_table(result, boxsize=parameters["boxsize"])
-            job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
+            with job.stage("table"):
+                table = halo_table(result, boxsize=parameters["boxsize"])
+                job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
             job.write(output, lambda target: _write_points(table, target))
         job.write(labels, lambda target: _write_points(result, target))
     job.show(output=output, labels=labels)

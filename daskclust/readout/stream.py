@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
+from daskclust.core.device.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
@@ -116,6 +118,9 @@ class EventStream:
     ----------
     counters : Counters
         Those after the last table.
+    seconds : dict of str to float
+        Time spent so far on ``"clustering"``, and on each ``"table"``, s, without that of
+        compiling kernels and of waiting for hits.
     reader : WordReader
         Its ``counts`` tell which words came.
 
@@ -160,11 +165,14 @@ class EventStream:
         self._chip = chip
         self.reader, self._prepare = reader or WordReader(), prepare
         self.counters = Counters()
+        self.seconds = {"clustering": 0.0, "table": 0.0}
 
     def __iter__(self) -> Iterator[xr.Dataset]:
         """Yield the tables of clusters."""
         for found in self._found():
-            yield self._table(found)[0]
+            with self._timed("table"):
+                table, _ = self._table(found)
+            yield table
 
     def batches(self) -> Iterator[Batch]:
         """Yield the tables of clusters with their hits.
@@ -175,10 +183,12 @@ class EventStream:
             What one round puts out, final.
         """
         for found in self._found():
-            table, labels = self._table(found)
-            goes = np.ones(len(labels), np.bool_)
-            goes[found.stays] = False
-            yield Batch(table, _dataset(_part(found.hits, goes)).assign(label=("hit", labels[goes])))
+            before = self.counters.clusters
+            with self._timed("table"):
+                table, labels = self._table(found)
+            out = _without(found.hits | {"label": labels}, found.stays)
+            label = out.pop("label")
+            yield Batch(table, _dataset(out).assign(label=("hit", np.where(label < 0, label, label + before))))
 
     def _found(self) -> Iterator[_Round]:
         """Yield what each round completes, of a stream without hits one round without any."""
@@ -195,7 +205,8 @@ class EventStream:
             if not fresh and not is_last:
                 continue
             self._count(hits_in=sum(len(columns["toa"]) for columns in fresh))
-            found = self._round(held, fresh, is_last)
+            with self._timed("clustering"):
+                found = self._round(held, fresh, is_last)
             if found is not None:
                 is_first = False
                 yield found
@@ -252,7 +263,7 @@ class EventStream:
         return closed, 0
 
     def _table(self, found: _Round) -> tuple[xr.Dataset, NDArray[np.int64]]:
-        """Return the table of complete clusters, numbered on from the last one, and the labels of their hits."""
+        """Return the table of complete clusters, numbered on from the last one, and the labels of hits from 0."""
         hits, labels, stays, count = found
         if self.reader.trigger is not None:
             toa = hits["toa"]
@@ -267,8 +278,13 @@ class EventStream:
         seed = table["seed"].values  # a place among all hits of the round: those that stay do not count
         table["seed"] = table["seed"].copy(data=seed - np.searchsorted(stays, seed) + before.hits_out)
         self._count(hits_out=out, clusters=count, noise_hits=noise)
-        labels[labels >= 0] += before.clusters
         return table, labels
+
+    @contextmanager
+    def _timed(self, stage: str) -> Iterator[None]:
+        clock = Clock()
+        yield
+        self.seconds[stage] += clock.seconds
 
     def _count(self, backlog: int | None = None, **more: int) -> None:
         now = self.counters
@@ -284,9 +300,12 @@ class EventStream:
             item = self._prepare(_dataset(columns_of(item, _COLUMNS, _OPTIONAL)))
         columns = columns_of(item, _COLUMNS, _OPTIONAL)
         columns = {name: for_kernels(name, column(name, values, _KINDS[name])) for name, values in columns.items()}
-        bad = np.flatnonzero(~np.isfinite(columns["toa"]))
-        if len(bad):
-            raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
+        with np.errstate(invalid="ignore", over="ignore"):
+            total = columns["toa"].sum()  # finite where all are, mostly: one quick pass
+        if not np.isfinite(total):
+            bad = np.flatnonzero(~np.isfinite(columns["toa"]))
+            if len(bad):
+                raise ValueError(f"toa must be finite, got {columns['toa'][bad[0]]} in hit {bad[0]} of an item")
         return columns
 
 
@@ -339,6 +358,14 @@ def _concatenated(parts: list[Columns | None]) -> Columns | None:
 
 def _part(hits: Columns, places: Any) -> Columns:
     return {name: values[places] for name, values in hits.items()}
+
+
+def _without(hits: Columns, places: NDArray[np.int64]) -> Columns:
+    """Return the hits at all other places; those before the first of them, which are most, are not looked at."""
+    first = int(places[0]) if len(places) else len(hits["toa"])
+    goes = np.ones(len(hits["toa"]) - first, np.bool_)
+    goes[places - first] = False
+    return {name: np.concatenate([values[:first], values[first:][goes]]) for name, values in hits.items()}
 
 
 def _first(labels: NDArray[np.int64], cluster: int) -> int:

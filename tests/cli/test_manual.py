@@ -49,12 +49,12 @@ def test_every_example_is_a_valid_line(name):
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv", set()),
-        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet",
+        ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv --verbose", set()),
+        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet --verbose",
          {"late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
-        ("dbscan snapshot.hdf5 0.4 -o labels.csv", set()),
-        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv", set()),
-        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv", set()),
+        ("dbscan snapshot.hdf5 0.4 -o labels.csv --verbose", set()),
+        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv --verbose", set()),
+        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv --verbose", set()),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
         ("bench dbscan --sizes 1e3,2e3 --repeats 1 --kinds ss2d,uniform2d --min-samples 5", OTHERS),

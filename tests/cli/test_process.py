@@ -301,9 +301,21 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
 
 
 # ---------------------------------------------------------------------------------------------------------------- start
-def test_what_needs_no_data_imports_no_large_library():
-    names = ["numpy", "numba", "dask", "distributed", "xarray", "pandas", "sklearn", "holoviews", "panel"]
-    lines = [["--help"], ["--version"], ["clue", "--help"], ["clu"]]
+@pytest.mark.parametrize(
+    ("names", "lines"),
+    [
+        (
+            ["numpy", "numba", "dask", "distributed", "xarray", "pandas", "sklearn", "holoviews", "panel"],
+            ["--help", "--version", "clue --help", "clu"],
+        ),
+        (
+            ["distributed", "sklearn", "holoviews", "panel"],
+            ["events run.tpx3 --dt-max 200 -o {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 -o {0}/halos.parquet"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_imports_no_large_library_that_it_does_not_need(names, lines, made, tmp_path):
+    lines = [line.format(tmp_path).split() for line in lines]
     code = f"""
 import sys
 from daskclust.cli import _run, app
@@ -312,5 +324,7 @@ for line in {lines}:
 sys.exit(str([name for name in {names} if name in sys.modules]))
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    program = [sys.executable, "-c", code]
+    done = subprocess.run(program, cwd=made, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "[]"
+    assert len(list(tmp_path.iterdir())) == sum("-o" in line for line in lines)  # they have done their work

@@ -248,12 +248,15 @@ def test_sink(tmp_path_factory: Any, sizes: list[int]) -> None:
     assert os.listdir(path.parent) == ["hits.parquet"]
 
 
-def test_row_groups_of_a_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("least", "last"), [(1 << 18, [10, 10, 9]), (5, [4, 10, 10, 5])])
+def test_row_groups_of_a_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, least: int, last: list[int]) -> None:
+    """Tables of at least so many rows are written as they come, behind those that wait."""
     import pyarrow.parquet as pq
 
     from daskclust.io.tables import parquet as _parquet
 
     monkeypatch.setattr(_parquet, "_GROUP_ROWS", 10)
+    monkeypatch.setattr(_parquet, "_LEAST_ROWS", least)
     array = np.zeros(4)
     with ParquetSink(tmp_path / "a.parquet") as sink:
         for k in range(4):
@@ -261,7 +264,7 @@ def test_row_groups_of_a_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             sink.write(xr.Dataset({"v": ("cluster", array)}))
         sink.write(xr.Dataset({"v": ("cluster", np.arange(25.0))}))
     metadata = pq.read_metadata(tmp_path / "a.parquet")
-    assert [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)] == [10, 2, 10, 10, 9]
+    assert [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)] == [10, 2, *last]
     values = pq.read_table(tmp_path / "a.parquet")["v"].to_numpy()
     np.testing.assert_array_equal(values, [*np.repeat(np.arange(4.0), 4), *np.arange(25.0)])
 

@@ -171,7 +171,7 @@ def stack(names: Sequence[str], arrays: Sequence[Any], kind: Kind = coordinate) 
 
 def _stacked(*arrays: Any) -> Any:
     dtype = np.result_type(*[array.dtype for array in arrays])
-    return np.stack([array.astype(dtype) for array in arrays], axis=1)
+    return np.stack([array.astype(dtype, copy=False) for array in arrays], axis=1)
 
 
 def beside(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any:
