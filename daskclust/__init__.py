@@ -4,7 +4,7 @@ import lazy_loader
 
 from daskclust._after_xarray import register as _register
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 

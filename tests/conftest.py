@@ -15,7 +15,6 @@ from typing import Any
 from unittest import mock
 
 import dask
-import numba
 import pytest
 from cases import lanes
 from hypothesis import HealthCheck, settings
@@ -73,6 +72,7 @@ def one_dask_thread():
 @pytest.fixture
 def threads() -> Iterator[Callable[[int], None]]:
     """Return what sets the number of threads of kernels; it is put back."""
+    numba = pytest.importorskip("numba")  # some tests run where it is not installed, on machine code alone
     before = numba.get_num_threads()
     if numba.config.NUMBA_NUM_THREADS < 2:
         pytest.fail("this machine gives numba one thread; set NUMBA_NUM_THREADS=2")

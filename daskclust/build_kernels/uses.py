@@ -46,7 +46,7 @@ def _uses(folder: Path) -> Iterator[Callable[[], None]]:
 
 def _use_system(system: systems.System) -> None:
     for fitted in systems.run_all(system, np.asarray):
-        dask.compute(fitted.labels_)
+        dask.compute([value for name, value in vars(fitted).items() if name.endswith("_")])
 
 
 def _use_points(dimensions: int, dtype: Any) -> None:
@@ -76,7 +76,9 @@ def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
                 clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, wrap=wrap).fit(
                     give(X), **arguments, partition=partition
                 )
-                dask.compute(clue.labels_, clue.rethreshold(rhoc=1.0).labels_)
+                dask.compute(
+                    clue.labels_, clue.density_, clue.delta_, clue.nearest_higher_, clue.rethreshold(rhoc=1.0).labels_
+                )
 
 
 def _use_density(X: Any, give: Callable[[Any], Any], partition: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
+import pytest
 import xarray as xr
 
 L = 64.0  # side of the box
@@ -17,6 +17,7 @@ SPEED = 300.0
 
 def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:
     """Return what is made by one thread and by two."""
+    numba = pytest.importorskip("numba")
     before = numba.get_num_threads()
     tables = []
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import tracemalloc
 
-import numba
 import numpy as np
 import pytest
 from cases.clue import SHAPES, Case, assert_right, assert_same_results, cases, results
@@ -46,6 +45,8 @@ def test_parameters_of_kernels():
 
 @every_dtype
 def test_function_of_the_user(dtype):
+    numba = pytest.importorskip("numba")
+
     def steps(distance):
         return 1.0 if distance < 0.5 else 0.25
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -20,8 +21,10 @@ from daskclust.clue.densities import square_below
 from daskclust.clue.kernels import formulas as kernels
 from daskclust.clue.kernels.density import user_kernel
 from daskclust.clue.plan import CluePlan
+from daskclust.core.device import compiled
+from daskclust.core.device.compiled import KernelCache
 from daskclust.core.device.exp import exp_of_negative
-from daskclust.core.device.kernels import body, kernel, lane_kernel
+from daskclust.core.device.kernels import body, compiled_here, kernel, lane_kernel
 from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, load, store
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.core.device.unionfind import start
@@ -55,21 +58,64 @@ def _four_times(x):
     return _twice(_twice(x))
 
 
-def test_bodies_are_swallowed_whole():
-    """They have no machine code of their own, and what is compiled with them calls none of them."""
-    four_times = _four_times.cpu
+@kernel
+def _write_four_times(i, x, out):
+    out[i] = _four_times(x[i])
 
-    @numba.njit
-    def caller(x):
-        return four_times(x)
 
-    assert caller(1.5) == 6.0
+def test_bodies_are_swallowed_whole(monkeypatch):
+    """They have no machine code of their own, and a kernel calls none of them."""
+    monkeypatch.setattr(KernelCache, "load_overload", lambda *_: None)  # it has no assembly
+    out = np.zeros(3)
+    _write_four_times.run(3, np.full(3, 1.5), out)
+    assert (out == 6.0).all()
     for each in (_twice, _four_times):
         (compiled,) = each.cpu.overloads.values()
         assert compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name) == 0
-    (assembly,) = caller.inspect_asm().values()
-    lines = [line for line in assembly.splitlines() if "NumbaEnv" not in line]
+    lines = [line for line in compiled_here[-1].library.get_asm_str().splitlines() if "NumbaEnv" not in line]
+    assert len(lines) > 10
     assert not [line for line in lines if "_twice" in line or "_four_times" in line]
+
+
+class Inner(NamedTuple):
+    few: Any
+    number: float
+
+
+class Outer(NamedTuple):
+    values: Any
+    inner: Inner
+    limits: tuple[float, ...]
+
+
+@body
+def _of_inner(i, inner):
+    return inner.few[i, 1] * inner.number
+
+
+@kernel
+def _of_parts(i, outer, shift, out):
+    out[i] = outer.values[i] + _of_inner(i, outer.inner) + outer.limits[1] + shift
+
+
+def test_named_tuples_within_named_tuples():
+    few = np.arange(40.0).reshape(10, 4)[:, ::2]
+    outer = Outer(np.arange(10, dtype=np.float32), Inner(few, 0.5), (1.0, 2.0))
+    out, wanted = np.zeros(10), np.zeros(10)
+    _of_parts.run(10, outer, np.int16(-3), out)
+    for i in range(10):
+        wanted[i] = outer.values[i] + few[i, 1] * 0.5 + 2.0 - 3
+    np.testing.assert_array_equal(out, wanted)
+
+
+def test_a_kernel_is_kept_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for _ in range(2):  # the second loads what the first has compiled
+        out, anew = np.zeros(3), type(_write_four_times)(_write_four_times.function)
+        anew.run(3, np.full(3, 1.5), out)
+        assert (out == 6.0).all()
+        monkeypatch.setattr(compiled, "compile_kernel", None)
+    assert compiled_here[-1].library is not compiled_here[-2].library
 
 
 def test_bodies_travel_by_name():

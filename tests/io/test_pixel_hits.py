@@ -62,8 +62,8 @@ def test_round_trip(tmp_path: Path, suffix: str, chunks: Any, n: int) -> None:
 def test_csv_is_for_other_programs_too(tmp_path: Path) -> None:
     ds = pixels()
     write_hits(ds, tmp_path / "hits.csv")
-    frame = pd.read_csv(tmp_path / "hits.csv", comment="#")
-    np.testing.assert_array_equal(frame["toa"], ds["toa"])
+    frame = pd.read_csv(tmp_path / "hits.csv", comment="#", dtype={"toa": str})
+    np.testing.assert_array_equal(frame["toa"].astype(float), ds["toa"])  # older versions of pandas round
     table = xr.Dataset({"size": ("cluster", [1, 2])}, attrs={"field": "timepix", "layout": "quad"})
     write_hits(table, tmp_path / "clusters.csv")
     assert (tmp_path / "clusters.csv").read_text() == "size\n1\n2\n"

@@ -35,20 +35,35 @@ _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 
 
 class _InlinedLibrary(JITCodeLibrary):  # type: ignore[misc]
-    """Intermediate code to be linked into the libraries of callers: not optimized, not loaded, not to be run."""
+    """Intermediate code to be linked into the libraries of kernels: not linked or optimized here, and not to be run."""
 
     codegen = SimpleNamespace(set_env=lambda name, environment: None)  # of Python's objects: bodies have none
 
-    def _optimize_final_module(self) -> None:
-        pass
+    def _optimize_functions(self, module: Any) -> None:
+        module.data_layout = self._codegen._data_layout
 
-    def _finalize_final_module(self) -> None:
+    def finalize(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
         self._ensure_finalized()
         return 0  # it has no address
+
+
+class _KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """A kernel's code, optimized once: numba does it twice, for the sake of counted references, which are none here."""
+
+    def link(self, library: Any) -> None:
+        """Link a library, and all that this links."""
+        if library not in self._linking_libraries:
+            self.add_linking_library(library)
+            for each in library._linking_libraries:
+                self.link(each)
+
+    def _optimize_final_module(self) -> None:
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
 
 class InlinedCompiler(Compiler):  # type: ignore[misc]
@@ -160,7 +175,8 @@ def _each(_context: Any, _builder: Any, i: Any, _last: Any, _row: Any, call: Cal
 
 
 def _lanes(context: Any, builder: Any, i: Any, last: Any, row: Any, call: Callable[..., None]) -> Any:
-    m = equal_run(context, builder, *row, i, last)
+    kind, array = row
+    m = equal_run(context, builder, kind, array, i, last)
     call(i, m)
     return m
 
@@ -180,7 +196,7 @@ def compile_kernel(name: str, body: Any, args: tuple[Any, ...], loop: Loop) -> A
     body.compile(signature)
     compiled = body.overloads[signature]
     context = compiled.target_context
-    library = context.codegen().create_library(name)
+    library = _KernelLibrary(context.codegen(), name)
     library.enable_object_caching()
     module = library.create_ir_module(name)
     kernel = ir.Function(module, ir.FunctionType(ir.IntType(32), [_WORD, _WORD, _WORD.as_pointer()]), name)
@@ -206,7 +222,7 @@ def compile_kernel(name: str, body: Any, args: tuple[Any, ...], loop: Loop) -> A
     builder.position_at_end(after)
     builder.ret(ir.IntType(32)(0))
     library.add_ir_module(module)
-    library.add_linking_library(compiled.library)
+    library.link(compiled.library)
     library.finalize()
     return library
 

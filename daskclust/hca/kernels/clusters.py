@@ -93,7 +93,9 @@ def distance(rule, clusters, shapes, one, other, enough, d):
         here, there = (other, one) if turn == 0 else (one, other)
         row = clusters.row[there] if clusters.is_shaped[there] else np.int64(-1)
         if turn == 1 and (row >= 0 or rule.full):
-            least = times(clusters.stretch[there], length(shapes, -1, clusters.center, here, clusters.center, there, d))
+            least = times(
+                clusters.stretch[there], length(shapes, np.int64(-1), clusters.center, here, clusters.center, there, d)
+            )
             if summed + least > far:
                 return np.inf
         if rule.full and (rule.scales or clusters.size[there] >= rule.threshold):

@@ -160,9 +160,8 @@ def make_shape(rule, size, center, slot, shapes, row, d):
             matrix[i, j] = value
             matrix[j, i] = value
     regular = False
-    for turn in range(2):  # first as it is, for its determinant, then drawn towards a sphere
-        if turn == 0 and (weight == 1.0 or rule.unit_sphere or size <= d):
-            continue
+    turn = 1 if weight == 1.0 or rule.unit_sphere or size <= d else 0
+    while turn < 2:  # first as it is, for its determinant, then drawn towards a sphere
         if turn == 1 and weight < 1.0:
             radius = 1.0
             if regular:
@@ -172,6 +171,7 @@ def make_shape(rule, size, center, slot, shapes, row, d):
                     matrix[i, j] = times(weight, matrix[i, j])
                 matrix[i, i] += times(1.0 - weight, times(radius, radius))
         regular = factorise(matrix, factor, center, slot, d)
+        turn += 1
     if not regular:
         return False, 1.0
     scale = 1.0

@@ -101,19 +101,19 @@ def test_threads_do_not_matter(write, monkeypatch):
     """Two threads are held up until both have a piece, so they do work at once, on whatever machine."""
     from daskclust.io.timepix.tpx3 import decode as _tpx3_decode
 
-    loop, both, scratches = _tpx3_decode.read_window.loop, threading.Barrier(2), []
+    prepared, both, scratches = _tpx3_decode.read_window.prepared, threading.Barrier(2), []
 
-    def held_loop(first, last, args):
+    def held(args):
         scratches.append(args[-2][0])
         if len(scratches) <= 2:
             both.wait(timeout=60)
-        loop(first, last, args)
+        return prepared(args)
 
     data = stream(np.random.default_rng(8), chunks=400)
     path = write(data)
     alone = open_hits(path, **PLAIN, chunks=None, window_hits=100, cell_words=64)
     monkeypatch.setattr(_tpx3_decode, "thread_count", lambda: 2)
-    monkeypatch.setattr(_tpx3_decode, "read_window", SimpleNamespace(loop=held_loop))
+    monkeypatch.setattr(_tpx3_decode, "read_window", SimpleNamespace(prepared=held))
     found = alone.whole().read()
     assert len(alone.windows) > 20
     assert len(scratches) == 16  # pieces
