@@ -26,7 +26,8 @@ _POINTS = 400
 
 def use_everything(part: int = 0, parts: int = 1) -> None:
     """Call all that has kernels, or one of so many parts of it."""
-    with dask.config.set(scheduler="synchronous"), tempfile.TemporaryDirectory() as folder:
+    small_tasks = {"scheduler": "synchronous", "daskclust.task-seconds": 0}
+    with dask.config.set(small_tasks), tempfile.TemporaryDirectory() as folder:
         for use in list(_uses(Path(folder)))[part::parts]:
             use()
 
@@ -36,7 +37,7 @@ def _uses(folder: Path) -> Iterator[Callable[[], None]]:
     dtypes = np.float32, np.float64
     for dimensions, dtype in itertools.product((3, 2, 1), dtypes):
         yield partial(_use_points, dimensions, dtype)
-    for use, dtype in itertools.product((_use_hierarchies, _use_halos), dtypes):
+    for use, dtype in itertools.product((_use_hierarchies, _use_halos, _use_wide_space), dtypes):
         yield partial(use, dtype)
     for system in systems.SYSTEMS.values():
         yield partial(_use_system, system)
@@ -47,6 +48,13 @@ def _uses(folder: Path) -> Iterator[Callable[[], None]]:
 def _use_system(system: systems.System) -> None:
     for fitted in systems.run_all(system, np.asarray):
         dask.compute([value for name, value in vars(fitted).items() if name.endswith("_")])
+
+
+def _use_wide_space(dtype: Any) -> None:
+    """Cluster points with more than three coordinates by density."""
+    X = np.random.default_rng(0).uniform(0, 2, (_POINTS, 5)).astype(dtype)
+    for weight in (None, np.ones(len(X), dtype)):
+        DBSCAN(0.4, min_samples=3).fit(X, sample_weight=weight)
 
 
 def _use_points(dimensions: int, dtype: Any) -> None:
@@ -67,9 +75,10 @@ def _in_chunks(array: Any) -> Any:
 def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
     """Cluster by CLUE, alone and in layers or events, with each kernel of the density and each reach."""
     layer, weight = np.arange(len(X)) // 150, np.ones(len(X), X.dtype)
+    kernels = ("flat", "gaussian", "exponential") if give is np.asarray else ("flat",)
     for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer, "rhoc": weight}):
         given = {name: give(values) for name, values in columns.items()}
-        for kernel, delta in itertools.product(("flat", "gaussian", "exponential"), (0.5, 0.8, 2.0)):
+        for kernel, delta in itertools.product(kernels, (0.5, 0.8, 2.0)):
             for wrap in (None, {0: 8e4}):
                 rhoc = given.get("rhoc", 2.0)
                 arguments = {name: values for name, values in given.items() if name != "rhoc"}
@@ -120,12 +129,15 @@ def _use_pixels(folder: Path) -> None:
         cluster_table(ClustAccessor(read).events(200.0, variant=variant, min_hits=2)).compute()
     dask.compute(io.open_tpx3_triggers(file).variables)
     table = np.stack([hits.x, hits.y, hits.toa], axis=1)
-    columns = {"x": hits.x, "y": hits.y, "toa": hits.toa}
+    columns = {name: hits[name].values for name in ("x", "y", "toa")}
     for variant in variants:
         builder = EventBuilder(200.0, variant=variant)
         for dtype in (np.uint8, np.uint16, np.int32, np.int64):  # of x and y, as tables of other programs have them
-            builder.fit({name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()})
+            given = {name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()}
+            builder.fit(given)
+            builder.fit({name: _in_chunks(values) for name, values in given.items()})
         builder.fit(table)
+        builder.fit(table * [1e6, 1e6, 1])  # far more pixels than hits
         list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
         list(EventStream([hits], builder))
 
