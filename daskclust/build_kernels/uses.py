@@ -69,20 +69,22 @@ def _use_points(dimensions: int, dtype: Any) -> None:
 
 
 def _in_chunks(array: Any) -> Any:
-    return da.from_array(array, chunks=(len(array) // 2, *array.shape[1:]))
+    return da.from_array(array, chunks=(len(array) // 8, *array.shape[1:]))
 
 
 def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
     """Cluster by CLUE, alone and in layers or events, with each kernel of the density and each reach."""
     layer, weight = np.arange(len(X)) // 150, np.ones(len(X), X.dtype)
-    kernels = ("flat", "gaussian", "exponential") if give is np.asarray else ("flat",)
+    kernels = [("flat", 1.0), ("flat", 0.5), ("gaussian", 1.0), ("exponential", 1.0)]  # with the weight of neighbours
+    if give is not np.asarray:
+        del kernels[1:]
     for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer, "rhoc": weight}):
         given = {name: give(values) for name, values in columns.items()}
-        for kernel, delta in itertools.product(kernels, (0.5, 0.8, 2.0)):
+        for (kernel, share), delta in itertools.product(kernels, (0.5, 0.8, 2.0)):
             for wrap in (None, {0: 8e4}):
                 rhoc = given.get("rhoc", 2.0)
                 arguments = {name: values for name, values in given.items() if name != "rhoc"}
-                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, wrap=wrap).fit(
+                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, neighbor_weight=share, wrap=wrap).fit(
                     give(X), **arguments, partition=partition
                 )
                 dask.compute(
@@ -136,8 +138,11 @@ def _use_pixels(folder: Path) -> None:
             given = {name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()}
             builder.fit(given)
             builder.fit({name: _in_chunks(values) for name, values in given.items()})
+            builder.fit({**given, "chip": hits["chip"].values.astype(dtype)})
         builder.fit(table)
-        builder.fit(table * [1e6, 1e6, 1])  # far more pixels than hits
+        for far in (np.uint16, np.int64):  # far more pixels than hits
+            x, chip = (hits["x"].values * 200).astype(far), np.zeros(len(table), far)
+            builder.fit({**columns, "x": x, "chip": chip})
         list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
         list(EventStream([hits], builder))
 
