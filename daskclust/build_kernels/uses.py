@@ -136,13 +136,14 @@ def _use_pixels(folder: Path) -> None:
         builder = EventBuilder(200.0, variant=variant)
         for dtype in (np.uint8, np.uint16, np.int32, np.int64):  # of x and y, as tables of other programs have them
             given = {name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()}
-            builder.fit(given)
             builder.fit({name: _in_chunks(values) for name, values in given.items()})
-            builder.fit({**given, "chip": hits["chip"].values.astype(dtype)})
+            backwards = {name: values[::-1] for name, values in given.items()}
+            for chip in ({}, {"chip": hits["chip"].values.astype(dtype)}):
+                builder.fit({**given, **chip}), builder.fit({**backwards, **chip})
         builder.fit(table)
         for far in (np.uint16, np.int64):  # far more pixels than hits
-            x, chip = (hits["x"].values * 200).astype(far), np.zeros(len(table), far)
-            builder.fit({**columns, "x": x, "chip": chip})
+            x, one_chip = (hits["x"].values * 200).astype(far), np.zeros(len(table), far)
+            builder.fit({**columns, "x": x}), builder.fit({**columns, "x": x, "chip": one_chip})
         list(EventStream([file.read_bytes()], builder, reader=io.WordReader(trigger=1)))
         list(EventStream([hits], builder))
 
