@@ -20,7 +20,7 @@ def run_demo(folder: Path, workers: int, seed: int, tell: Callable[[str], None])
     Returns the table of clusters, and findings by name; `tell` is called with a word on each step as it begins.
     """
     from daskclust.accessor import ClustAccessor
-    from daskclust.core.device.compiling import Clock
+    from daskclust.core.device.machine_code.compiling import Clock
     from daskclust.datasets import hgcal_event
     from daskclust.properties import cluster_table
     from daskclust.workers import start

@@ -55,7 +55,7 @@ def _processor() -> dict[str, str]:
     from llvmlite.binding import get_host_cpu_name
     from numba import get_num_threads
 
-    from daskclust.core.device import shipped
+    from daskclust.core.device.machine_code import shipped
 
     return {
         "model": model,

@@ -25,7 +25,7 @@ from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
-from daskclust.core.device.compiling import Clock, Compiling, listening
+from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
 _SIDE = 290

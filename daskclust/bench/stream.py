@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.bench.events import DISORDER, DT_MAX
-from daskclust.core.device.compiling import Clock
+from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.machine import describe
 
 _TEMPLATE = 0.4  # s of hits that are sent again and again

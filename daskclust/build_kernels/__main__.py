@@ -1,4 +1,4 @@
-"""Compile kernels beforehand, for `daskclust/core/device/shipped.py` to find: a library for each level of processors.
+"""Compile kernels beforehand, a library for each level of processors, for `core/device/machine_code/shipped.py` to find.
 
 numba compiles what systems, readers and tables use on a few points, in processes that believe to run on a processor of
 the level, so that the code runs on all of its kind.
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from daskclust.build_kernels.library import compile_part, cpu_of, link, linker_of
-from daskclust.core.device import shipped
+from daskclust.core.device.machine_code import shipped
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ import platform
 import subprocess
 from pathlib import Path
 
-from daskclust.core.device import shipped
-from daskclust.core.device.arguments import HEADER
 from daskclust.core.device.kernels import Compiled, compiled_here
+from daskclust.core.device.machine_code import shipped
+from daskclust.core.device.machine_code.arguments import HEADER
 
 
 def compile_part(level: str, part: int, parts: int, folder: str) -> None:

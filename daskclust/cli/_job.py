@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from daskclust.cli._console import console, show
 from daskclust.cli._options import Json, Quiet, check_outputs, running
 from daskclust.cli._progress import Work, progress
-from daskclust.core.device.compiling import Clock
+from daskclust.core.device.machine_code.compiling import Clock
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,7 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from daskclust.cli._console import errors
-from daskclust.core.device import compiling
+from daskclust.core.device.machine_code import compiling
 
 COMPILING = "compiling kernels for this machine, once; later runs load them"
 _LONG = 24 * 3600  # s; more is no forecast

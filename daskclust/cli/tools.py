@@ -203,7 +203,7 @@ def warm(
     """
     from dask.system import CPU_COUNT
 
-    from daskclust.core.device import shipped
+    from daskclust.core.device.machine_code import shipped
     from daskclust.workers import start
     from daskclust.workers._compile import TOPIC, checked_systems, compile_on
 

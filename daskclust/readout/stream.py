@@ -21,7 +21,7 @@ from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, for_kernels, groups, integers, native, times
 from daskclust.core.data.inputs import columns_of
 from daskclust.core.data.units import HITS
-from daskclust.core.device.compiling import Clock
+from daskclust.core.device.machine_code.compiling import Clock
 from daskclust.core.device.timesort import order_of_times
 from daskclust.core.merge.labels import NOISE, without_small
 from daskclust.core.run.engine import run_in_memory
@@ -119,8 +119,8 @@ class EventStream:
     counters : Counters
         Those after the last table.
     seconds : dict of str to float
-        Time spent so far on ``"clustering"``, and on each ``"table"``, s, without that of
-        compiling kernels and of waiting for hits.
+        Seconds spent so far on ``"clustering"`` and on making each ``"table"``, without those of compiling kernels and
+        of waiting for hits.
     reader : WordReader
         Its ``counts`` tell which words came.
 

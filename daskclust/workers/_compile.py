@@ -16,8 +16,8 @@ from distributed import Client, Worker, WorkerPlugin, as_completed
 from distributed.comm import get_address_host
 
 from daskclust import systems as registry
-from daskclust.core.device import compiling
 from daskclust.core.device.arrays import cupy_module
+from daskclust.core.device.machine_code import compiling
 
 SYSTEMS = tuple(registry.SYSTEMS)
 TOPIC = "daskclust-compiling"

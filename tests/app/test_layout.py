@@ -25,7 +25,7 @@ from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.core.device import compiling
+from daskclust.core.device.machine_code import compiling
 from daskclust.plot._look import COLORS
 
 MANY = {"clue": lambda: datasets.calorimeter(3, 4000, rng=0)}

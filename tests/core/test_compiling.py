@@ -15,7 +15,8 @@ import pytest
 
 from daskclust import systems
 from daskclust.cli._progress import COMPILING
-from daskclust.core.device import compiling, kernels
+from daskclust.core.device import kernels
+from daskclust.core.device.machine_code import compiling
 
 EVENTS = """
 from daskclust import EventBuilder, datasets

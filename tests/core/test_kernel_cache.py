@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from daskclust.core.device import kernel_cache
-from daskclust.core.device.kernel_cache import cached_on_disk
+from daskclust.core.device.machine_code import kernel_cache
+from daskclust.core.device.machine_code.kernel_cache import cached_on_disk
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ from daskclust.clue.densities import square_below
 from daskclust.clue.kernels import formulas as kernels
 from daskclust.clue.kernels.density import user_kernel
 from daskclust.clue.plan import CluePlan
-from daskclust.core.device import compiled
-from daskclust.core.device.compiled import KernelCache
 from daskclust.core.device.exp import exp_of_negative
 from daskclust.core.device.kernels import body, compiled_here, kernel, lane_kernel
+from daskclust.core.device.machine_code import compiled
+from daskclust.core.device.machine_code.compiled import KernelCache
 from daskclust.core.device.operations import atomic_add, atomic_cas, atomic_load, atomic_max, atomic_min, load, store
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.core.device.unionfind import start

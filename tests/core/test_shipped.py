@@ -10,9 +10,10 @@ from collections import namedtuple
 import numpy as np
 import pytest
 
-from daskclust.core.device import compiled, kernels, shipped
-from daskclust.core.device.arguments import HEADER, flatten
+from daskclust.core.device import kernels
 from daskclust.core.device.kernels import kernel
+from daskclust.core.device.machine_code import compiled, shipped
+from daskclust.core.device.machine_code.arguments import HEADER, flatten
 
 Pair = namedtuple("Pair", "left right")
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler here")

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from daskclust.core.device import shipped
+from daskclust.core.device.machine_code import shipped
 from daskclust.systems import SYSTEMS
 
 PROGRAM = """

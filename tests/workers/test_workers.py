@@ -19,7 +19,7 @@ from distributed import CancelledError, Client, Future, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
-from daskclust.core.device import compiling
+from daskclust.core.device.machine_code import compiling
 from daskclust.datasets import timepix
 from daskclust.io import read_hits, write_hits
 from daskclust.systems import SYSTEMS

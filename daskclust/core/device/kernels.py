@@ -21,10 +21,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from daskclust.core.device import operations as ops
-from daskclust.core.device import shipped
-from daskclust.core.device.arguments import Kinds, flatten, packed
-from daskclust.core.device.compiling import loaded, telling, watched
-from daskclust.core.device.kernel_cache import cache_of, cached_on_disk
+from daskclust.core.device.machine_code import shipped
+from daskclust.core.device.machine_code.arguments import Kinds, flatten, packed
+from daskclust.core.device.machine_code.compiling import loaded, telling, watched
+from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
 SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
@@ -205,7 +205,7 @@ class Kernel(Body):
         from numba.core.compiler_lock import global_compiler_lock
         from numba.core.registry import cpu_target
 
-        from daskclust.core.device import compiled
+        from daskclust.core.device.machine_code import compiled
 
         with global_compiler_lock, _without_collecting():
             if kinds in self._code:  # another thread was faster
@@ -287,7 +287,7 @@ def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
     from numba.core import entrypoints
     from numba.core.compiler_lock import global_compiler_lock
 
-    from daskclust.core.device.compiled import InlinedCompiler
+    from daskclust.core.device.machine_code.compiled import InlinedCompiler
 
     # What other packages add to numba (awkward does) it loads at the first call, on any thread and without its lock;
     # one that compiles meanwhile fails on tables that change.
@@ -388,5 +388,5 @@ def _operations_source() -> bytes:
 
 
 def _operation_files() -> list[Path]:
-    names = ("kernels.py", "operations.py", "cpu.py", "cpu_scalars.py", "compiled.py", "cuda.py")
-    return [Path(__file__).with_name(name) for name in names]
+    names = "kernels", "operations", "cpu", "cpu_scalars", "cuda", "machine_code/arguments", "machine_code/compiled"
+    return [Path(__file__).parent / f"{name}.py" for name in names]

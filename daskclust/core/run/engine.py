@@ -22,7 +22,7 @@ import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
 from daskclust.core.device.arrays import is_dask
-from daskclust.core.device.compiling import expecting
+from daskclust.core.device.machine_code.compiling import expecting
 from daskclust.core.run import merging, steps
 from daskclust.core.run.division import divide
 from daskclust.core.run.exchange import Take, exchange, take_from

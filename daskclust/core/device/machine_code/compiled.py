@@ -4,8 +4,8 @@ numba takes each function, with all that it calls, through LLVM's optimizers and
 chain of ten would be compiled ten times. Nobody but kernels runs a body, and these swallow it whole. So a body stays as
 LLVM's intermediate code, and is optimized once, within its kernel.
 
-A kernel is called as ``kernel(first, last, arguments)`` with arguments as `core/device/arguments.py` packs them. That
-needs neither Python's objects nor numba at run time, so that machine code of the same kernel may be shipped.
+A kernel is called as ``kernel(first, last, arguments)`` with arguments as `arguments.py` packs them. That needs neither
+Python's objects nor numba at run time, so that machine code of the same kernel may be shipped.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from numba.core.typing.templates import AttributeTemplate
 from numba.extending import infer_getattr, lower_getattr_generic, register_model
 from numba.np.arrayobj import populate_array
 
-from daskclust.core.device.arguments import HEADER
 from daskclust.core.device.cpu import equal_run
+from daskclust.core.device.machine_code.arguments import HEADER
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
 

@@ -16,9 +16,9 @@ import platform
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from daskclust.core.device.arguments import HEADER, Kinds
+from daskclust.core.device.machine_code.arguments import HEADER, Kinds
 
-PACKAGE = Path(__file__).parents[2]
+PACKAGE = Path(__file__).parents[3]
 FOLDER = PACKAGE / "machine_code"
 SWITCH = "DASKCLUST_SHIPPED"
 """Environment variable: 0 compiles all kernels here; a level takes that one and no other."""
