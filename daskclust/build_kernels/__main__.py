@@ -1,4 +1,4 @@
-"""Compile kernels beforehand, a library for each level of processors, for `core/device/machine_code/shipped.py` to find.
+"""Compile kernels beforehand, for `core/device/machine_code/shipped.py` to find: a library for a level of processors.
 
 numba compiles what systems, readers and tables use on a few points, in processes that believe to run on a processor of
 the level, so that the code runs on all of its kind.
