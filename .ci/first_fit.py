@@ -11,11 +11,11 @@ import sys
 import tempfile
 import time
 
-SYSTEMS = ("clue", "events", "fof", "dbscan", "hca")
-
 
 def main() -> None:
     """Print a table."""
+    from daskclust.systems import SYSTEMS
+
     mode = sys.argv[1] if len(sys.argv) > 1 else "shipped"
     switch = {} if mode == "shipped" else {"DASKCLUST_SHIPPED": "0"}
     print(f"| {mode}: seconds of CPU (of the clock) | import | first fit | second fit | numba |\n|---|---|---|---|---|")
