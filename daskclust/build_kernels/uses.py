@@ -78,18 +78,14 @@ def _use_clue(X: Any, give: Callable[[Any], Any], partition: str) -> None:
     kernels = [("flat", 1.0), ("flat", 0.5), ("gaussian", 1.0), ("exponential", 1.0)]  # with the weight of neighbours
     if give is not np.asarray:
         del kernels[1:]
-    for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer, "rhoc": weight}):
+    for columns in ({}, {"layer": layer, "sample_weight": weight}, {"event": layer}):
+        rhoc = give(weight) if "event" in columns else 2.0
         given = {name: give(values) for name, values in columns.items()}
-        for (kernel, share), delta in itertools.product(kernels, (0.5, 0.8, 2.0)):
-            for wrap in (None, {0: 8e4}):
-                rhoc = given.get("rhoc", 2.0)
-                arguments = {name: values for name, values in given.items() if name != "rhoc"}
-                clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, neighbor_weight=share, wrap=wrap).fit(
-                    give(X), **arguments, partition=partition
-                )
-                dask.compute(
-                    clue.labels_, clue.density_, clue.delta_, clue.nearest_higher_, clue.rethreshold(rhoc=1.0).labels_
-                )
+        for (kernel, share), delta, wrap in itertools.product(kernels, (0.5, 0.8, 2.0), (None, {0: 8e4})):
+            clue = CLUE(0.5, rhoc, delta_c=delta, kernel=kernel, neighbor_weight=share, wrap=wrap)
+            clue.fit(give(X), **given, partition=partition)
+            again = clue.rethreshold(rhoc=1.0)
+            dask.compute(clue.labels_, clue.density_, clue.delta_, clue.nearest_higher_, again.labels_)
 
 
 def _use_density(X: Any, give: Callable[[Any], Any], partition: str) -> None:
@@ -136,7 +132,7 @@ def _use_pixels(folder: Path) -> None:
         builder = EventBuilder(200.0, variant=variant)
         for dtype in (np.uint8, np.uint16, np.int32, np.int64):  # of x and y, as tables of other programs have them
             given = {name: values.astype(dtype if name in "xy" else float) for name, values in columns.items()}
-            builder.fit({name: _in_chunks(values) for name, values in given.items()})
+            dask.compute(builder.fit({name: _in_chunks(values) for name, values in given.items()}).labels_)
             backwards = {name: values[::-1] for name, values in given.items()}
             for chip in ({}, {"chip": hits["chip"].values.astype(dtype)}):
                 builder.fit({**given, **chip}), builder.fit({**backwards, **chip})

@@ -57,8 +57,8 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
 def _encoding(dtype: np.dtype[Any]) -> str:
     """Return how a column is encoded.
 
-    A dictionary of its values, which is usual, costs more than the rest of writing. These encodings take a third of the
-    time for a file of hits or clusters, and make it smaller.
+    A dictionary of its values, which is usual, costs more than the rest of writing; of integers of 8 and 16 bits it
+    would make files of hits and clusters 3 to 7 % smaller.
     """
     if dtype.kind == "b" or dtype == np.float16:
         return "PLAIN"
