@@ -16,7 +16,7 @@ int current_device(void) { return context ? (int)(context - contexts) : -1; }
 
 int device_count(void) {
     const char *chosen = getenv("HOST_CUDA_DEVICES");
-    int n = chosen ? atoi(chosen) : 1;
+    int n = chosen ? atoi(chosen) : 2;
     return n < 1 ? 1 : n > MOST_DEVICES ? MOST_DEVICES : n;
 }
 
