@@ -1,8 +1,8 @@
 """Run the tests of CUDA code without a GPU: ``python tests/host_cuda/run.py [pytest's arguments]``.
 
 Numba-cuda's kernels are compiled for the host and run on a stand-in for NVIDIA's driver, which is built here with the C
-compiler ``cc`` (or the one that CC names). There are two devices, or as many as HOST_CUDA_DEVICES says. What is compiled stays in a
-folder under NUMBA_CACHE_DIR or the folder of temporary files.
+compiler `cc`, or the one that CC names. There are two devices, or as many as HOST_CUDA_DEVICES says. What is compiled
+stays in a folder under NUMBA_CACHE_DIR or the folder of temporary files.
 """
 
 from __future__ import annotations
