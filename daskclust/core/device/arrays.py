@@ -141,9 +141,7 @@ class Cuda(_Device):
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
         kernel.launch(n, *args)
 
-    def run_teams(
-        self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0
-    ) -> None:
+    def run_teams(self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
         """Let teams of so many blocks run a kernel; those of more than one block must all fit on the device."""
         kernel.launch_teams(teams, blocks, threads, *args, shared=shared)
 

@@ -11,7 +11,6 @@ import functools
 import gc
 import hashlib
 import importlib
-import os
 import types as pytypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -61,9 +61,7 @@ def launch(prepared: Prepared, grid: tuple[int, int, int], first: int, values: l
     blocks, threads, shared = grid
     prepared.pack(_packed.words, 0, first, *values)
     stream = cupy.cuda.get_current_stream().ptr
-    (error,) = driver.cuLaunchKernel(
-        prepared.function, blocks, 1, 1, threads, 1, 1, shared, stream, _packed.places, 0
-    )
+    (error,) = driver.cuLaunchKernel(prepared.function, blocks, 1, 1, threads, 1, 1, shared, stream, _packed.places, 0)
     if error:
         raise RuntimeError(f"CUDA refused to launch a kernel of {blocks} blocks of {threads} threads: {error.name}")
 
