@@ -50,7 +50,7 @@ def look(t, stride, X, columns, group, ends, groups, is_bad):
 
 @kernel
 def lay_grid(_once, n, axes, width, most, ends, groups, is_bad, origin, cells, first_group, used):
-    """Number the cells that cover the points; treat no point where they are more than `most` or cannot be told apart.
+    """Lay cells over the points; where they would be more than `most`, or not be told apart, no point is treated.
 
     `cells` comes with the number of cells along periodic axes. `width` is the least one of cells along each axis.
     """
@@ -89,7 +89,7 @@ def take_slot(i, cell, rank, first, slots):
 
 @kernel
 def place(slot, slots, cell, X, weight, cells, sorted_weight):
-    """Put the point of a slot where it belongs: behind the earlier ones of its cell. The first one fills the padding."""
+    """Put the point of a slot where it belongs, behind the earlier ones of its cell; the first one fills the padding."""
     i = slots[slot]
     begin, end = cells.first[cell[i]], cells.first[cell[i] + 1]
     at = begin

@@ -19,7 +19,7 @@ from daskclust.core.device.machine_code.arguments import layout_of, scalar_kind
 
 
 def signature(n: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, Any]]:
-    """Return numba's type of a kernel's arguments, and the types that it is compiled for: of `n`, and flattened ones."""
+    """Return numba's type of a kernel's arguments, and the types that it is compiled for: of `n` and flattened."""
     first = types.int64 if isinstance(n, int) else types.CPointer(types.int32)
     return _type_of(args), (first, types.Tuple(list(_flat_types(args))))
 
