@@ -89,7 +89,7 @@ def take_slot(i, cell, rank, first, slots):
 
 @kernel
 def place(slot, slots, cell, X, weight, cells, sorted_weight):
-    """Put the point of a slot where it belongs, behind the earlier ones of its cell; the first one fills the padding."""
+    """Put a point where it belongs among those of its cell, behind the earlier ones; the first one fills the padding."""
     i = slots[slot]
     begin, end = cells.first[cell[i]], cells.first[cell[i] + 1]
     at = begin
