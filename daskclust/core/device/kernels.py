@@ -1,4 +1,4 @@
-"""One body, three targets: CPU loops, CUDA kernels and the CUDA simulator compiled from the same function.
+"""One body, two targets: CPU loops and CUDA kernels compiled from the same function.
 
 `body` marks a function that other bodies call, `kernel` one that is run for every index. Neither compiles anything at
 import. A body may name the operations of `device/operations.py` and other bodies; for each target those names are bound
@@ -11,7 +11,6 @@ import functools
 import gc
 import hashlib
 import importlib
-import os
 import types as pytypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,9 +26,7 @@ from daskclust.core.device.machine_code.compiling import loaded, telling, watche
 from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-# CUDA threads a block, and blocks; in the simulator each is a Python thread, 0.3 ms to start
-BLOCK, _MOST_BLOCKS = (32, 2) if SIMULATED else (128, 1 << 16)
+BLOCK, _MOST_BLOCKS = 128, 1 << 16  # CUDA threads a block, and blocks
 
 
 class Body:
@@ -44,14 +41,15 @@ class Body:
 
     def bind(self, **names: Any) -> Self:
         """Return this body with the given global names replaced, here and in the bodies it calls."""
-        needed = self._names(names)
-        chosen = {name: value for name, value in sorted(names.items()) if name in needed}
-        if not chosen:
-            return self
-        key = tuple(chosen.items())
-        if key not in self._variants:
-            self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
-        return self._variants[key]
+        asked = tuple(sorted(names.items()))
+        if asked not in self._variants:
+            needed = self._names(names)
+            chosen = {name: value for name, value in asked if name in needed}
+            key = tuple(chosen.items())
+            if key and key not in self._variants:
+                self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
+            self._variants[asked] = self._variants[key] if key else self
+        return self._variants[asked]
 
     def _names(self, bindings: dict[str, Any]) -> set[str]:
         """Return the global names of this body and of those it calls, `bindings` put in their place."""
@@ -103,30 +101,40 @@ class Body:
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
-        if SIMULATED:
-            return self.rebound("cuda")
         from numba import cuda
 
         return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers
-# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body.
-def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body, `arguments` to what makes its
+# arguments of flattened ones, and `number` to what reads n, which may be on the device.
+def _itself(n):  # type: ignore[no-untyped-def]
+    return n
+
+
+def _in_memory(n):  # type: ignore[no-untyped-def]
+    return n[0]
+
+
+def _team_grid(blocks, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
     team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
     size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
     body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _grid(n, args):  # type: ignore[no-untyped-def]
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+def _grid(n, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
+    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, *args)
         i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
 
 
-def _lane_grid(n, args):  # type: ignore[no-untyped-def]
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+def _lane_grid(n, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
+    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, 1, *args)  # type: ignore[call-arg]
         i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
@@ -139,30 +147,32 @@ class Kernel(Body):
     loop = "each"  # on the CPU, see `compiled.LOOPS`
     driver: Callable[..., Any] = staticmethod(_grid)  # template for CUDA
 
-    @functools.cached_property
-    def grid(self) -> Any:
-        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop, or a team's."""
+    def dispatcher(self, arguments: Any, n: Any) -> Any:
+        """Return numba-cuda's dispatcher of ``(n, flat)``, a grid-stride loop, or a team's.
+
+        `arguments` makes the body's arguments of flattened ones (see `cuda_arguments.rebuilding`).
+        """
         from numba import cuda
 
-        whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
-        names = {"body": self.cuda, "cuda": cuda, "whole": whole}
-        dispatcher = cuda.jit(self._driver(self.driver, names))
-        if not hasattr(dispatcher, "enable_caching"):  # in the simulator
-            return dispatcher
-        return watched(cached_on_disk(dispatcher) if self.cacheable else dispatcher)
+        here = isinstance(n, int)
+        whole = np.int64 if here and n > 1 << 31 else np.uint32  # 32 bits where they do: GPUs divide 64 bits slowly
+        names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
+        names["number"] = cuda.jit(device=True)(_itself if here else _in_memory)
+        driver = self._driver(self.driver, names, f"{arguments.wanted} {whole.__name__}")
+        return watched(cached_on_disk(cuda.jit(driver)) if self.cacheable else cuda.jit(driver))
 
-    def _fingerprint(self) -> str:
+    def _fingerprint(self, kinds: str = "") -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
-        digest = hashlib.blake2s(digest_size=6)
+        digest = hashlib.blake2s(kinds.encode(), digest_size=6)
         for function in sorted(self._functions(self.bindings), key=lambda f: (f.__module__, f.__qualname__)):
             code = function.__code__
             digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
         digest.update(_operations_source())
         return digest.hexdigest()
 
-    def _driver(self, template: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
+    def _driver(self, template: Callable[..., Any], names: dict[str, Any], kinds: str = "") -> Callable[..., Any]:
         """Copy a driver; it takes its body's name, file and line so that numba caches it beside the body."""
-        label = f"{self.label}{template.__name__}_{self._fingerprint()}"
+        label = f"{self.label}{template.__name__}_{self._fingerprint(kinds)}"
         source = self.function.__code__
         code = template.__code__.replace(
             co_name=label, co_filename=source.co_filename, co_firstlineno=source.co_firstlineno
@@ -239,11 +249,28 @@ class Kernel(Body):
     def _code(self) -> dict[Kinds, shipped.Loop]:
         return {}
 
-    def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
-        """Launch the body for `n` indices on the current CUDA device."""
-        if n == 0:
-            return
-        self.grid[min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, stream](n, args)
+    def launch(self, n: int, *args: Any, limit: Any = None) -> None:
+        """Launch the body for `n` indices on the current CUDA device and CuPy's current stream.
+
+        Given `limit`, an int32 array without axes on the device, it runs for that many, at most `n`.
+        """
+        if n:
+            self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n if limit is None else limit, args)
+
+    def _launch(self, grid: tuple[int, int, int], n: Any, args: tuple[Any, ...]) -> None:
+        from daskclust.core.device.machine_code import launching
+
+        kinds, values = launching.flatten(args)
+        key = launching.current_device(), isinstance(n, int) and n > 1 << 31, type(n), kinds
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            dispatcher = functools.partial(self.dispatcher, n=n)
+            prepared = self._prepared[key] = launching.prepare(dispatcher, n, args)
+        launching.launch(prepared, grid, n, values)
+
+    @functools.cached_property
+    def _prepared(self) -> dict[Any, Any]:
+        return {}
 
 
 class Compiled(NamedTuple):
@@ -276,9 +303,9 @@ class TeamKernel(Kernel):
 
     loop, driver = "team", staticmethod(_team_grid)
 
-    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
-        """Launch `teams` teams of so many blocks on the current CUDA device: ``grid[...](blocks, args)``."""
-        self.grid[teams * blocks, threads, stream](blocks, args)
+    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
+        """Launch `teams` teams of so many blocks on the current CUDA device; `shared` bytes are a block's own."""
+        self._launch((teams * blocks, threads, shared), blocks, args)
 
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -373,8 +400,6 @@ def _operation(name: str, target: str) -> Any:
         from daskclust.core.device import cpu, cpu_scalars
 
         return getattr(cpu, name, None) or getattr(cpu_scalars, name)
-    if SIMULATED:
-        return getattr(ops, name)
     from numba import cuda
 
     from daskclust.core.device import cuda as own
