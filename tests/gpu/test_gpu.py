@@ -10,7 +10,6 @@ import numba
 import numpy as np
 import pytest
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
-from cases.lines import LINES, assert_same_files, make_files
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from laws.on_devices import assert_running_sum, assert_union_find
@@ -288,11 +287,3 @@ def test_survey(cupy):
     assert survey(device, device.argument(given_points))[2] == 60_001
     group = cupy.asarray(np.array([2**62, -(2**63), 0] * 1000))
     assert group_range(device, device.argument(group)) == (-(2**63), 2**62)
-
-
-# ---------------------------------------------------------------------------------------------------- the command line
-@pytest.mark.parametrize("name", LINES)
-def test_files_of_the_command_line(command, tmp_path, monkeypatch, name):
-    make_files(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert_same_files(command, tmp_path, name, "--cuda")
