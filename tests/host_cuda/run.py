@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-shared", "-fPIC"]
+EXPORTS = HERE / "driver" / "exports.map"
+FLAGS = ["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", f"-Wl,--version-script={EXPORTS}"]
 MAKE_CODE = ["path/fake_gpu/objects.py", "path/fake_gpu/translate.py"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 
@@ -79,7 +80,7 @@ def digest(files: Iterable[Path]) -> str:
 
 def build(compiler: str, folder: Path) -> Path:
     """Return the folder with the stand-in for libcuda; it is built unless it is there."""
-    sources = sorted((HERE / "driver").glob("*.[ch]"))
+    sources = sorted((HERE / "driver").iterdir())
     library = folder / f"driver-{digest(sources)}"
     if (library / "libcuda.so").exists():
         return library

@@ -38,7 +38,7 @@ def current_device() -> int:
 
 def use_device(number: int) -> None:
     """Make a device this thread's current one."""
-    if not 0 <= number < LIBRARY.device_count():
+    if not 0 <= number < LIBRARY.lane_device_count():
         raise CUDARuntimeError(f"cudaErrorInvalidDevice: invalid device ordinal {number}")
     context = ctypes.c_void_p()
     checked(LIBRARY.api_cuDevicePrimaryCtxRetain(ctypes.byref(context), number))

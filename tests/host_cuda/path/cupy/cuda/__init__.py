@@ -166,7 +166,7 @@ class runtime:  # noqa: N801 (CuPy's name)
 
     @staticmethod
     def getDeviceCount():  # noqa: N802
-        return LIBRARY.device_count()
+        return LIBRARY.lane_device_count()
 
     @staticmethod
     def getDevice():  # noqa: N802
