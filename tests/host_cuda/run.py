@@ -27,9 +27,8 @@ LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 
 def main() -> int:
     """Build what is missing, and run pytest."""
-    for module in ("numba_cuda", "cuda.core"):
-        if importlib.util.find_spec(module.split(".")[0]) is None:
-            return refuse(f"{module} is missing: pip install -e '.[test,ptx]'")
+    if importlib.util.find_spec("numba_cuda") is None:
+        return refuse("numba-cuda is missing: pip install -e '.[test,ptx]'")
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         return refuse("there is no C compiler; install gcc or clang, or let CC name one")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+
 import cupy  # the stand-in: numba-cuda compiles for the host from here on
 import pytest
 
 from fake_gpu import driver, objects
 
 assert cupy.__file__.endswith("host_cuda/path/cupy/__init__.py"), f"this is not the stand-in for CuPy: {cupy.__file__}"
+
+gc.set_threshold(100_000, 50, 50)  # looking for garbage is a sixth of the time that compiling takes
 
 
 @pytest.fixture(autouse=True)
