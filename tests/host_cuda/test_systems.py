@@ -14,8 +14,8 @@ def test_the_order_of_threads_does_not_matter(cupy, order, name):
     system, run = RUNS[name]
     sample = system.sample(300, run, np.float32)
     found, wanted = fit(name, sample.map(cupy.asarray)), fit(name, sample)
+    assert wanted.labels_.max() > 0
     np.testing.assert_array_equal(found.labels_.get(), wanted.labels_)
-    assert found.n_clusters_ == wanted.n_clusters_
 
 
 @pytest.mark.parametrize("name", RUNS)
