@@ -92,7 +92,8 @@ def _survey_piece(piece, X, low, high, bad):
 def _survey_in_strides(t, stride, X, ends):
     """Find the extremes of one axis in every so-many-th row, neighbouring threads side by side, then tell them once."""
     n, d = X.shape
-    k, i = np.int64(np.uint32(t) % np.uint32(d)), np.int64(np.uint32(t) // np.uint32(d))
+    i = np.uint32(np.uint32(t) // np.uint32(d))  # 32 bits: an unrolled loop divides by its step
+    k = t - i * d
     least, most, bad = np.inf, -np.inf, np.float64(n)
     while i < n:
         x = np.float64(X[i, k])
@@ -101,7 +102,7 @@ def _survey_in_strides(t, stride, X, ends):
             most = x if x > most else most
         elif i < bad:
             bad = np.float64(i)
-        i += stride
+        i = np.uint32(i + np.uint32(stride))
     if least < atomic_load(ends, k):
         atomic_min(ends, k, least)
     if most > atomic_load(ends, d + k):
@@ -114,11 +115,11 @@ def _survey_in_strides(t, stride, X, ends):
 def _group_in_strides(t, stride, group, ends):
     """Find the extremes of every so-many-th number, then tell them once."""
     least = most = np.int64(group[t])
-    i = np.int64(t)
+    i = np.uint32(t)
     while i < len(group):
         number = np.int64(group[i])
         least, most = min(least, number), max(most, number)
-        i += stride
+        i = np.uint32(i + np.uint32(stride))
     if least < atomic_load(ends, 0):
         atomic_min(ends, 0, least)
     if most > atomic_load(ends, 1):

@@ -117,7 +117,7 @@ def count_strip(strip, parent, sizes, least, counts):
 @team_kernel
 def add_up(_once, rank, size, counts, sums, facts):
     """Replace the number of clusters of each strip by that of all strips before it; a thread has a row of strips."""
-    width = np.int64((np.uint32(len(counts)) + np.uint32(size - 1)) // np.uint32(size))
+    width = np.int64(np.uint32(len(counts)) // np.uint32(size)) + 1
     first, end = min(rank * width, len(counts)), min((rank + 1) * width, len(counts))
     total = np.int32(0)
     for strip in range(first, end):
