@@ -356,8 +356,8 @@ def _without_halo(chunk: Chunk) -> Chunk:
 
 def _in_time(device: Host | Cuda, chunk: Chunk, hits: Hits) -> tuple[Any, Hits]:
     """Return the order of a chunk's hits in time, and these in it."""
-    order = device.argument(device.order_of(chunk.columns["toa"]))
-    return order, Hits(*[device.argument(device.take_at(v, order)) if len(v) else v for v in hits])
+    order = device.order_of(chunk.columns["toa"])
+    return order, Hits(*[device.take_at(values, order) if len(values) else values for values in hits])
 
 
 def _firsts(device: Host | Cuda, chunk: Chunk, labels: Any, count: int) -> Any:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from daskclust.core.data.checks import check_whole
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.device.arrays import cupy_module, device_of, is_cuda, is_dask
+from daskclust.core.device.arrays import CUDA, cupy_module, is_cuda, is_dask, use_device
 from daskclust.events import on_cuda
 from daskclust.events.estimator import EventBuilder, checked_columns
 from daskclust.events.kernels.pixels import Hits
@@ -104,7 +104,7 @@ def cluster_in_lanes(plan: EventPlan, columns: Columns, window: int, lanes: int)
             raise
 
     if len(toa):
-        list(_threads(int(cupy_module().cuda.Device().id), lanes).map(work, range(len(begin) - 1)))
+        list(_threads(int(cupy_module().cuda.runtime.getDevice()), lanes).map(work, range(len(begin) - 1)))
     return labels, before[-1].result()
 
 
@@ -144,35 +144,31 @@ def _threads(device: int, lanes: int) -> ThreadPoolExecutor:
 
 def _begin_lane(device: int) -> None:
     """Let this thread work on a device: which one is current is known to each thread by itself."""
-    cuda = cupy_module().cuda
-    cuda.Device(device).use()
-    _lane.stream, _lane.pinned = cuda.Stream(non_blocking=True), {}
+    use_device(device)
+    _lane.stream, _lane.pinned = cupy_module().cuda.Stream(non_blocking=True), {}
 
 
 def _join(plan: EventPlan, part: Columns, room: int) -> tuple[on_cuda.Joined, NDArray[np.int64]]:
     """Copy hits to the device by way of pinned memory and join them; return also what the host must know of them."""
     there = {name: _to_device(name, values, room) for name, values in part.items()}
-    device = device_of(there["toa"])
-    there = {name: device.argument(values) for name, values in there.items()}
-    hits = Hits(there["x"], there["y"], there.get("chip", device.empty(0, np.uint8)), there["toa"])
-    joined = plan.join_on_cuda(device, plan.min_hits, hits, room)
-    return joined, device.to_host(joined.facts)
+    hits = Hits(there["x"], there["y"], there.get("chip", CUDA.empty(0, np.uint8)), there["toa"])
+    joined = plan.join_on_cuda(CUDA, plan.min_hits, hits, room)
+    return joined, CUDA.to_host(joined.facts)
 
 
 def _to_device(name: str, values: NDArray[Any], room: int) -> Any:
     """Start to copy values to an array of the device."""
     staged = _pinned(name, room, values.dtype)[: len(values)]
     staged[:] = values
-    there = cupy_module().empty(room, values.dtype)[: len(values)]
+    there = CUDA.empty(room, values.dtype)[: len(values)]
     there.set(staged, stream=_lane.stream)
     return there
 
 
 def _write_labels(parent: Any, before: int, labels: NDArray[np.int64], room: int) -> None:
     """Write the labels of joined hits to host memory."""
-    there = cupy_module().empty(room, np.int64)[: len(labels)]
-    device = device_of(there)
-    on_cuda.write_labels(device, parent, before, device.argument(there))
+    there = CUDA.empty(room, np.int64)[: len(labels)]
+    on_cuda.write_labels(CUDA, parent, before, there)
     staged = _pinned("labels", room, np.dtype(np.int64))[: len(labels)]
     there.get(stream=_lane.stream, out=staged)
     _lane.stream.synchronize()
