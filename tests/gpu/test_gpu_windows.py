@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from cases.events import VARIANTS, dense
 
-from daskclust import EventBuilder
-from daskclust.datasets import timepix
+from daskclust import EventBuilder, EventStream
+from daskclust.datasets import readout_order, timepix
+from daskclust.io import write_tpx3
+from daskclust.readout import stream
 from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
@@ -106,9 +111,46 @@ def test_two_callers_share_the_lanes():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_readout(variant):
+def test_windows_of_other_sizes(variant):
     """Windows of several sizes one after the other in kept threads: pinned memory grows, and is used again."""
     hits = timepix(200_000, kind="pion45", chips=2, rng=1).drop_vars("truth")
     builder = EventBuilder(200.0, variant=variant, min_hits=2)
     for window in (5000, 30_000, 5000, 1 << 22):
         assert_as_on_the_host(hits, builder, window=window, lanes=3)
+
+
+# ------------------------------------------------------------------------------------------------------ running readout
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_stream(variant, monkeypatch):
+    """Its tables, hits and counters are those of the CPU, of rounds of several windows and with late hits."""
+    monkeypatch.setattr(stream, "_WINDOW", 300)
+    made = timepix(20_000, kind="pion45", chips=2, rng=1).drop_vars("truth")
+    delivered = made.isel(hit=readout_order(made, disorder=20e3, rng=2))
+    parts = [delivered.isel(hit=slice(k, k + 1500)) for k in range(0, 20_000, 1500)]
+    builder = EventBuilder(200.0, variant=variant, min_hits=2)
+    for disorder in (20e3, 2e3):
+        here, there = (EventStream(parts, builder, disorder=disorder, buffer=3000, cuda=cuda) for cuda in (False, True))
+        for wanted, found in zip(here.batches(), there.batches(), strict=True):
+            for one, other in zip(wanted, found, strict=True):
+                xr.testing.assert_identical(one, other)
+        assert here.counters == replace(there.counters, waiting=here.counters.waiting)
+        assert (here.counters.late_hits > 0) == (disorder == 2e3)
+
+
+@pytest.mark.parametrize("source", ["file", "followed"])
+def test_the_command_line(command, tmp_path, monkeypatch, source):
+    """Tables of clusters and of hits are written, window after window, as on the CPU, to the last bit."""
+    monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
+    monkeypatch.setattr("daskclust.machine.check_gpu", lambda dask: None)  # it asks nvidia-smi; this test has a device
+    made = timepix(3000, chips=2, rng=3)
+    write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=4)), tmp_path / "run.tpx3")
+    more = ("--follow", "--idle", 0.1) if source == "followed" else ()
+    written = []
+    for cuda in ((), ("--cuda",)):
+        outputs = [tmp_path / f"{name}{len(cuda)}.parquet" for name in ("table", "hits")]
+        options = ("--dt-max", 200, "--disorder", 20, "--min-hits", 2, "-o", outputs[0], "--hits", outputs[1])
+        code, _, err = command("events", tmp_path / "run.tpx3", *options, *more, *cuda)
+        assert (code, err) == (0, "")
+        written.append([pd.read_parquet(path) for path in outputs])
+    for one, other in zip(*written, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
