@@ -58,7 +58,7 @@ def test_windows_and_lanes_are_counted_from_one(hits, name, value):
         cluster_on_gpu(hits, EventBuilder(200.0), **{name: value})
 
 
-# ----------------------------------------------------------------------------------------------------- where windows end
+# ---------------------------------------------------------------------------------------------------- where windows end
 def test_windows_end_at_quiet_gaps(hits):
     toa = hits["toa"].values
     begin = quiet_windows(toa, 200.0, 100)
