@@ -96,7 +96,7 @@ class EventPlan(Plan):
         count = self._cluster(hits, facts, labels)
         return Sorted(chunk, order, hits, labels, count, _firsts(HOST, chunk, labels, count))
 
-    def _measure_on_cuda(self, device: Cuda, chunk: Chunk, hits: Hits) -> Sorted:
+    def _measure_on_cuda(self, device: Any, chunk: Chunk, hits: Hits) -> Sorted:
         """As on the host; hits are taken to be in the order of time, until the device tells that they are not."""
         labels, order = device.empty(len(hits.toa), np.int64), None
         if len(hits.toa) == 0:
