@@ -65,7 +65,7 @@ def cluster_on_gpu(
 
     Notes
     -----
-    A lane takes about 45 bytes a hit of a window on the device, from CuPy's memory pool, and 21 of pinned host memory,
+    A lane takes about 30 bytes a hit of a window on the device, from CuPy's memory pool, and 21 of pinned host memory,
     which it keeps.
     """
     plan = builder._plan()
