@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_whole
+from daskclust.core.data.checks import check_count, check_whole
 from daskclust.core.data.columns import named_for_kernels
 from daskclust.core.device.arrays import CUDA, cupy_module, is_cuda, is_dask, use_device
 from daskclust.events import on_cuda
@@ -82,6 +82,7 @@ def cluster_in_lanes(plan: EventPlan, columns: Columns, window: int, lanes: int)
     toa = columns["toa"]
     begin = quiet_windows(toa, plan.dt_max, window)
     room = int(np.diff(begin).max(initial=0))
+    check_count(room)
     labels = np.empty(len(toa), np.int64)
     before: list[Future[int]] = [Future() for _ in begin]  # number of clusters before each window, and of all
     before[0].set_result(0)
