@@ -166,8 +166,11 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
         raise ValueError(f"n_workers must be at most {count}, a worker for each GPU, got {n_workers}")
     from dask_cuda import LocalCUDACluster
 
-    class OwnCluster(Client):
-        """A client that stops the workers as it is closed, as one does that makes its cluster itself."""
+    class OwningClient(Client):
+        """A client that stops the workers as it is closed, as one does that makes its cluster itself.
+
+        Dask knows a client as a scheduler by this word in the name of its class.
+        """
 
         def close(self, *args: Any, **kwargs: Any) -> Any:
             closed = super().close(*args, **kwargs)  # type: ignore[no-untyped-call]
@@ -188,7 +191,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
             n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
         )
     try:
-        return OwnCluster(cluster)  # type: ignore[no-untyped-call]
+        return OwningClient(cluster)  # type: ignore[no-untyped-call]
     except BaseException:
         cluster.close()
         raise

@@ -66,6 +66,15 @@ def test_other_columns():
         assert_as_on_the_host(given, EventBuilder(100.0, connectivity=4), window=200)
 
 
+def test_chips_are_apart_but_on_a_quad():
+    data, builder = timepix(2000, chips=4, rng=2).drop_vars("truth"), EventBuilder(2000.0)
+    found = []
+    for layout in ("chips", "quad"):
+        assert_as_on_the_host(data.assign_attrs(layout=layout), builder, window=100)
+        found.append(cluster_on_gpu(data.assign_attrs(layout=layout), builder)[1])
+    assert found[0] > found[1]
+
+
 def wrong(**changes):
     """Return bursts of which hit 1234 has other values; it is in a window after the first."""
     hits = {name: values.astype(np.float64 if name == "toa" else np.int64) for name, values in bursts().items()}
@@ -141,7 +150,6 @@ def test_a_stream(variant, monkeypatch):
 def test_the_command_line(command, tmp_path, monkeypatch, source):
     """Tables of clusters and of hits are written, window after window, as on the CPU, to the last bit."""
     monkeypatch.setattr("daskclust.cli._pixels.ROUND", 700)
-    monkeypatch.setattr("daskclust.machine.check_gpu", lambda dask: None)  # it asks nvidia-smi; this test has a device
     made = timepix(3000, chips=2, rng=3)
     write_tpx3(made.isel(hit=readout_order(made, disorder=20e3, rng=4)), tmp_path / "run.tpx3")
     more = ("--follow", "--idle", 0.1) if source == "followed" else ()

@@ -265,6 +265,8 @@ def call(function, args, kwargs):
     if isinstance(result, np.ndarray):
         for source in sources:
             if result is source._host:
+                if kwargs.get("out") is source:
+                    note(name)
                 return source
             if np.may_share_memory(result, source._host) and result.size:
                 return ndarray._view(result, source._at.mem)
