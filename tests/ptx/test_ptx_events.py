@@ -11,7 +11,7 @@ pytestmark = pytest.mark.ptx
 
 OF_EVERY_VARIANT = {"begin", "gather_hit", "count_strip", "add_up", "number_strip", "label_hit", "gather", "put_back"}
 JOINS = {"local": {"join_window"}, "global": {"join_quiet_window"}, "static": {"join_quiet_window"}}
-OF_CHUNKS = {"local": {"find_first", "fill"}, "global": {"check_hit", "fill"}, "static": {"check_hit", "fill"}}
+OF_CHUNKS = {"local": {"find_first"}, "global": {"check_hit"}, "static": {"check_hit"}}
 
 
 @pytest.fixture
