@@ -16,7 +16,7 @@ from daskclust.bench.roofline import events_work
 DT_MAX = 200.0  # ns
 DISORDER = 20e3  # ns
 _TRIGGERS = 1e9 / 60  # ns between them
-_WINDOWS = 2  # under way at once on CUDA, where no number of lanes is asked for
+_WINDOWS = 4  # under way at once on CUDA, where no number of lanes is asked for
 
 
 def _cases(kind: Any, size: int, options: Options) -> Iterator[Case]:

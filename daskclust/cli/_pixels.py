@@ -79,10 +79,10 @@ class Pixels(Naming):
             raise ValueError(
                 f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
             )
-        elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None, "--cuda": run.cuda}
+        elsewhere = {"--workers": run.workers > 0, "--scheduler": run.scheduler is not None}
         for name, is_given in elsewhere.items():
             if self.follow and is_given:
-                raise ValueError(f"--follow clusters in this process, on its CPU; leave {name} out")
+                raise ValueError(f"--follow clusters in this process; leave {name} out")
         if self.idle is not None and not self.follow:
             raise ValueError(f"--idle is for --follow, got --idle {self.idle:g} without it; leave it out")
 
@@ -129,7 +129,7 @@ class Pixels(Naming):
 
         return prepare
 
-    def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare) -> EventStream:
+    def readout(self, builder: EventBuilder, stop: threading.Event, prepare: Prepare, run: Running) -> EventStream:
         """Return the stream of a running readout, or of a file that grows."""
         from daskclust.io import WordReader
         from daskclust.io.timepix import sources
@@ -146,6 +146,7 @@ class Pixels(Naming):
             chip=layout != "quad",
             reader=WordReader(layout=layout, gap=self.gap, trigger=self.trigger, on_reset=self.on_reset),
             prepare=lambda hits: prepare(hits.assign_attrs(layout=layout, gap=self.gap)),
+            cuda=run.cuda,
         )
 
 
@@ -185,7 +186,8 @@ def windows(data: xr.Dataset, builder: EventBuilder, prepare: Prepare, job: Job)
             yield hits
             start += length
 
-    return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=data.attrs.get("layout") != "quad")
+    is_quad = data.attrs.get("layout") == "quad"
+    return EventStream(windows(), builder, disorder=0.0, buffer=1, chip=not is_quad, cuda=job.run.cuda)
 
 
 @contextmanager

@@ -47,7 +47,7 @@ Writes
   x_min .. y_max, chip    bounding box, pixel; chip where hits have it
   seed, x_seed, y_seed    row in --hits of the hit with most tot, and its pixel
   --hits             the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster, noise -1. With
-                     --workers, --scheduler or --cuda in the order of time, with all columns
+                     --workers or --scheduler in the order of time, with all columns
 
 Keys of --json
   hits, hits_out     hits that came, and that went into the tables
@@ -104,18 +104,17 @@ def events(
     with job.started():
         if pixels.follow:
             with stop_at_interrupt() as stop:
-                stream = pixels.readout(builder, stop, prepare)
+                stream = pixels.readout(builder, stop, prepare, run)
                 job.work.begin(f"following {job.name}", unit="hits")
                 _write_stream(stream, outputs, where, job)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
             job.work.read(Path(pixels.source))
-            on_dask = run.is_on_dask or run.cuda
             with job.stage("reading"):
-                data = pixels.open(for_dask=on_dask)
+                data = pixels.open(for_dask=run.is_on_dask)
             if where is not None:
                 check_columns(where, [*data.variables, *["energy"] * (pixels.calibration is not None)])
-            if on_dask:
+            if run.is_on_dask:
                 result = job.cluster(prepare(data), "events", builder.get_params())
                 _write_result(result, outputs, where, job)
             else:
@@ -172,7 +171,7 @@ def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job:
 
 
 def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: Job) -> None:
-    """Write a result that is there as a whole, on workers or in memory."""
+    """Write a result that is there as a whole, on workers."""
     from daskclust.io import write_hits
     from daskclust.properties import cluster_table, select, select_hits
 

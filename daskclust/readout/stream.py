@@ -29,6 +29,7 @@ from daskclust.events.estimator import EventBuilder
 from daskclust.io.timepix.tpx3.stream import WordReader
 from daskclust.io.timepix.tpx3.triggers import time_of_flight
 from daskclust.properties import cluster_table
+from daskclust.readout.gpu import cluster_in_lanes
 from daskclust.readout.prefetch import Prefetch
 
 _log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ _COLUMNS = ("x", "y", "toa")
 _OPTIONAL = ("chip", "tot", "energy", "tof")
 _KINDS = {"x": integers, "y": integers, "chip": groups, "toa": times, "tot": native, "energy": native, "tof": native}
 _EMPTY = {"x": np.uint16, "y": np.uint16, "toa": np.float64, "tot": np.float32, "chip": np.uint8}
+_WINDOW, _LANES = 1 << 18, 2  # on a GPU: hits of a window, of which some make a round, and windows under way at once
 Columns = dict[str, NDArray[Any]]
 
 
@@ -113,6 +115,8 @@ class EventStream:
         times of flight.
     prepare : function, optional
         Takes and returns a Dataset of hits before they are clustered: calibration, correction of timewalk.
+    cuda : bool, default False
+        Cluster on the current GPU, as `daskclust.readout.gpu.cluster_on_gpu` does; all else stays on the CPU.
 
     Attributes
     ----------
@@ -153,6 +157,7 @@ class EventStream:
         chip: bool = True,
         reader: WordReader | None = None,
         prepare: Callable[[xr.Dataset], xr.Dataset] | None = None,
+        cuda: bool = False,
     ) -> None:
         self._source = source
         self._min_hits = builder.min_hits
@@ -162,7 +167,7 @@ class EventStream:
         self._latency = check_positive("latency", latency, zero=True)
         least = max(16 * self._buffer, 1 << 22)
         self._max_open = least if max_open is None else check_whole("max_open", max_open, 0, clamp=True)
-        self._chip = chip
+        self._chip, self._cuda = chip, cuda
         self.reader, self._prepare = reader or WordReader(), prepare
         self.counters = Counters()
         self.seconds = {"clustering": 0.0, "table": 0.0}
@@ -241,7 +246,10 @@ class EventStream:
 
     def _labels(self, hits: Columns) -> NDArray[np.int64]:
         names = ("toa", "x", "y", "chip") if self._chip and "chip" in hits else ("toa", "x", "y")
-        labels: NDArray[np.int64] = run_in_memory(self._plan, {name: hits[name] for name in names})["labels"]
+        columns = {name: hits[name] for name in names}
+        if self._cuda:
+            return cluster_in_lanes(self._plan, columns, _WINDOW, _LANES)[0]
+        labels: NDArray[np.int64] = run_in_memory(self._plan, columns)["labels"]
         return labels
 
     def _closed(self, toa: NDArray[np.float64], labels: NDArray[np.int64], horizon: float) -> tuple[int, int]:

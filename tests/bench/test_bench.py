@@ -190,13 +190,13 @@ def test_lanes_of_a_device(device, monkeypatch):
 
     monkeypatch.setattr("daskclust.readout.gpu.cluster_on_gpu", cluster_on_gpu)
     (run,) = small("events", kinds=("gamma",), device="cuda", threads=())["runs"]
-    assert set(calls) == {(2, run["window"])}
-    assert 2 == run["lanes"] < 3000 / run["window"]  # no lane goes without a window
+    assert set(calls) == {(4, run["window"])}
+    assert 4 == run["lanes"] < 3000 / run["window"]  # no lane goes without a window
     assert list(run["mhits_per_second"]) == ["cluster", "host to host"]
     assert run["floor_ms"] == pytest.approx(1e3 * 20 * 3000 / 4e12)
     runs = small("events", kinds=("gamma",), device="cuda", threads=(1, 3))["runs"]
     assert [run["lanes"] for run in runs] == [1, 3]
-    assert {lanes for lanes, _ in calls} == {1, 2, 3}
+    assert {lanes for lanes, _ in calls} == {1, 3, 4}
 
 
 # ----------------------------------------------------------------------------------------------------------------- all

@@ -225,8 +225,9 @@ ERRORS = [
     ("HCA --memory-limit 1GB --scheduler tcp://h:1", "--memory-limit 1GB is for workers", "give it to `dask worker`"),
     ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Memory of"),
     ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),
-    *((f"EVENTS --follow {here}", "on its CPU", "leave --") for here in ("--workers 2", "--scheduler h", "--cuda")),
+    *((f"EVENTS --follow {here}", "in this process", "leave --") for here in ("--workers 2", "--scheduler h")),
     *((f"{name} --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver") for name in SHORT),
+    ("EVENTS --follow --cuda", "no GPU can be used here: no GPU was found", "it needs NVIDIA's driver"),
     ("CLUE --cuda --workers 2", "workers with GPUs cannot start here: no GPU was found", "it needs NVIDIA's driver"),
     ("bench clue --sizes 100 --device cuda", "cupy", "pip install"),
 ]  # fmt: skip

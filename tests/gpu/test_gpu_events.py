@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -75,6 +77,25 @@ def test_other_classes_of_hits(cupy):
     case.hits["x"] = case.hits["x"].astype(np.int64) * 10**12  # no table of pixels is needed
     case.hits["y"] = case.hits["y"].astype(np.int64)
     assert_labels(fit_events(case), case.answer())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("name", "value"), [("toa", np.nan), ("toa", -np.inf), ("y", -(2**62)), ("chip", 2**62)])
+def test_what_is_refused_in_the_words_of_the_cpu(cupy, variant, name, value):
+    """Hits in any order, in memory and in the second of two chunks, where the hit is named by its place among all."""
+    case = EventCase(dense(500, 4), 50.0, {"variant": variant}).reordered(np.random.default_rng(3).permutation(500))
+    case.hits = {each: values.astype(values.dtype if each == "toa" else np.int64) for each, values in case.hits.items()}
+    case.hits[name][321] = value
+    here, there = ({each: wrap(values) for each, values in case.hits.items()} for wrap in (np.asarray, cupy.asarray))
+    lazy = {each: da.from_array(values, chunks=(300, 200)).map_blocks(cupy.asarray, meta=cupy.empty(0, values.dtype))
+            for each, values in here.items()}  # fmt: skip
+    with pytest.raises(ValueError, match=rf"toa\[321\] = {value}" if name == "toa" else f"{name} must lie") as wanted:
+        case.estimator().fit(here)
+    with pytest.raises(ValueError, match=re.escape(str(wanted.value))):
+        case.estimator().fit(there)
+    words = str(wanted.value) if name == "toa" else f"{name} must lie between"  # of a chunk's own extent
+    with pytest.raises(ValueError, match=re.escape(words)):
+        case.estimator().fit(lazy).labels_.compute()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

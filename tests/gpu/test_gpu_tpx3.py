@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 import xarray as xr
 
-from daskclust import EventBuilder
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io import calibrate, correct_timewalk, open_tpx3, time_of_flight, write_tpx3
-from daskclust.readout.gpu import _pinned as pinned
-from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 pytestmark = [
     pytest.mark.gpu,
@@ -136,89 +131,3 @@ def test_chunks_and_like_exclude_each_other(tmp_path):
     write_tpx3(hits(5), path)
     with pytest.raises(ValueError, match="leave chunks out, got chunks=10"):
         open_tpx3(path, chunks=10, like=on_device())
-
-
-# ------------------------------------------------------------------------------------------------------- event building
-def assert_as_on_the_host(data, builder, **options):
-    want = builder.fit(data)
-    labels, count = cluster_on_gpu(data, builder, **options)
-    assert isinstance(labels, np.ndarray)
-    assert labels.dtype == np.int64
-    np.testing.assert_array_equal(labels, want.labels_)
-    assert count == want.n_clusters_
-
-
-@pytest.mark.parametrize("variant", ["local", "global", "static"])
-@pytest.mark.parametrize(("connectivity", "min_hits", "window"), [(8, 1, 8), (4, 3, 20), (8, 2, 1 << 22)])
-def test_windows_do_not_matter(variant, connectivity, min_hits, window):
-    data = hits(60, ticks=4000, chips=2)
-    toa = data["toa"].values
-    begin = quiet_windows(toa, 100.0, window)
-    assert (toa[begin[1:-1]] - toa[begin[1:-1] - 1] > 100.0).all()
-    assert len(begin) > 2 or window > 60
-    builder = EventBuilder(100.0, variant=variant, connectivity=connectivity, min_hits=min_hits)
-    assert_as_on_the_host(data, builder, window=window)
-
-
-@pytest.mark.parametrize("variant", ["local", "global", "static"])
-def test_without_quiet_gaps_there_is_one_window(variant):
-    data = hits(40, ticks=300)
-    assert quiet_windows(data["toa"].values, 100.0, 5).tolist() == [0, 40]
-    assert_as_on_the_host(data, EventBuilder(100.0, variant=variant), window=5)
-
-
-def test_a_gap_of_dt_max_is_not_quiet():
-    toa = np.array([0.0, 100.0, 200.0, 300.0 + 2**-20, 400.0])
-    assert quiet_windows(toa, 100.0, 1).tolist() == [0, 3, 5]
-    zero = np.zeros(5, np.uint16)
-    assert_as_on_the_host({"x": zero, "y": zero, "toa": toa}, EventBuilder(100.0), window=1)
-
-
-def test_chips_are_apart_but_on_a_quad():
-    data = hits(40, ticks=1500, chips=4)
-    builder = EventBuilder(100.0)
-    for layout in ("chips", "quad"):
-        assert_as_on_the_host(data.assign_attrs(layout=layout), builder, window=10)
-    on_chips, on_quad = (cluster_on_gpu(data.assign_attrs(layout=layout), builder)[1] for layout in ("chips", "quad"))
-    assert on_quad < on_chips
-
-
-def test_columns_of_any_kind():
-    """What EventBuilder takes: an array of columns, whole numbers as floats."""
-    data = hits(30, ticks=1500)
-    array = np.stack([data[name].values.astype(np.float64) for name in ("x", "y", "toa")], axis=1)
-    assert_as_on_the_host(array, EventBuilder(100.0), window=8)
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_few_hits(n):
-    assert_as_on_the_host(hits(40).isel(hit=slice(n)), EventBuilder(100.0), window=5)
-
-
-def test_pinned_buffers_are_used_again_while_they_are_large_enough():
-    """Of each name one, in each thread."""
-    name, values = "of this test", np.arange(10.0)
-    first = pinned(name, values)
-    np.testing.assert_array_equal(first, values)
-    smaller = pinned(name, np.arange(15, dtype=np.int16))
-    assert np.shares_memory(first, smaller)
-    np.testing.assert_array_equal(smaller, np.arange(15))
-    assert np.shares_memory(first, pinned(name, values))
-    larger = pinned(name, np.arange(11.0))
-    assert not np.shares_memory(first, larger)
-    assert np.shares_memory(larger, pinned(name, values, copy=False))
-    np.testing.assert_array_equal(larger, np.arange(11.0))  # as nothing was copied
-    assert not np.shares_memory(larger, pinned("another name", values))
-    with ThreadPoolExecutor(1) as thread:
-        assert not np.shares_memory(larger, thread.submit(pinned, name, values).result())
-
-
-def test_hits_that_are_not_sorted_are_refused():
-    data = hits(20)
-    toa = data["toa"].values.copy()
-    toa[7] = toa[6] - 1.5625
-    with pytest.raises(ValueError, match=r"in the order of time; toa\[7\] is before"):
-        cluster_on_gpu(data.assign(toa=("hit", toa)), EventBuilder(100.0))
-    toa[7] = np.nan
-    with pytest.raises(ValueError, match="toa"):
-        cluster_on_gpu(data.assign(toa=("hit", toa)), EventBuilder(100.0))

@@ -1,22 +1,17 @@
-"""Windows of host memory in lanes of a GPU: what is refused, and, with a lane's work done on the CPU, the lanes.
+"""Windows of host memory in lanes of a GPU: what is refused before any work, and where windows end.
 
-Kernels and copies are tested in the lane ``gpu``.
+Their clusters are tested in tests/gpu/test_gpu_windows.py.
 """
 
 from __future__ import annotations
-
-import contextlib
-import threading
 
 import dask.array as da
 import numpy as np
 import pytest
 
 from daskclust import EventBuilder
-from daskclust.core.run.engine import run_in_memory
 from daskclust.datasets import timepix
-from daskclust.readout import gpu
-from daskclust.readout.gpu import cluster_on_gpu
+from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
 
 @pytest.fixture(scope="module")
@@ -28,18 +23,13 @@ def changed(hits, **columns):
     return {name: columns.get(name, hits[name].values) for name in ("x", "y", "toa", "chip")}
 
 
-def at(hits, place, value):
-    toa = hits["toa"].values.copy()
-    toa[place] = value
-    return toa
-
-
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
         ({"x": [1, 2]}, r"x must have one value for each of the 3000 points of X, got shape \(2,\)"),
         ({"y": np.full(3000, "7")}, "y must be numbers, got dtype <U1"),
         ({"toa": np.zeros((3000, 1))}, r"toa must have one dimension, got shape \(3000, 1\)"),
+        ({"x": np.arange(3000) + 0.5}, "x must be whole numbers"),
         ({"toa": np.full(3000, 2**60)}, "beyond 2\\*\\*53"),
     ],
 )
@@ -68,67 +58,39 @@ def test_windows_and_lanes_are_counted_from_one(hits, name, value):
         cluster_on_gpu(hits, EventBuilder(200.0), **{name: value})
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("place", [0, 1500, 2999])
-def test_times_that_are_no_number_are_refused(hits, place, value):
-    with pytest.raises(ValueError, match=rf"toa must be finite, got toa\[{place}\] = {value}"):
-        cluster_on_gpu(changed(hits, toa=at(hits, place, value)), EventBuilder(200.0))
+# ---------------------------------------------------------------------------------------------------- where windows end
+def test_windows_end_at_quiet_gaps(hits):
+    toa = hits["toa"].values
+    begin = quiet_windows(toa, 200.0, 100)
+    assert len(begin) > 5
+    assert (np.diff(begin)[:-1] >= 100).all()
+    assert (toa[begin[1:-1]] - toa[begin[1:-1] - 1] > 200.0).all()
+    assert (begin[0], begin[-1]) == (0, 3000)
 
 
-def test_hits_out_of_order_are_refused(hits):
-    with pytest.raises(ValueError, match=r"toa\[7\] is before the hit before it, -1.0 after .*: sort them first"):
-        cluster_on_gpu(changed(hits, toa=at(hits, 7, -1.0)), EventBuilder(200.0))
+def test_a_gap_of_dt_max_is_not_quiet():
+    toa = np.array([0.0, 100.0, 200.0, 300.0 + 2**-20, 400.0])
+    assert quiet_windows(toa, 100.0, 1).tolist() == [0, 3, 5]
 
 
-@pytest.fixture
-def lanes_on_the_cpu(monkeypatch):
-    """Let lanes work without a GPU; return the threads that worked, with how many windows each had."""
-    worked = threading.local()
-    seen = []
-
-    def in_lane(plan, part, labels):
-        worked.windows = getattr(worked, "windows", 0) + 1
-        seen.append((threading.get_ident(), worked.device, worked.windows))
-        results = run_in_memory(plan, part)
-        labels[:] = results["labels"]
-        return results["n_clusters"]
-
-    gpu._threads.cache_clear()
-    monkeypatch.setattr(gpu, "_in_lane", in_lane)
-    monkeypatch.setattr(gpu, "own_stream", contextlib.nullcontext)
-    monkeypatch.setattr(gpu, "_current_device", lambda: 3)
-    monkeypatch.setattr(gpu, "_use_device", lambda number: setattr(worked, "device", number))
-    yield seen
-    gpu._threads.cache_clear()
+@pytest.mark.parametrize("gap", [0, 1, 4095, 4096, 4097, 99_998])
+def test_a_gap_is_found_wherever_it_is(gap):
+    """Stretches of growing length are looked at, one after the other."""
+    toa = np.arange(200_000.0)
+    toa[100_000 + gap :] += 10
+    assert quiet_windows(toa, 5.0, 100_000).tolist() == [0, 100_000 + gap, 200_000]
+    assert quiet_windows(toa, 15.0, 100_000).tolist() == [0, 200_000]
 
 
-@pytest.mark.parametrize("lanes", [1, 2, 5])
-def test_lanes_are_kept_and_on_the_device_of_the_caller(hits, lanes_on_the_cpu, lanes):
-    builder = EventBuilder(200.0, min_hits=2).fit(hits)
-    for _ in range(2):
-        labels, count = cluster_on_gpu(hits, builder, window=100, lanes=lanes)
-        np.testing.assert_array_equal(labels, builder.labels_)
-        assert count == builder.n_clusters_
-    threads = {ident for ident, _, _ in lanes_on_the_cpu}
-    assert len(threads) <= lanes
-    assert {number for _, number, _ in lanes_on_the_cpu} == {3}
-    # what a thread keeps, its pinned buffers, is there in the second call
-    assert sum(windows == 1 for _, _, windows in lanes_on_the_cpu) == len(threads)
+def test_gaps_are_looked_for_near_the_cuts_only(monkeypatch):
+    seen, diff = [], np.diff
+    monkeypatch.setattr(np, "diff", lambda values: seen.append(len(values)) or diff(values))
+    begin = quiet_windows(np.arange(1e6), 0.5, 100_000)
+    assert len(begin) == 11
+    assert sum(seen) < 50_000
 
 
-def test_an_error_in_a_lane_is_raised(hits, lanes_on_the_cpu):
-    with pytest.raises(ValueError, match="x must be whole numbers"):
-        cluster_on_gpu(changed(hits, x=hits["x"].values + 0.5), EventBuilder(200.0), window=100)
-
-
-@pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore:Grid size")
-@pytest.mark.parametrize("variant", ["local", "global", "static"])
-def test_on_a_gpu(variant):
-    """Windows of several sizes one after the other in kept threads: buffers grow, and are used again."""
-    hits = timepix(200_000, kind="pion45", chips=2, rng=1).drop_vars("truth")
-    builder = EventBuilder(200.0, variant=variant, min_hits=2).fit(hits)
-    for window in (5000, 30_000, 5000, 1 << 22):
-        labels, count = cluster_on_gpu(hits, builder, window=window, lanes=3)
-        np.testing.assert_array_equal(labels, builder.labels_)
-        assert count == builder.n_clusters_
+def test_few_hits_and_times_that_are_no_number():
+    """They are refused when the windows are clustered."""
+    for toa, wanted in (([], [0]), ([3.0], [0, 1]), ([1.0, np.nan, 2.0], [0, 3]), ([-np.inf, -np.inf], [0, 2])):
+        assert quiet_windows(np.array(toa), 1.0, 1).tolist() == wanted
