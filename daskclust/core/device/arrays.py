@@ -205,6 +205,10 @@ class Cuda(_Device):
             return self.argument(cupy_module().argsort(cupy_module().asarray(values), kind="stable"))
         return self.from_host(np.argsort(self.to_host(values), kind="stable"))
 
+    def sort(self, values: Any) -> None:
+        """Sort integers in place."""
+        cupy_module().asarray(values).sort()
+
     def give(self, array: Any) -> Any:
         return cupy_module().asarray(array) if self._gives_cupy else array
 
