@@ -17,8 +17,10 @@ from laws.on_devices import assert_running_sum, assert_union_find
 
 from daskclust import CLUE
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
-from daskclust.core.device.arrays import device_of
+from daskclust.core.device.arrays import Cuda, device_of
 from daskclust.core.space.extent import group_range, survey
+from daskclust.core.space.grid import PAD, make_grid
+from daskclust.core.space.sorting import sort_into_cells
 
 pytestmark = [
     pytest.mark.gpu,
@@ -296,3 +298,22 @@ def test_files_of_the_command_line(command, tmp_path, monkeypatch, name):
     make_files(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert_same_files(command, tmp_path, name, "--cuda")
+
+
+@pytest.mark.parametrize("extent", [0.5, 3.0, 3e5], ids=["one cell", "crowded cells", "more cells than a table has"])
+def test_sorting_into_cells_keeps_the_order(cupy, monkeypatch, extent):
+    """However many points share a cell, and without a look from the host."""
+    X = np.random.default_rng(0).uniform(0, extent, (100_000, 2))
+
+    def sort(X):
+        device = device_of(X)
+        grid = make_grid(np.zeros(2), np.full(2, extent), 1.0, (0.0, 0.0), device.empty(0, np.int64))
+        order = device.empty(len(X) + PAD, np.int32)
+        return sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
+
+    wanted, points = sort(X), cupy.asarray(X)
+    with monkeypatch.context() as patch:
+        patch.delattr(Cuda, "to_host")
+        found = sort(points)
+    for name in ("order", "row", "first", "positions"):
+        np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name), err_msg=name)
