@@ -40,7 +40,7 @@ class TreeSearch:
         self.n_cells = n = len(X)
         self.start = np.arange(n + 1, dtype=np.int32)
         self.order = np.arange(n + PAD, dtype=np.int32)
-        self.stop = self.start[1:]
+        self.stop, self.in_order = self.start[1:], True
         self.positions = self._points.T
         self._candidates = np.concatenate(
             [self._count_candidates(rows) for rows in np.array_split(np.arange(n), -(-n // _QUERIES))]
