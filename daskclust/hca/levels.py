@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, multiprocessors
-from daskclust.core.device.kernels import SIMULATED
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
 from daskclust.hca.clusters import LevelClusters, are_rows, on_device
 from daskclust.hca.equal_clusters import merge_equal_clusters, with_equal
@@ -30,7 +29,7 @@ FEW = 256  # clusters that are not given new slots any more
 SMALL = 160  # clusters of a set whose pairs are all looked at
 BATCH = 1 << 14  # clusters of small sets that are one task
 SETS = 1024  # sets that are one task, or on a device, at once: each has room of its own to work in
-THREADS = 8 if SIMULATED else 256  # of a block
+THREADS = 256  # of a block
 LARGE = 4096  # clusters of a set that takes a whole device
 CUDA_BATCH = 1 << 20  # clusters of sets that are on a device at once
 _ONE_GRID = threading.Lock()
@@ -232,7 +231,7 @@ def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda) -> None:
     """Merge sets on the current device, a block each; one large set on the whole of it."""
     sets = len(tables.sets.begin) - 1
     blocks, threads = 1, THREADS
-    if sets == 1 and len(tables.clusters.ident) > LARGE and not SIMULATED:
+    if sets == 1 and len(tables.clusters.ident) > LARGE:
         blocks = multiprocessors()
     seats = 4 * sets * blocks * threads
     desk = Desk(

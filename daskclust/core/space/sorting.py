@@ -49,7 +49,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         _sort_by_buckets(X, group, groups, cells)
     else:
         _sort_on_device(device, X, group, cells)
-    device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
+    device.run(_end, PAD, n, cells)
     return cells
 
 
@@ -64,13 +64,18 @@ def _with_slabs(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
     return grid._replace(axes=tuple(axes))
 
 
-@kernel
-def _end(i, n, positions, index, row):
+@body
+def put_end(i, n, cells):
     """Fill the padding: finite coordinates that no result depends on."""
-    for k in range(positions.shape[0]):
-        positions[k, n + i] = 0
-    index[n + i] = -1
-    row[n + i] = -1
+    for k in range(cells.positions.shape[0]):
+        cells.positions[k, n + i] = 0
+    cells.order[n + i] = -1
+    cells.row[n + i] = -1
+
+
+@kernel
+def _end(i, n, cells):
+    put_end(i, n, cells)
 
 
 @body
@@ -197,11 +202,16 @@ def _count_cell(i, X, group, grid, packed, first):
     atomic_add(first, cell + 1, 1)
 
 
+@body
+def put_in_table(place, i, cell, X, cells):
+    """Write point i of the input, which is in `cell`, to `place` among the sorted points."""
+    _put(place, i, X, cells)
+    cells.row[place] = np.uint32(cell) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
+
+
 @kernel
 def _place_in_table(place, packed, X, cells):
-    _put(place, packed[place] & 0xFFFFFFFF, X, cells)
-    # CUDA divides 32 bits faster
-    cells.row[place] = np.uint32(packed[place] >> 32) // np.uint32(cells.grid.axes[0].cells)
+    put_in_table(place, packed[place] & 0xFFFFFFFF, packed[place] >> 32, X, cells)
 
 
 # --------------------------------------------------------------------------------------------- few points in many cells
