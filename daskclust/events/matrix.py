@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import Cuda, Host
-from daskclust.events.kernels.pixels import Hits, Matrix
+from daskclust.core.data.checks import raise_not_finite_value
+from daskclust.events.kernels.pixels import FARTHEST, Hits, Matrix
 from daskclust.events.kernels.rules import HIGH, LOW
 
-_FARTHEST = 1 << 62
 MOST_CELLS = 1 << 26  # 256 MiB of last hits, of all threads
 _FEW_CELLS, _CELLS_PER_HIT = 1 << 20, 128  # a table of fewer is quicker than a hash table
 
 
-def check_extent(device: Host | Cuda, hits: Hits, facts: NDArray[np.int64]) -> None:
-    """Refuse coordinates whose differences 64 bits do not hold."""
+def refuse(hits: Hits, ids: Sequence[int] | NDArray[np.int64]) -> None:
+    """Refuse hits on the host with a time that is not finite, by its id, or coordinates that are too far apart."""
+    rows = np.flatnonzero(~np.isfinite(hits.toa))
+    if len(rows):
+        raise_not_finite_value("toa", hits.toa[rows[0]], int(ids[rows[0]]))
+    check_extent(hits, extent_of(hits))
+
+
+def check_extent(hits: Hits, facts: NDArray[np.int64]) -> None:
+    """Refuse coordinates whose differences 64 bits do not hold; for hits on the host."""
     for k, name in enumerate(("x", "y", "chip")):
         low, high = int(facts[LOW + k]), int(facts[HIGH + k])
         values = hits[k]
         wrapped = values.dtype.kind == "u" and min(low, high) < 0  # above 63 bits
-        if wrapped or low <= -_FARTHEST or high >= _FARTHEST:
-            host = device.to_host(values)
-            raise ValueError(
-                f"{name} must lie between -2**62 and 2**62, got {host.min()} to {host.max()}; number the pixels anew"
-            )
+        if wrapped or low <= -FARTHEST or high >= FARTHEST:
+            got = f"{values.min()} to {values.max()}"
+            raise ValueError(f"{name} must lie between -2**62 and 2**62, got {got}; number the pixels anew")
 
 
 def extent_of(hits: Hits) -> NDArray[np.int64]:

@@ -35,16 +35,6 @@ def number_on_host(begin: Any, roots: Any, parent: Any, labels: Any) -> int:
     return int(ends[-1])
 
 
-def number_on_cuda(device: Host | Cuda, parent: Any, labels: Any) -> int:
-    """Write the labels of hits from a flat forest; return the number of clusters."""
-    n = len(labels)
-    roots = device.scratch("roots", n, np.int32)
-    device.run(rules.mark_root, n, parent, roots)
-    device.running_sum(roots, roots)
-    device.run(rules.number_hit, n, parent, roots, labels)
-    return int(device.to_host(roots[n - 1 : n])[0])
-
-
 def in_given_order(device: Host | Cuda, labels: Any, order: Any) -> Any:
     """Return labels of sorted hits in the order in which these were given."""
     if order is None:

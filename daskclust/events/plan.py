@@ -8,20 +8,21 @@ together with the open hits: whole clusters there, as a hit's fate hangs on its 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.data.checks import check_count, raise_not_finite_value
+from daskclust.core.data.checks import check_count
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import Body
-from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.device.unionfind import flatten
 from daskclust.core.merge.own_ids import OwnIds
 from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.partition import Chunk
-from daskclust.events import numbering
+from daskclust.events import numbering, on_cuda
 from daskclust.events.across_windows import WindowClusters, WindowSlice, merge_windows
 from daskclust.events.borders import (
     NO_IDS,
@@ -40,7 +41,8 @@ from daskclust.events.borders import (
 )
 from daskclust.events.kernels import rules
 from daskclust.events.kernels.pixels import EIGHT, FOUR, HASHED, PLACES, Hits, Matrix
-from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix
+from daskclust.events.kernels.window import COUNT, DESCENTS
+from daskclust.events.matrix import MOST_CELLS, check_extent, extent_of, make_matrix, refuse
 
 RULES: dict[str, Body] = {
     "local": rules.near_hit,
@@ -82,22 +84,54 @@ class EventPlan(Plan):
         columns = {name: device.argument(values) for name, values in chunk.columns.items()}
         hits = Hits(columns["x"], columns["y"], columns.get("chip", device.empty(0, np.uint8)), columns["toa"])
         check_count(len(hits.toa))
-        facts = self._survey(device, chunk, hits)
-        order = None
+        return self._measure_on_host(chunk, hits) if device is HOST else self._measure_on_cuda(device, chunk, hits)
+
+    def _measure_on_host(self, chunk: Chunk, hits: Hits) -> Sorted:
+        facts, order = self._survey(chunk, hits), None
         if facts[rules.DESCENTS]:
-            order = device.argument(device.order_of(chunk.columns["toa"]))
-            hits = Hits(*[device.argument(device.take_at(v, order)) if len(v) else v for v in hits])
-        if self.variant != "local" and chunk.ids is not None:
+            order, hits = _in_time(HOST, chunk, hits)
+        if self._is_chained(chunk):
             return Sorted(chunk, order, hits, None, 0)
-        labels = device.empty(len(hits.toa), np.int64)
-        count = self._cluster(device, hits, facts, labels)
-        firsts = None if chunk.ids is None else first_hits(device, labels, count)
-        return Sorted(chunk, order, hits, labels, count, firsts)
+        labels = np.empty(len(hits.toa), np.int64)
+        count = self._cluster(hits, facts, labels)
+        return Sorted(chunk, order, hits, labels, count, _firsts(HOST, chunk, labels, count))
+
+    def _measure_on_cuda(self, device: Cuda, chunk: Chunk, hits: Hits) -> Sorted:
+        """As on the host; hits are taken to be in the order of time, until the device tells that they are not."""
+        labels, order = device.empty(len(hits.toa), np.int64), None
+        if len(hits.toa) == 0:
+            return Sorted(chunk, order, hits, labels, 0, _firsts(device, chunk, labels, 0))
+        least = self.min_hits if chunk.ids is None else 1  # other chunks may have more of a cluster's hits
+        look = partial(on_cuda.survey, device) if self._is_chained(chunk) else partial(self.join_on_cuda, device, least)
+        parent, facts = look(hits)
+        known = device.to_host(facts)
+        if on_cuda.is_refused(known):
+            refuse(Hits(*map(device.to_host, hits)), chunk.ids_on_host())
+        if known[DESCENTS]:
+            order, hits = _in_time(device, chunk, hits)
+        if self._is_chained(chunk):
+            return Sorted(chunk, order, hits, None, 0)
+        if order is not None:
+            parent, facts = look(hits)
+            known = device.to_host(facts)
+        count = int(known[COUNT])
+        on_cuda.write_labels(device, parent, 0, labels)
+        return Sorted(chunk, order, hits, labels, count, _firsts(device, chunk, labels, count))
+
+    def _is_chained(self, chunk: Chunk) -> bool:
+        """Return whether a chunk is clustered later, together with the open hits of those before it."""
+        return self.variant != "local" and chunk.ids is not None
+
+    def join_on_cuda(self, device: Cuda, least: int, hits: Hits, room: int = 0) -> on_cuda.Joined:
+        """Join hits as `on_cuda.join` does, by this plan's rule."""
+        return on_cuda.join(device, hits, RULES[self.variant], self.dt_max, self._touching, least, room)
 
     def one_chunk(self, measures: Sorted) -> dict[str, Any]:
         """Return all results where one chunk holds all hits."""
         device, labels = device_of(measures.chunk.columns["toa"]), measures.labels
-        count = self._drop_small(device, labels, measures.n_clusters)
+        count = measures.n_clusters
+        if device is HOST:  # on CUDA they are noise already
+            count = self._drop_small(labels, count)
         labels = numbering.in_given_order(device, labels, measures.order)
         return {"labels": device.give(labels), "n_clusters": count}
 
@@ -175,42 +209,30 @@ class EventPlan(Plan):
         return {"labels": table[local.labels]}
 
     # ------------------------------------------------------------------------------------------------------- its steps
-    def _survey(self, device: Host | Cuda, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:
+    def _survey(self, chunk: Chunk, hits: Hits) -> NDArray[np.int64]:
         """Return the extent of the coordinates and the number of descents in time; refuse times that are no number."""
         n = len(hits.toa)
-        least, most = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-        nothing = np.array([least] * 3 + [most] * 3 + [0, 0], np.int64)
         if n == 0:
-            return np.zeros_like(nothing)
-        if device is HOST:
-            begin = numbering.pieces_of(n)
-            facts = np.zeros((len(begin) - 1, len(nothing)), np.int64)
-            device.run(rules.survey_piece, len(facts), begin, hits, facts, grain=1)
-            facts = np.concatenate([facts[:, :3].min(axis=0), facts[:, 3:6].max(axis=0), facts[:, 6:].sum(axis=0)])
-        else:
-            on_device = device.from_host(nothing)
-            device.run(rules.survey_hit, n, hits, on_device)
-            facts = device.to_host(on_device)
+            return np.zeros(rules.FACTS, np.int64)
+        begin = numbering.pieces_of(n)
+        found = np.zeros((len(begin) - 1, rules.FACTS), np.int64)
+        rules.survey_piece.run(len(found), begin, hits, found, grain=1)
+        facts = np.concatenate([found[:, :3].min(axis=0), found[:, 3:6].max(axis=0), found[:, 6:].sum(axis=0)])
         if facts[rules.BAD]:
-            toa = device.to_host(hits.toa)
-            row = int(np.flatnonzero(~np.isfinite(toa))[0])
-            raise_not_finite_value("toa", toa[row], chunk.ids_on_host()[row])
-        check_extent(device, hits, facts)
+            refuse(hits, chunk.ids_on_host())
+        check_extent(hits, facts)
         return facts
 
-    def _cluster(self, device: Host | Cuda, hits: Hits, facts: Any, labels: Any) -> int:
+    def _cluster(self, hits: Hits, facts: Any, labels: Any) -> int:
         """Write the number of each hit's cluster; return how many there are."""
         n = len(labels)
         if n == 0:
             return 0
-        parent = device.scratch("parent", n, np.int32)
-        if device is HOST:
-            matrix, cells = make_matrix(facts, self._touching, n)
-            begin = self._windows(hits.toa, cells)
-            roots = self._join_on_host(begin, hits, matrix, cells, parent)
-            return numbering.number_on_host(begin, roots, parent, labels)
-        self._join_on_cuda(device, hits, parent)
-        return numbering.number_on_cuda(device, parent, labels)
+        parent = HOST.scratch("parent", n, np.int32)
+        matrix, cells = make_matrix(facts, self._touching, n)
+        begin = self._windows(hits.toa, cells)
+        roots = self._join_on_host(begin, hits, matrix, cells, parent)
+        return numbering.number_on_host(begin, roots, parent, labels)
 
     @property
     def _touching(self) -> int:
@@ -252,28 +274,16 @@ class EventPlan(Plan):
         latest = HOST.scratch("latest", len(parent), np.int32)
         rule.run(len(begin) - 1, begin, hits, self.dt_max, matrix, cells, last, latest, parent, grain=1)
 
-    def _join_on_cuda(self, device: Host | Cuda, hits: Hits, parent: Any) -> None:
-        n = len(parent)
-        if self.variant == "local":
-            device.run(start, n, parent)
-            device.run(rules.join_window, n, hits, self.dt_max, self._touching, parent)
-        else:
-            latest = device.scratch("latest", n, np.int32)
-            rule = rules.join_quiet_window.bind(may_join=RULES[self.variant])
-            device.run(rule, n, hits, self.dt_max, self._touching, latest, parent)
-        device.run(flatten, n, parent)
-
-    def _drop_small(self, device: Host | Cuda, labels: Any, count: int) -> int:
+    def _drop_small(self, labels: Any, count: int) -> int:
         """Make clusters of less than `min_hits` hits noise; return how many are left."""
         if self.min_hits == 1 or count == 0:
             return count
-        sizes = device.full(count, 0, np.int32)
-        device.run(rules.count_hits, len(labels), labels, sizes)
-        large = device.empty(count, np.int32)
-        device.run(rules.mark_large, count, sizes, self.min_hits, large)
-        device.running_sum(large, large)
-        device.run(rules.renumber, len(labels), sizes, self.min_hits, large, labels)
-        return int(device.to_host(large[count - 1 : count])[0])
+        sizes, large = np.zeros(count, np.int32), np.empty(count, np.int32)
+        HOST.run(rules.count_hits, len(labels), labels, sizes)
+        HOST.run(rules.mark_large, count, sizes, self.min_hits, large)
+        HOST.running_sum(large, large)
+        HOST.run(rules.renumber, len(labels), sizes, self.min_hits, large, labels)
+        return int(large[-1])
 
     # ----------------------------------------------------------------------------------------------- borders of chunks
     def _check_sequence(self, measures: Sorted, before: Open) -> None:
@@ -342,3 +352,14 @@ def _without_halo(chunk: Chunk) -> Chunk:
     device = device_of(chunk.columns["toa"])
     columns = {name: device.take(values, chunk.owned) for name, values in chunk.columns.items()}
     return chunk._replace(columns=columns, ids=chunk.ids[chunk.owned], owned=None)
+
+
+def _in_time(device: Host | Cuda, chunk: Chunk, hits: Hits) -> tuple[Any, Hits]:
+    """Return the order of a chunk's hits in time, and these in it."""
+    order = device.order_of(chunk.columns["toa"])
+    return order, Hits(*[device.take_at(values, order) if len(values) else values for values in hits])
+
+
+def _firsts(device: Host | Cuda, chunk: Chunk, labels: Any, count: int) -> Any:
+    """Return the first hit of each cluster, where chunks are merged."""
+    return None if chunk.ids is None else first_hits(device, labels, count)

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import Kernel
-from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.device.unionfind import flatten
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.space.partition import Partition
 from daskclust.events import matrix
 from daskclust.events import plan as plans
-from daskclust.events.kernels import rules as kernels
+from daskclust.events.kernels import window as kernels
 from daskclust.events.kernels.pixels import Hits
 from daskclust.events.matrix import MOST_CELLS
 from daskclust.events.plan import RULES, EventPlan
@@ -196,21 +196,25 @@ def test_kernels_for_cuda_equal_the_plain_one(case):
     hits = as_hits(case)
     wanted = forest(plan, hits)[0]
     parent, latest = np.empty((2, n), np.int32)
+    none, facts = np.empty(0, np.int32), np.empty(4, np.int64)
+    kernels.begin.run(n, parent, none, facts)
     if variant == "local":
-        start.run(n, parent)
-        kernels.join_window.run(n, hits, plan.dt_max, plan._touching, parent)
+        kernels.join_window.run(n, hits, plan.dt_max, plan._touching, parent, facts)
         flatten.run(n, parent)
         np.testing.assert_array_equal(parent, wanted)
-    kernels.join_quiet_window.bind(may_join=RULES[variant]).run(n, hits, plan.dt_max, plan._touching, latest, parent)
+        kernels.begin.run(n, parent, none, facts)
+    rule = kernels.join_quiet_window.bind(may_join=RULES[variant])
+    rule.run(n, hits, plan.dt_max, plan._touching, latest, parent, facts)
     flatten.run(n, parent)
+    assert not facts.any()
     np.testing.assert_array_equal(parent, wanted)
 
 
 class Elsewhere(type(HOST)):
     """A device that is not the host; its kernels run on the CPU."""
 
-    def running_sum(self, values, sums):
-        np.cumsum(values, out=sums, dtype=np.int32)
+    def run_teams(self, kernel, teams, blocks, threads, *args):
+        kernel.run(teams, *args, grain=1)
 
 
 def test_a_device_takes_the_ways_of_cuda(monkeypatch):
@@ -225,7 +229,7 @@ def test_a_device_takes_the_ways_of_cuda(monkeypatch):
     monkeypatch.setattr(Kernel, "run", noted)
     monkeypatch.setattr(plans, "device_of", lambda array: Elsewhere())
     assert_labels(case.fit(), case.answer())
-    assert ran >= {"survey_hit", "join_window", "mark_root", "number_hit"}
+    assert ran >= {"begin", "join_window", "gather_hit", "number_strip", "label_hit"}
     assert ran.isdisjoint({"survey_piece", "join_recent", "join_borders", "count_roots", "number", "resolve"})
 
 

@@ -277,19 +277,28 @@ def test_union_find(cupy, n, m):
     assert_union_find(cupy.asarray, n, m)
 
 
-def test_survey(cupy):
-    X = np.random.default_rng(8).normal(size=(100_000, 3)).astype(np.float32)
-    given_points = cupy.asarray(X)
-    device = device_of(given_points)
-    low, high, bad = survey(device, device.argument(given_points))
-    np.testing.assert_array_equal(low, X.min(axis=0))
-    np.testing.assert_array_equal(high, X.max(axis=0))
-    assert bad == len(X)
-    given_points[70_000, 1] = np.nan
-    given_points[60_001, 2] = np.inf
-    assert survey(device, device.argument(given_points))[2] == 60_001
-    group = cupy.asarray(np.array([2**62, -(2**63), 0] * 1000))
-    assert group_range(device, device.argument(group)) == (-(2**63), 2**62)
+@pytest.mark.parametrize("d", [1, 3, 14])
+@pytest.mark.parametrize("n", [1, 2, 1000, 300_000])
+def test_survey(cupy, n, d):
+    """Fewer points than threads and more; each axis has its own, which are not neighbours."""
+    X = np.random.default_rng(8).normal(size=(n, d)).astype(np.float32)
+    for points in (cupy.asarray(X), cupy.asarray(np.asfortranarray(X))):
+        device = device_of(points)
+        low, high, bad = survey(device, device.argument(points))
+        np.testing.assert_array_equal(low, X.min(axis=0))
+        np.testing.assert_array_equal(high, X.max(axis=0))
+        assert bad == n
+        points[n - 1, 0] = np.nan
+        points[n * 2 // 3, d - 1] = np.inf
+        assert survey(device, device.argument(points))[2] == n * 2 // 3
+
+
+def test_group_range(cupy):
+    for dtype, ends in ((np.int64, (-(2**63), 2**62)), (np.int32, (-(2**31), 2**31 - 1)), (np.uint8, (0, 255))):
+        for repeats in (1, 300_000):
+            group = cupy.asarray(np.array([ends[1], *[7] * repeats, ends[0]], dtype))
+            device = device_of(group)
+            assert group_range(device, device.argument(group)) == ends
 
 
 # ---------------------------------------------------------------------------------------------------- the command line

@@ -13,7 +13,7 @@ from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
-OF_ALL = {"_survey_point", "write_keys", "copy", "gather", "count_heads", "write_heads", "write_row_firsts", "fill"}
+OF_ALL = {"_survey_in_strides", "write_keys", "copy", "gather", "count_heads", "write_heads", "write_row_firsts", "fill"}
 OF_ALL |= {"write_boxes", "write_occupied", "write_positions", "start", "link_within", "link_block", "flatten"}
 OF_ALL |= {"first_points", "mark_first", "number_cells", "write_labels", "running_sum"}
 OF_CORES = {"gather_core", "label_border"}

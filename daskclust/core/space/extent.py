@@ -9,9 +9,11 @@ import numpy as np
 from daskclust.core.data.checks import raise_not_finite, raise_not_finite_value
 from daskclust.core.device.arrays import HOST, Cuda, Host, device_of
 from daskclust.core.device.kernels import kernel
-from daskclust.core.device.operations import atomic_max, atomic_min
+from daskclust.core.device.operations import atomic_load, atomic_max, atomic_min
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.partition import Chunk
+
+_THREADS = 1 << 17  # on CUDA, each of which looks at many values and then once at what the others found
 
 
 def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
@@ -47,9 +49,11 @@ def survey(device: Host | Cuda, X: Any) -> tuple[np.ndarray, np.ndarray, int]:
         bad = np.full(pieces, n)
         _survey_piece.run(pieces, X, low, high, bad, grain=1)
         return low.min(axis=0), high.max(axis=0), int(bad.min())
-    low, high, bad = device.full(d, np.inf, float), device.full(d, -np.inf, float), device.full(1, n, np.int64)
-    device.run(_survey_point, n, X, low, high, bad)
-    return device.to_host(low), device.to_host(high), int(device.to_host(bad)[0])
+    ends = device.from_host(np.array([np.inf] * d + [-np.inf] * d + [n]))
+    threads = d * min(n, max(1, _THREADS // d))
+    device.run(_survey_in_strides, threads, threads // d, X, ends)
+    found = device.to_host(ends)
+    return found[:d], found[d:-1], int(found[-1])
 
 
 def group_range(device: Host | Cuda, group: Any) -> tuple[int, int]:
@@ -59,18 +63,10 @@ def group_range(device: Host | Cuda, group: Any) -> tuple[int, int]:
     if device is HOST:
         return int(group.min()), int(group.max())
     ends = device.from_host(np.array([np.iinfo(np.int64).max, np.iinfo(np.int64).min]))
-    device.run(_survey_group, len(group), group, ends)
+    threads = min(len(group), _THREADS)
+    device.run(_group_in_strides, threads, threads, group, ends)
     low, high = device.to_host(ends)
     return int(low), int(high)
-
-
-@kernel
-def _survey_group(i, group, ends):
-    number = np.int64(group[i])
-    if number < ends[0]:
-        atomic_min(ends, 0, number)
-    if number > ends[1]:
-        atomic_max(ends, 1, number)
 
 
 @kernel
@@ -93,14 +89,38 @@ def _survey_piece(piece, X, low, high, bad):
 
 
 @kernel
-def _survey_point(i, X, low, high, bad):
-    """Update extremes; a plain look before each atomic keeps threads from queueing: it may be stale, never wrong."""
-    for k in range(X.shape[1]):
+def _survey_in_strides(t, stride, X, ends):
+    """Find the extremes of one axis in every so-many-th row, neighbouring threads side by side, then tell them once."""
+    n, d = X.shape
+    i = np.uint32(np.uint32(t) // np.uint32(d))  # 32 bits: an unrolled loop divides by its step
+    k = t - i * d
+    least, most, bad = np.inf, -np.inf, np.float64(n)
+    while i < n:
         x = np.float64(X[i, k])
-        if x - x == 0.0:
-            if x < low[k]:
-                atomic_min(low, k, x)
-            if x > high[k]:
-                atomic_max(high, k, x)
-        else:
-            atomic_min(bad, 0, i)
+        if x - x == 0.0:  # false for infinities and NaN
+            least = x if x < least else least
+            most = x if x > most else most
+        elif i < bad:
+            bad = np.float64(i)
+        i = np.uint32(i + np.uint32(stride))
+    if least < atomic_load(ends, k):
+        atomic_min(ends, k, least)
+    if most > atomic_load(ends, d + k):
+        atomic_max(ends, d + k, most)
+    if bad < n:
+        atomic_min(ends, 2 * d, bad)
+
+
+@kernel
+def _group_in_strides(t, stride, group, ends):
+    """Find the extremes of every so-many-th number, then tell them once."""
+    least = most = np.int64(group[t])
+    i = np.uint32(t)
+    while i < len(group):
+        number = np.int64(group[i])
+        least, most = min(least, number), max(most, number)
+        i = np.uint32(i + np.uint32(stride))
+    if least < atomic_load(ends, 0):
+        atomic_min(ends, 0, least)
+    if most > atomic_load(ends, 1):
+        atomic_max(ends, 1, most)

@@ -10,6 +10,7 @@ from daskclust.core.device.kernels import body
 
 EIGHT, FOUR = 0x777, 0x272  # a bit for each of the pixels that touch one, three rows of four
 ROW, OWN = 12, 5  # bits of the three rows; the bit of the pixel itself
+FARTHEST = 1 << 62  # coordinates are nearer to 0: 64 bits hold their differences
 FREE, CLOSED = -1, -2  # no hit of this pixel yet; CLOSED - j: hit j, which no later hit may join
 
 

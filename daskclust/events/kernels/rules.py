@@ -2,7 +2,7 @@
 
 All kernels take hits in the order of time. ``parent`` is a union-find forest whose roots are the first hit of their
 cluster. `join_in_order` is the definition, for any rule; for the local rule there are quicker forms, `join_recent` and
-`join_borders` on the CPU and `join_window` on CUDA; tests hold them together.
+`join_borders` here and `join_window` for CUDA, in `window.py`; tests hold them together.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.operations import atomic_add, atomic_max, atomic_min, copy_four, lowest_bit
+from daskclust.core.device.operations import atomic_add, atomic_min, copy_four, lowest_bit
 from daskclust.core.device.unionfind import root_of, unite
-from daskclust.events.kernels.pixels import CLOSED, FREE, OWN, ROW, beside, bit_of, pixel, place_beside, table_of
+from daskclust.events.kernels.pixels import CLOSED, FREE, OWN, ROW, beside, pixel, place_beside, table_of
 
 BLOCK = 64  # hits that `join_recent` looks up before it joins any
 ROWS, MASKS = BLOCK * ROW + 32, BLOCK + 32  # room of a piece: no two threads write to one cache line
@@ -154,45 +154,6 @@ def join_borders(_once, begin, hits, dt_max, matrix, cells, last, parent, roots)
             i += 1
 
 
-# ------------------------------------------------------------------------------------------------------------- for CUDA
-@kernel
-def join_window(i, hits, dt_max, touching, parent):
-    """Join hit i with the last hit of each touching pixel that is at most dt_max before it, local rule.
-
-    Needs no table of pixels: time and memory are those of the hits within dt_max, which neighbouring threads share.
-    """
-    toa, wanted = hits.toa[i], touching
-    j = i - 1
-    while wanted != 0 and j >= 0 and toa - hits.toa[j] <= dt_max:
-        bit = bit_of(hits, i, j)
-        if wanted & bit:  # an earlier hit of a pixel that was met is joined with that one already
-            wanted &= ~bit
-            unite(parent, i, j)
-        j -= 1
-
-
-@kernel
-def join_quiet_window(i, hits, dt_max, touching, latest, parent):
-    """Join the hits from i up to the next quiet gap, any rule, if a quiet gap is before i.
-
-    Each hit looks back until it has met the last hit of every touching pixel, or the gap.
-    """
-    if i > 0 and hits.toa[i] - hits.toa[i - 1] <= dt_max:
-        return
-    k = i
-    while k < len(hits.toa) and (k == i or hits.toa[k] - hits.toa[k - 1] <= dt_max):
-        parent[k] = k
-        latest[k] = k
-        wanted, j = touching, k - 1
-        while wanted != 0 and j >= i:
-            bit = bit_of(hits, k, j)
-            if wanted & bit:
-                wanted &= ~bit
-                join(hits, k, j, parent, latest, dt_max)
-            j -= 1
-        k += 1
-
-
 # ------------------------------------------------------------------------------------------------------------ numbering
 @kernel
 def count_roots(piece, begin, parent, roots, crossing):
@@ -251,17 +212,6 @@ def resolve(piece, begin, crossing, labels):
 
 
 @kernel
-def mark_root(i, parent, is_root):
-    is_root[i] = np.int32(parent[i] == i)
-
-
-@kernel
-def number_hit(i, parent, roots, labels):
-    """Give its number to hit i, `roots` being the running count of roots and `parent` flat."""
-    labels[i] = roots[parent[i]] - 1
-
-
-@kernel
 def count_hits(i, labels, sizes):
     atomic_add(sizes, labels[i], 1)
 
@@ -287,6 +237,7 @@ def put_back(i, order, labels, given):
 # --------------------------------------------------------------------------------------------------------------- survey
 LOW, HIGH = 0, 3  # where the extent of x, y, chip stands among the facts
 DESCENTS, BAD = 6, 7  # whether hits are earlier than the one before; whether times are no number
+FACTS = 8
 
 
 @body
@@ -314,29 +265,6 @@ def survey_piece(piece, begin, hits, facts):
         descents |= time < before
         bad |= time - time != 0
     facts[piece, DESCENTS], facts[piece, BAD] = descents, bad
-
-
-@kernel
-def survey_hit(i, hits, facts):
-    """As `survey_piece`, a thread a hit; a plain look before each atomic keeps threads from queueing."""
-    x, y = np.int64(hits.x[i]), np.int64(hits.y[i])
-    chip = np.int64(hits.chip[i]) if len(hits.chip) else np.int64(0)
-    if x < facts[LOW]:
-        atomic_min(facts, LOW, x)
-    if x > facts[HIGH]:
-        atomic_max(facts, HIGH, x)
-    if y < facts[LOW + 1]:
-        atomic_min(facts, LOW + 1, y)
-    if y > facts[HIGH + 1]:
-        atomic_max(facts, HIGH + 1, y)
-    if chip < facts[LOW + 2]:
-        atomic_min(facts, LOW + 2, chip)
-    if chip > facts[HIGH + 2]:
-        atomic_max(facts, HIGH + 2, chip)
-    if i > 0 and hits.toa[i] < hits.toa[i - 1]:
-        facts[DESCENTS] = 1
-    if hits.toa[i] - hits.toa[i] != 0:
-        facts[BAD] = 1
 
 
 @kernel
