@@ -25,10 +25,11 @@ from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
 from daskclust.dbscan.kernels import links, on_cuda
+from daskclust.dbscan.pair_search import PairSearch
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
-Search = BlockSearch | TreeSearch | PlaceSearch
+Search = BlockSearch | TreeSearch | PairSearch | PlaceSearch
 MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
 
@@ -149,7 +150,7 @@ class DbscanPlan(Plan):
                     f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
                     "outliers, or enlarge eps"
                 )
-        kind = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch
+        kind: Any = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch if device is HOST else PairSearch
         if device is HOST and (self.weighted or kind is TreeSearch):  # else points of a cell are not told apart
             places = equal_rows(X)
             if not places.are_single:

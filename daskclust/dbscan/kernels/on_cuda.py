@@ -42,7 +42,7 @@ class Pairs(NamedTuple):
     count: Any  # (1,) int64: how many there would be
 
 
-# ----------------------------------------------------------------------------------------------------------- core points
+# ---------------------------------------------------------------------------------------------------------- core points
 @body
 def place_of(cell, blocks):
     """Return the block of a cell and its bit there."""
@@ -148,7 +148,7 @@ def join_near(c, near, b, wraps, context):
 
 @body
 def touch_soon(c, d, wraps, blocks, stop, limits):
-    """Return 1 where a core point of cell c is within eps of one of cell d, 0 where none is, -1 where that takes long."""
+    """Return 1 if a core point of cell c is within eps of one of cell d, 0 if none is, -1 if that takes long to tell."""
     left = _TESTS
     for i in range(blocks.start[c], stop[c]):
         for j in range(blocks.start[d], stop[d]):
