@@ -82,7 +82,7 @@ class BlockSearch:
         device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
 
     def link(self) -> Any:
-        """Return each cell's parent in the sets of cells whose core points are within eps (see `links.first_points`)."""
+        """Return each cell's parent in the sets of cells whose core points are within eps; `first_points` finds roots."""
         device, blocks, cells = self._device, self.blocks, self.n_cells
         parent = device.empty(cells, np.int32)
         device.run(start, cells, parent)

@@ -20,7 +20,6 @@ from daskclust.dbscan.kernels.blocks import (
     CELL_BITS,
     SELF,
     code_of,
-    first_behind,
     fold_around,
     fold_row,
     row_beside,
@@ -106,23 +105,21 @@ def link_part(i, cells, blocks, stop, limits, held, parent, pairs):
     grid = blocks.grid
     block, bit = place_of(cell, blocks)
     context = (blocks, stop, limits, held, parent, pairs, cell, bit)
-    if part == 0:  # the block itself: cells with higher bits
-        near = blocks.reach[bit, SELF] & held[block] & (np.int64(-2) << bit)
-        join_near(cell, near, block, grid.always_wraps, context)
     dx = 1 if part > 1 else 0
     dy = part if dx == 0 else part - 3
     if dx <= grid.highest[0] and dy <= grid.highest[1] and (dx == 0 or dy >= grid.lowest[1]):
         x, y = row_of(block, blocks)
         row, wraps = row_beside(x, y, dx, dy, grid)
-        if row >= 0:
-            link_along(0, block, row, code_of(dx, dy), first_behind(dx, dy, grid), wraps, blocks, context)
+        if row >= 0:  # in its own row from the block itself on
+            link_along(0, block, row, code_of(dx, dy), 0 if part == 0 else grid.lowest[2], wraps, blocks, context)
 
 
 @body
 def meet_cell(state, a, b, code, wraps, context):
-    """Join a cell of block a and the cells of block b that it touches."""
+    """Join a cell of block a and the cells of block b that it touches, of its own block those behind it."""
     blocks, _, _, held, _, _, cell, bit = context
-    join_near(cell, blocks.reach[bit, code] & held[b], b, wraps, context)
+    near = blocks.reach[bit, code] & held[b]
+    join_near(cell, near & (np.int64(-2) << bit) if code == SELF else near, b, wraps, context)
     return state
 
 
@@ -148,7 +145,7 @@ def join_near(c, near, b, wraps, context):
 
 @body
 def touch_soon(c, d, wraps, blocks, stop, limits):
-    """Return 1 if a core point of cell c is within eps of one of cell d, 0 if none is, -1 if that takes long to tell."""
+    """Return 1 if a core point of cell c is within eps of one of cell d, 0 if not, -1 if that takes long to tell."""
     left = _TESTS
     for i in range(blocks.start[c], stop[c]):
         for j in range(blocks.start[d], stop[d]):
