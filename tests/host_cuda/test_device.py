@@ -32,25 +32,37 @@ def test_atomics(cupy, order, dtype):
     from numba import cuda
 
     @cuda.jit
-    def apply(values, sums):
+    def apply(values, found):
         i = cuda.grid(1)
-        cuda.atomic.add(sums, 0, values[i])
-        cuda.atomic.sub(sums, 1, values[i])
-        cuda.atomic.max(sums, 2, values[i])
-        cuda.atomic.min(sums, 3, values[i])
-        if cuda.atomic.cas(sums, 4, sums[7], values[64]) == sums[7]:
-            cuda.atomic.exch(sums, 5, values[i])
-            cuda.atomic.add(sums, 6, values[0])
+        cuda.atomic.add(found, 0, values[i])
+        cuda.atomic.sub(found, 1, values[i])
+        cuda.atomic.max(found, 2, values[i])
+        cuda.atomic.min(found, 3, values[i])
 
-    values = np.random.default_rng(0).integers(1, 100, 65).astype(dtype)
-    start = np.array([0, 0, 50, 50, 3, 0, 0, 3], dtype)
-    sums = cupy.asarray(start)
-    apply[4, 16](cupy.asarray(values), sums)
-    found, v = sums.get(), values[:64]
-    wanted = [v.sum(), dtype(0) - v.sum(), max(50, v.max()), min(50, v.min()), values[64]]
-    np.testing.assert_array_equal(found[:5], np.array(wanted, dtype))
-    assert found[5] in v
-    assert found[6] == v[0]  # one thread was first
+    values = np.random.default_rng(0).integers(1, 100, 64).astype(dtype)
+    found = cupy.asarray(np.array([0, 10_000, 50, 50], dtype))
+    apply[4, 16](cupy.asarray(values), found)
+    wanted = [values.sum(), 10_000 - int(values.sum()), max(50, values.max()), min(50, values.min())]
+    np.testing.assert_array_equal(found.get(), np.array(wanted, dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:4])
+def test_exchanges(cupy, order, dtype):
+    from numba import cuda
+
+    @cuda.jit
+    def apply(values, found):
+        i = cuda.grid(1)
+        found[2 + i] = cuda.atomic.exch(found, 0, values[i])
+        if cuda.atomic.cas(found, 1, 3, values[i]) == 3:
+            found[66] = values[i]
+
+    values = np.arange(1000, 1064).astype(dtype)
+    found = cupy.asarray(np.full(67, 3, dtype))
+    apply[4, 16](cupy.asarray(values), found)
+    last, first, *seen, winner = found.get()
+    assert first == winner >= 1000  # one thread found the 3
+    assert sorted([last, *seen]) == [3, *values]
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-
 import numpy as np
 import pytest
 
@@ -241,10 +236,8 @@ def test_of_a_kernel(n):
 """
 
 
-def test_a_test_that_writes_outside_of_memory_fails(tmp_path):
-    (tmp_path / "test_bad.py").write_text(textwrap.dedent(BAD_TEST))
-    command = [sys.executable, "-m", "pytest", "-p", "fake_gpu.plugin", "-q", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ)
-    assert "2 passed, 1 error" in done.stdout, done.stdout
-    assert "written outside of an allocation of 31 bytes, 1 bytes behind it" in done.stdout
-    assert "1 kernels compiled for the host" in done.stdout
+def test_a_test_that_writes_outside_of_memory_fails(pytester):
+    pytester.makepyfile(test_bad=BAD_TEST)
+    done = pytester.runpytest_inprocess("-p", "fake_gpu.plugin")
+    done.assert_outcomes(passed=2, errors=1)
+    done.stdout.fnmatch_lines(["*written outside of an allocation of 31 bytes, 1 bytes behind it", "host_cuda: *"])

@@ -7,10 +7,20 @@ import math
 import numpy as np
 
 from daskclust.clue.kernels.formulas import classify, emit, nearest_higher
-from daskclust.core.device.kernels import kernel, lane_kernel
+from daskclust.core.device.kernels import body, kernel, lane_kernel
 from daskclust.core.device.operations import atomic_add, atomic_load, atomic_max, atomic_min, like
 from daskclust.core.space.grid import PAD, cell_of
 from daskclust.core.space.sorting import put_end, put_in_table
+
+
+@body
+def is_finite(t, stride, values):
+    """Return whether every so-many-th value is finite, from the t-th on."""
+    good, i = True, np.int64(t)
+    while i < len(values):
+        good = good and values[i] - values[i] == 0
+        i += stride
+    return good
 
 
 @kernel
@@ -29,12 +39,8 @@ def look(t, stride, X, columns, group, ends, groups, is_bad):
             atomic_min(ends, k, least)
         if most > atomic_load(ends, d + k):
             atomic_max(ends, d + k, most)
-    for values in columns:
-        i = np.int64(t)
-        while i < len(values):
-            good = good and values[i] - values[i] == 0
-            i += stride
-    if not good:
+    weight, rhoc = columns
+    if not (good and is_finite(t, stride, weight) and is_finite(t, stride, rhoc)):
         is_bad[0] = 1
     if len(group) > 0:
         first = last = np.int64(group[t])
@@ -89,7 +95,7 @@ def take_slot(i, cell, rank, first, slots):
 
 @kernel
 def place(slot, slots, cell, X, weight, cells, sorted_weight):
-    """Put a point where it belongs among those of its cell, behind the earlier ones; the first one fills the padding."""
+    """Put a point where it belongs among those of its cell, behind the earlier ones; the first fills the padding."""
     i = slots[slot]
     begin, end = cells.first[cell[i]], cells.first[cell[i] + 1]
     at = begin

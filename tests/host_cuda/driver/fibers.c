@@ -10,7 +10,7 @@ thread that waits for another block. As many blocks as the device has multiproce
 #include <ucontext.h>
 #include "lane.h"
 
-enum { STACK = 1 << 17, SPINS_A_TURN = 200, MOST_TURNS = 1000000 };
+enum { STACK = 1 << 17, SPINS_A_TURN = 200, MOST_ROUNDS = 20000 };
 
 typedef enum { READY, AT_BARRIER, AT_WARP, ENDED } State;
 
@@ -38,7 +38,7 @@ static const Launch *now;
 static Slot *slot; /* the block whose turn it is */
 static unsigned me; /* the thread */
 static int runs_fiber, has_moved;
-static size_t turns, spins;
+static int rounds, spins;
 static jmp_buf scheduler;
 static ucontext_t first_context;
 
@@ -200,8 +200,8 @@ static int run_blocks(unsigned n_blocks) {
             its->is_running = !result;
             ended += (unsigned)result;
         }
-        turns = has_moved ? 0 : turns + volume(now->threads);
-        if (turns > MOST_TURNS) {
+        rounds = has_moved ? 0 : rounds + 1;
+        if (rounds == MOST_ROUNDS) {
             fault("%s: all threads wait, and none goes on; %u blocks of %u fit side by side", now->kernel->name,
                   MULTIPROCESSORS, n_blocks);
             return LAUNCH_FAILED;
@@ -231,7 +231,7 @@ static void give_up(void) {
 int run_side_by_side(const Launch *launch) {
     make_slots();
     now = launch;
-    turns = 0;
+    rounds = 0;
     int result = run_blocks(volume(launch->blocks));
     if (result) give_up();
     return result;

@@ -131,8 +131,8 @@ int shared_is_whole(const Launch *launch) {
 /* --------------------------------------------------------------------------------------------------------- launch */
 /* Threads that do not wait for each other run one after the other. */
 static jmp_buf given_up;
-static size_t spins; /* atomics of the thread that runs */
-enum { MOST_SPINS = 200000000 };
+static int spins; /* atomics of the thread that runs */
+enum { MOST_SPINS = 20000000 };
 
 static int run_in_turn(const Launch *launch) {
     unsigned n_threads = volume(launch->threads), n_blocks = volume(launch->blocks);

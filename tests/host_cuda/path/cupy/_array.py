@@ -24,7 +24,7 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 (CuPy's name)
         shape, dtype = shape if isinstance(shape, tuple | list) else (int(shape),), np.dtype(dtype)
         size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         self._at = memptr or alloc(size)
-        self._host = _on(self._at.ptr, self._at.mem.size - self._at.offset, tuple(shape), dtype, strides, order)
+        self._host = _on(self._at, tuple(shape), dtype, strides, order)
 
     @classmethod
     def _view(cls, host, mem):
@@ -192,11 +192,12 @@ ndarray.__module__ = "cupy"
 
 
 # -------------------------------------------------------------------------------------------------- what is between
-def _on(place, room, shape, dtype, strides, order):
-    """Return NumPy's view of the device's memory."""
+def _on(at, shape, dtype, strides, order):
+    """Return NumPy's view of the device's memory, which stays for as long as the view."""
     if not int(np.prod(shape, dtype=np.int64)):
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * room).from_address(place)
+    memory = (ctypes.c_char * (at.mem.size - at.offset)).from_address(at.ptr)
+    memory.owner = at.mem
     return np.ndarray(shape, dtype, memory, strides=strides, order=order)
 
 
