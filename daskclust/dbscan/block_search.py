@@ -63,10 +63,11 @@ class BlockSearch:
             low, high, reach = exact_zone
             device.run(core_points.forget_far, self._n, blocks.positions, low, high, blocks.grid.period, reach, count)
         self.stop, self.in_order = device.empty(self.n_cells, np.int32), False
-        self._held = device.full(self._n_blocks, 0, np.int64)
         if device is HOST:
+            self._held = device.empty(self._n_blocks, np.int64)
             device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
         else:
+            self._held = device.zeros(self._n_blocks, np.int64)
             device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._held)
         device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
@@ -94,7 +95,7 @@ class BlockSearch:
             device.run(links.link_row, self._rows, *args, grain=256)
             return parent
         most = self._n // 16 + 1024
-        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
+        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.zeros(1, np.int64))
         parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
         args = blocks, self.stop, self.limits, self._held, parent, pairs
         device.run(on_cuda.link_part, parts * cells, cells, *args)

@@ -129,6 +129,8 @@ link_along = fold_row.bind(meet=meet_cell)
 @body
 def join_near(c, near, b, wraps, context):
     """Join cell c and those cells of block b that `near` names and that it touches; list what takes long."""
+    if near == 0:
+        return
     blocks, stop, limits, _, parent, pairs, _, _ = context
     root = find(parent, c)
     while near != 0:
