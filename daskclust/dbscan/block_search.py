@@ -29,7 +29,6 @@ class BlockSearch:
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
         self.stop, self._held, self.in_order = self.start[1:], self.blocks.occupied, True
-        self.counts = self.blocks.counts
         self._rows, self._is_near = len(self.blocks.row_first) - 1, device.empty(0, np.bool_)
 
     @property
@@ -67,7 +66,7 @@ class BlockSearch:
             self._held = device.empty(self._n_blocks, np.int64)
             device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
         else:
-            self._held = device.zeros(self._n_blocks, np.int64)
+            self._held = device.full(self._n_blocks, 0, np.int64)
             device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._held)
         device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
@@ -83,19 +82,22 @@ class BlockSearch:
         device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
 
     def link(self) -> Any:
-        """Return each cell's parent in the sets of cells whose core points are within eps; `first_points` finds roots."""
+        """Return each cell's parent in the sets of cells whose core points are within eps.
+
+        `links.first_points` finds the roots.
+        """
         device, blocks, cells = self._device, self.blocks, self.n_cells
         parent = device.empty(cells, np.int32)
         device.run(start, cells, parent)
         if device is HOST:
             is_whole = device.empty(self._n_blocks, np.bool_)
             self._is_near = device.empty(self._n_blocks, np.bool_)
-            args = blocks, self.stop, self.limits, self._held, is_whole, self._is_near, parent
-            device.run(links.link_within, self._n_blocks, *args, grain=1024)
-            device.run(links.link_row, self._rows, *args, grain=256)
+            held = self._held, is_whole, self._is_near
+            device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *held, parent, grain=1024)
+            device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *held, parent, grain=256)
             return parent
         most = self._n // 16 + 1024
-        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.zeros(1, np.int64))
+        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
         parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
         args = blocks, self.stop, self.limits, self._held, parent, pairs
         device.run(on_cuda.link_part, parts * cells, cells, *args)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from daskclust.core.device.arrays import Cuda
+from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.unionfind import start
 from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import all_pairs
@@ -18,7 +18,7 @@ _MOST_AXES = 10
 class PairSearch:
     """Points ``X`` (n, d) on a device; each point is a cell of its own, see `BlockSearch`."""
 
-    def __init__(self, device: Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
+    def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         n, d = X.shape
         if d > _MOST_AXES:
             raise ValueError(
@@ -29,7 +29,7 @@ class PairSearch:
         self.positions = device.empty((d, n + PAD), X.dtype)
         self.order, start_of = device.empty(n + PAD, np.int32), device.empty(n + PAD, np.int32)
         device.run(all_pairs.start_points, n + PAD, X, period, self.positions, self.order, start_of)
-        self.start, self.stop, self.counts = start_of[: n + 1], start_of[1 : n + 1], device.full(1, n, np.int32)
+        self.start, self.stop = start_of[: n + 1], start_of[1 : n + 1]
         self._given = n, self.positions, period, eps * eps
 
     def find_core(self, enough: int, weight: Any, exact_zone: Any) -> None:

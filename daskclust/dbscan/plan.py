@@ -150,7 +150,9 @@ class DbscanPlan(Plan):
                     f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
                     "outliers, or enlarge eps"
                 )
-        kind: Any = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch if device is HOST else PairSearch
+        kind: type[BlockSearch | TreeSearch | PairSearch] = BlockSearch
+        if X.shape[1] > _MOST_AXES:
+            kind = TreeSearch if device is HOST else PairSearch
         if device is HOST and (self.weighted or kind is TreeSearch):  # else points of a cell are not told apart
             places = equal_rows(X)
             if not places.are_single:
@@ -194,7 +196,7 @@ class DbscanPlan(Plan):
         if device is HOST:
             device.run(links.write_labels, cells, *args, grain=2048)
         else:
-            device.run(on_cuda.label_point, n, search.counts, *args)
+            device.run(on_cuda.label_point, n, *args)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import Host
+from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.dbscan.kernels import links
@@ -26,7 +26,7 @@ _QUERIES = 1 << 14
 class TreeSearch:
     """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `BlockSearch`."""
 
-    def __init__(self, _host: Host, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
+    def __init__(self, _host: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         from sklearn.neighbors import KDTree
 
         self._eps, self._period = eps, np.array(period)

@@ -49,15 +49,15 @@ def place_of(cell, blocks):
 
 
 @body
-def cell_of_point(i, start, counts):
-    """Return the cell of sorted point `i`."""
-    return lower_bound(start, counts[0], np.int64(i) + 1) - 1
+def cell_of_point(i, start):
+    """Return the cell of sorted point `i`; cells that hold nothing are behind all others."""
+    return lower_bound(start, len(start), np.int64(i) + 1) - 1
 
 
 @kernel
 def count_of_point(i, blocks, limits, enough, count):
     """As `core_points.count_neighbours`, by point."""
-    cell = cell_of_point(i, blocks.start, blocks.counts)
+    cell = cell_of_point(i, blocks.start)
     if blocks.start[cell + 1] - blocks.start[cell] >= enough:
         count[i] = enough
     else:
@@ -68,7 +68,7 @@ def count_of_point(i, blocks, limits, enough, count):
 @kernel
 def weigh_point(i, blocks, limits, enough, is_negative, weight, rest, count):
     """As `core_points.weigh_neighbours`, by point."""
-    cell = cell_of_point(i, blocks.start, blocks.counts)
+    cell = cell_of_point(i, blocks.start)
     block, bit = place_of(cell, blocks)
     stop_at = np.inf if is_negative else enough
     high, low = 0.0, 0.0
@@ -211,7 +211,7 @@ fold_label = fold_around.bind(meet=lower_from)
 @kernel
 def label_border_point(i, blocks, stop, limits, held, number, above, label):
     """As `links.label_border`, by point."""
-    cell = cell_of_point(i, blocks.start, blocks.counts)
+    cell = cell_of_point(i, blocks.start)
     if i >= stop[cell]:
         block, bit = place_of(cell, blocks)
         passed = (blocks, stop, limits, held, number, above, label)
@@ -219,8 +219,8 @@ def label_border_point(i, blocks, stop, limits, held, number, above, label):
 
 
 @kernel
-def label_point(i, counts, start, order, stop, clusters, label, labels, is_core):
+def label_point(i, start, order, stop, clusters, label, labels, is_core):
     """As `links.write_labels`, by point."""
-    cell = cell_of_point(i, start, counts)
+    cell = cell_of_point(i, start)
     found = cluster_of(cell, start, stop, clusters)
     write_label(i, order[i], i < stop[cell], found, label, labels, is_core)
