@@ -184,7 +184,7 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
 
 
 # ----------------------------------------------------------------------------------------------------------- CUDA: sort
-def _sort_on_device(device: Cuda, X: Any, group: Any, cells: Cells) -> None:
+def _sort_on_device(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
     packed = device.scratch("packed", n, np.int64)
     device.run(fill, number + 1, cells.first, np.int32(0))

@@ -7,11 +7,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, copy
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.space.grid import PAD, lower_bound, within_period
 from daskclust.dbscan.kernels.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
@@ -42,12 +40,10 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
     keys, order = device.empty(n, np.int64), device.empty(n + PAD, np.int32)
     device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
-    if bits == 0:
-        keys = sorted_apart(device, keys, rows * per_row, order)
-    elif device is HOST:
-        sort_in_threads(keys)
-    else:
+    if bits > 0:
         device.sort(keys)
+    else:
+        keys = sorted_apart(device, keys, rows * per_row, order)
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
 
     pieces = -(-n // (8192 if device is HOST else 16))
@@ -188,20 +184,9 @@ def sorted_apart(device: Host | Cuda, keys: Any, span: int, order: Any) -> Any:
     pack.run(n, keys, bits, np.int64((1 << low) - 1), packed)
     packed = packed[place]
     for number, (a, b) in enumerate(itertools.pairwise(ends)):
-        sort_in_threads(packed[a:b])
+        device.sort(packed[a:b])
         unpack.run(int(b - a), packed[a:b], bits, np.int64(number << low), keys[a:b], order[a:b])
     return keys
-
-
-def sort_in_threads(values: NDArray[np.int64]) -> None:
-    """Sort in place, on all threads."""
-    n, threads = len(values), thread_count()
-    if threads == 1 or n < 1 << 16:
-        values.sort()
-        return
-    cuts = [n * k // threads for k in range(threads + 1)]
-    values.partition(cuts[1:-1])
-    in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
 
 
 @kernel
