@@ -92,8 +92,9 @@ def test_dbscan_of_a_million_points(d, eps, min_samples):
         DbscanCase(np.concatenate([points(300, 3, float, 9.0), points(300, 3, float, 9.0) + 1e12]), 1.5, 3),
         DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
         DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
+        DbscanCase(points(600, 3, float, 2.5), 0.35, 3, None, (1e5,) * 3),
     ],
-    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis"],
+    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis", "long keys"],
 )
 def test_dbscan_of_special_sets(case):
     assert_answer(fit_dbscan(case), case.answer())

@@ -20,7 +20,6 @@ OF_CORES = {"gather_core_of_cell", "number_cells", "label_border_point"}
 OF_COUNTS = OF_CORES | {"count_of_point"}
 OF_WEIGHTS = OF_CORES | {"weigh_point"}
 OF_CHUNKS = {"forget_far", "label_core", "mark_shared", "lower_to_set"}
-OF_WIDE = {"copy", "gather"}  # keys too long to be sorted with the points' numbers
 OF_PAIRS = {"start_points", "count_all", "weigh_all", "keep_core", "link_all", "label_border_all"}
 
 # A row's number is 64 bits, and divided once for a cell, not for each distance.
@@ -79,7 +78,7 @@ def test_wide_spaces_assemble(recorder, tmp_path, monkeypatch, d):
     case = case_of(d, np.float64, period=(1e12,) * d)
     case.X[::3] += 5e11
     assert_answer(case.fit(), case.answer())
-    assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_WIDE | ({"write_rows"} if d == 2 else set())
+    assert names(recorder.launched) == OF_ALL | OF_COUNTS | ({"write_rows"} if d == 2 else set())
     columns = [kernel for kernel, args in recorder.launched if kernel != "running_sum" and has_long_columns(args)]
     assert {kernel.__name__ for kernel in columns} >= {"link_part", "count_of_point", "write_heads"}
     assert check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
