@@ -14,6 +14,8 @@ from daskclust.dbscan.kernels import core_points, links, on_cuda
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import make_grid
 
+_POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
+
 
 class BlockSearch:
     """Points ``X`` (n, d), n > 0 and d <= 3, sorted so that their neighbours within `eps` are at hand.
@@ -96,7 +98,7 @@ class BlockSearch:
             device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *held, parent, grain=1024)
             device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *held, parent, grain=256)
             return parent
-        most = self._n // 16 + 1024
+        most = self._n // _POINTS_A_PAIR + 1
         pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
         parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
         args = blocks, self.stop, self.limits, self._held, parent, pairs

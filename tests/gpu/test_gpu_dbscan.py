@@ -12,6 +12,7 @@ from gpu.test_gpu import points
 from hypothesis import given, settings
 
 from daskclust import DBSCAN, FriendsOfFriends
+from daskclust.dbscan import block_search
 
 pytestmark = [
     pytest.mark.gpu,
@@ -156,10 +157,15 @@ def test_eleven_axes_are_refused(cupy):
         DBSCAN(1.0).fit(cupy.zeros((30, 11)))
 
 
-def test_points_that_crowd(cupy):
-    """Pairs of cells that take long: of many points that touch, and of many that are just too far apart."""
+@pytest.mark.parametrize("points_a_pair", [16, 10**9], ids=["listed", "at once"])
+def test_points_that_crowd(cupy, monkeypatch, points_a_pair):
+    """Pairs of cells that take long: of many points that touch, and of many that are just too far apart.
+
+    They are done at once where the list has no place for them.
+    """
+    monkeypatch.setattr(block_search, "_POINTS_A_PAIR", points_a_pair)
     rng = np.random.default_rng(5)
-    near = [0.3 * rng.random((3000, 3)) + [at, 0, 0] for at in (0.0, 1.35, 1.7, 4.0)]
+    near = [0.3 * rng.random((2000, 3)) + [at, 0, 0] for at in (0.0, 1.35, 1.7, 4.0)]
     X = np.concatenate([*near, rng.uniform(-5, 5, (500, 3))]).astype(np.float32)
     for case in (DbscanCase(X, 1.0, 2), DbscanCase(X, 1.0, 8), DbscanCase(X, 1.0, 2, None, (5.5, 0.0, 10.0))):
         assert_answer(fit_dbscan(case), case.fit())
