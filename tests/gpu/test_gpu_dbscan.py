@@ -167,5 +167,15 @@ def test_points_that_crowd(cupy, monkeypatch, points_a_pair):
     rng = np.random.default_rng(5)
     near = [0.3 * rng.random((2000, 3)) + [at, 0, 0] for at in (0.0, 1.35, 1.7, 4.0)]
     X = np.concatenate([*near, rng.uniform(-5, 5, (500, 3))]).astype(np.float32)
-    for case in (DbscanCase(X, 1.0, 2), DbscanCase(X, 1.0, 8), DbscanCase(X, 1.0, 2, None, (5.5, 0.0, 10.0))):
+    # of two full cells only the last points are within eps
+    bridge = np.concatenate([[[0.0, 0.0, 0.0]], 0.01 * rng.random((3000, 3)), [[0.995, 0.0, 0.0]]])
+    bridge[1501:-1, 0] += 1.05
+    for case in (
+        DbscanCase(X, 1.0, 2),
+        DbscanCase(X, 1.0, 8),
+        DbscanCase(X, 1.0, 2, None, (5.5, 0.0, 10.0)),
+        DbscanCase(bridge, 1.0, 2),
+        DbscanCase(bridge, 1.0, 8),
+    ):
         assert_answer(fit_dbscan(case), case.fit())
+    assert case.fit().n_clusters_ == 1
