@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.clue.densities import along, just_above, square_below
-from daskclust.clue.kernels import formulas, usual
-from daskclust.clue.kernels.equal_points import MANY
+from daskclust.clue.kernels import equal_points, formulas, usual
 from daskclust.clue.plan import CluePlan
 from daskclust.core.device.arrays import CUDA, device_of
 from daskclust.core.space.grid import MAX_AXES, PAD, WIDER, Cells, Grid, make_grid
@@ -103,7 +102,7 @@ def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used:
     grid = Grid(tuple(axes), like.period, _number(first_group, 0))
 
     cell, rank, first = device.empty(n, np.int32), device.empty(n, np.int32), device.zeros(most + 1, np.int32)
-    device.run(usual.count_cell, n, X, group, grid, MANY, cell, rank, first, used, limit=used.reshape(()))
+    device.run(usual.count_cell, n, X, group, grid, equal_points.MANY, cell, rank, first, used, limit=used.reshape(()))
     device.running_sum(first, first)
     row = device.empty(n + PAD, np.int32)
     positions = device.empty((d, n + PAD), X.dtype)

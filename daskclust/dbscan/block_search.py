@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.arrays import HOST, Cuda, Host
-from daskclust.core.device.unionfind import flatten, start
+from daskclust.core.device.unionfind import start
 from daskclust.core.space.extent import survey
 from daskclust.core.space.grid import PAD
-from daskclust.dbscan.kernels import core_points, links
+from daskclust.dbscan.kernels import core_points, links, on_cuda
 from daskclust.dbscan.kernels.blocking import sort_into_blocks, write_boxes
 from daskclust.dbscan.kernels.blocks import make_grid
+
+_POINTS_A_PAIR = 16  # for each place on CUDA's list of pairs of cells
 
 
 class BlockSearch:
@@ -28,7 +30,7 @@ class BlockSearch:
         self.blocks = sort_into_blocks(device, X, grid, eps)
         self.limits = squared_limits(eps, X.dtype.type)
         self.order, self.start, self.positions = self.blocks.order, self.blocks.start, self.blocks.positions
-        self.stop, self._held = self.start[1:], self.blocks.occupied
+        self.stop, self._held, self.in_order = self.start[1:], self.blocks.occupied, True
         self._rows, self._is_near = len(self.blocks.row_first) - 1, device.empty(0, np.bool_)
 
     @property
@@ -37,7 +39,7 @@ class BlockSearch:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells that hold points."""
+        """Number of cells; on CUDA some, behind those that hold points, may be empty."""
         return len(self.start) - 1
 
     def find_core(self, enough: int, weight: Any, exact_zone: Any) -> None:
@@ -48,39 +50,60 @@ class BlockSearch:
         """
         device, blocks = self._device, self.blocks
         count = device.empty(self._n + PAD, np.int32)
+        least = np.int32(enough if weight is None else 1)
         if weight is None:
-            population = device.empty(self._n_blocks, np.int32)
-            device.run(core_points.start_population, self._n_blocks, blocks, population)
-            self._by_pairs(core_points.spread_population, core_points.spread_population_of, blocks, population)
-            least = np.int32(enough)
-            device.run(
-                core_points.count_neighbours, self._n_blocks, blocks, self.limits, least, population, count, grain=512
-            )
+            self._count_neighbours(least, count)
         else:
-            least = np.int32(1)
             low, *_ = survey(device, weight[0].reshape(self._n, 1))
-            is_negative = bool(low[0] < 0)
-            args = blocks, self.limits, float(enough), is_negative, *weight, count
-            device.run(core_points.weigh_neighbours, self._n_blocks, *args, grain=512)
+            args = blocks, self.limits, float(enough), bool(low[0] < 0), *weight, count
+            if device is HOST:
+                device.run(core_points.weigh_neighbours, self._n_blocks, *args, grain=512)
+            else:
+                device.run(on_cuda.weigh_point, self._n, *args)
         if exact_zone is not None:
             low, high, reach = exact_zone
             device.run(core_points.forget_far, self._n, blocks.positions, low, high, blocks.grid.period, reach, count)
-        self.stop = device.empty(self.n_cells, np.int32)
-        self._held = device.empty(self._n_blocks, np.int64)
-        device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
+        self.stop, self.in_order = device.empty(self.n_cells, np.int32), False
+        if device is HOST:
+            self._held = device.empty(self._n_blocks, np.int64)
+            device.run(core_points.gather_core, self._n_blocks, blocks, least, count, self.stop, self._held)
+        else:
+            self._held = device.full(self._n_blocks, 0, np.int64)
+            device.run(on_cuda.gather_core_of_cell, self.n_cells, blocks, least, count, self.stop, self._held)
         device.run(write_boxes, blocks.boxes.shape[1], self._n, blocks, grain=1024)
 
-    def link(self) -> Any:
-        """Return the root of the set of cells that each cell belongs to: sets whose core points are within eps."""
+    def _count_neighbours(self, enough: Any, count: Any) -> None:
         device, blocks = self._device, self.blocks
-        parent = device.empty(self.n_cells, np.int32)
-        device.run(start, self.n_cells, parent)
-        is_whole = device.empty(self._n_blocks, np.bool_)
-        self._is_near = device.empty(self._n_blocks, np.bool_)
-        args = blocks, self.stop, self.limits, self._held, is_whole, self._is_near, parent
-        device.run(links.link_within, self._n_blocks, *args, grain=1024)
-        self._by_pairs(links.link_row, links.link_block, *args)
-        device.run(flatten, self.n_cells, parent)
+        if device is not HOST:
+            device.run(on_cuda.count_of_point, self._n, blocks, self.limits, enough, count)
+            return
+        population = device.empty(self._n_blocks, np.int32)
+        device.run(core_points.start_population, self._n_blocks, blocks, population)
+        device.run(core_points.spread_population, self._rows, blocks, population, grain=256)
+        args = blocks, self.limits, enough, population, count
+        device.run(core_points.count_neighbours, self._n_blocks, *args, grain=512)
+
+    def link(self) -> Any:
+        """Return each cell's parent in the sets of cells whose core points are within eps.
+
+        `links.first_points` finds the roots.
+        """
+        device, blocks, cells = self._device, self.blocks, self.n_cells
+        parent = device.empty(cells, np.int32)
+        device.run(start, cells, parent)
+        if device is HOST:
+            is_whole = device.empty(self._n_blocks, np.bool_)
+            self._is_near = device.empty(self._n_blocks, np.bool_)
+            held = self._held, is_whole, self._is_near
+            device.run(links.link_within, self._n_blocks, blocks, self.stop, self.limits, *held, parent, grain=1024)
+            device.run(links.link_row, self._rows, blocks, self.stop, self.limits, *held, parent, grain=256)
+            return parent
+        most = self._n // _POINTS_A_PAIR + 1
+        pairs = on_cuda.Pairs(device.empty((most, 4), np.int32), device.full(1, 0, np.int64))
+        parts = on_cuda.PARTS if blocks.grid.highest[0] else 1 + blocks.grid.highest[1]
+        args = blocks, self.stop, self.limits, self._held, parent, pairs
+        device.run(on_cuda.link_part, parts * cells, cells, *args)
+        device.run(on_cuda.link_listed, most << on_cuda.WARP_BITS, blocks, self.stop, self.limits, parent, pairs)
         return parent
 
     def label_border(self, number: Any, above: Any, label: Any) -> None:
@@ -88,15 +111,11 @@ class BlockSearch:
 
         Only numbers beyond those of `above` (n,) count, unless it is empty; where there is none, it is `links.NONE`.
         """
-        args = self.blocks, self.stop, self.limits, self._held, self._is_near, number, above, label
-        self._device.run(links.label_border, self._n_blocks, *args, grain=512)
-
-    def _by_pairs(self, by_row: Any, by_block: Any, *args: Any) -> None:
-        """Run a kernel over pairs of blocks: CPU threads walk along rows, on CUDA each block is a thread."""
-        if self._device is HOST:
-            self._device.run(by_row, self._rows, *args, grain=256)
+        device, args = self._device, (self.blocks, self.stop, self.limits, self._held)
+        if device is HOST:
+            device.run(links.label_border, self._n_blocks, *args, self._is_near, number, above, label, grain=512)
         else:
-            self._device.run(by_block, self._n_blocks, *args)
+            device.run(on_cuda.label_border_point, self._n, *args, number, above, label)
 
 
 def squared_limits(eps: float, dtype: Any) -> tuple[Any, Any, float]:

@@ -16,7 +16,7 @@ class PlaceSearch:
     """Points of which some are equal, on the host: `search` knows their places (see `BlockSearch`)."""
 
     def __init__(self, search: Any, places: Places) -> None:
-        self._search, self._places, self.n_cells = search, places, search.n_cells
+        self._search, self._places, self.n_cells, self.in_order = search, places, search.n_cells, False
         self._expand()
 
     def _expand(self) -> None:

@@ -94,7 +94,8 @@ class DBSCAN(_DensityClusters):
     Notes
     -----
     In up to three dimensions time is O(n log n) for any density, memory O(n). More dimensions go through scikit-learn's
-    tree, on the CPU only, in a time that grows with the number of neighbours at other places.
+    tree, in a time that grows with the number of neighbours at other places; on a CUDA device, in up to ten dimensions,
+    through all pairs of points.
 
     Points are neighbours where the sum of their squared differences, in float64, is at most ``eps**2`` in float64. This
     decides at a distance of exactly `eps`: ``np.sqrt(3) ** 2`` rounds to less than 3, so with ``eps=np.sqrt(3)`` the

@@ -20,15 +20,16 @@ from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.equal_rows import equal_rows
 from daskclust.core.space.extent import check_values, extent_of
-from daskclust.core.space.grid import WIDER
+from daskclust.core.space.grid import PAD, WIDER
 from daskclust.core.space.partition import Chunk
 from daskclust.dbscan.block_search import BlockSearch
 from daskclust.dbscan.equal_points import PlaceSearch
-from daskclust.dbscan.kernels import links
+from daskclust.dbscan.kernels import links, on_cuda
+from daskclust.dbscan.pair_search import PairSearch
 from daskclust.dbscan.tree_search import TreeSearch
 
 FINEST = 2.0**45  # of an axis: beyond, float64 coordinates hardly tell points within eps apart
-Search = BlockSearch | TreeSearch | PlaceSearch
+Search = BlockSearch | TreeSearch | PairSearch | PlaceSearch
 MOST_NEIGHBOURS = 2**31 - 1  # of a point: more than a chunk holds
 _MOST_AXES = 3  # that cells serve
 
@@ -149,7 +150,9 @@ class DbscanPlan(Plan):
                     f"X extends from {a:g} to {b:g} along axis {axis}, over 2**45 times eps = {self.eps:g}; remove far "
                     "outliers, or enlarge eps"
                 )
-        kind = BlockSearch if X.shape[1] <= _MOST_AXES else TreeSearch
+        kind: type[BlockSearch | TreeSearch | PairSearch] = BlockSearch
+        if X.shape[1] > _MOST_AXES:
+            kind = TreeSearch if device is HOST else PairSearch
         if device is HOST and (self.weighted or kind is TreeSearch):  # else points of a cell are not told apart
             places = equal_rows(X)
             if not places.are_single:
@@ -161,31 +164,40 @@ class DbscanPlan(Plan):
             return None
         return (*_faces(chunk), self.eps * WIDER)
 
-    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any]:
-        """Return, for each set's root, the first of its points and how many the chunk owns."""
-        first, size = (device.full(search.n_cells, value, np.int32) for value in (links.NONE, 0))
-        args = search.start, search.order, search.stop, owned, parent, first, size
-        device.run(links.first_points, search.n_cells, *args)
-        return first, size
+    def _count(self, device: Host | Cuda, search: Search, parent: Any, owned: Any) -> tuple[Any, Any, Any]:
+        """Return, for each set's root, the first of its points and how many the chunk owns; parents become roots.
+
+        Also return a mark for each point, False.
+        """
+        n, cells = len(search.order) - PAD, search.n_cells
+        first, size, is_first = device.empty(cells, np.int32), device.empty(cells, np.int32), device.empty(n, np.bool_)
+        device.run(links.start_counts, max(n, cells), first, size, is_first)
+        args = search.start, search.order, search.stop, search.in_order, owned, parent, first, size
+        device.run(links.first_points, cells, *args)
+        return first, size, is_first
 
     def _results(self, device: Host | Cuda, X: Any, search: Search, parent: Any) -> dict[str, Any]:
         """Return the results where one chunk holds all points."""
         n, cells = len(X), search.n_cells
-        first, size = self._count(device, search, parent, device.empty(0, np.bool_))
-        is_first = device.full(n, False, np.bool_)
+        first, size, is_first = self._count(device, search, parent, device.empty(0, np.bool_))
         least = np.int32(min(self.min_size, MOST_NEIGHBOURS))
         device.run(links.mark_first, cells, search.start, search.stop, parent, first, size, least, is_first)
-        up_to, number = device.empty(n, np.int32), device.empty(cells, np.int32)
+        up_to = device.empty(n, np.int32)
         device.running_sum(is_first, up_to)
-        device.run(links.number_cells, cells, search.start, search.stop, parent, first, size, least, up_to, number)
-        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
-        del first, size, is_first, up_to
+        clusters = parent, first, size, least, up_to
         label = device.empty(0 if self.links_alone else n, np.int32)
         if not self.links_alone:
+            number = device.empty(cells, np.int32)
+            device.run(links.number_cells, cells, search.start, search.stop, clusters, number)
             search.label_border(number, device.empty(0, np.int32), label)
+            del number
         labels, is_core = device.empty(n, np.int64), device.empty(n, np.bool_)
-        args = search.start, search.order, search.stop, number, label, labels, is_core
-        device.run(links.write_labels, cells, *args, grain=2048)
+        args = search.start, search.order, search.stop, clusters, label, labels, is_core
+        if device is HOST:
+            device.run(links.write_labels, cells, *args, grain=2048)
+        else:
+            device.run(on_cuda.label_point, n, *args)
+        n_clusters = int(device.to_host(up_to[n - 1 :])[0])
         return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
@@ -195,7 +207,7 @@ class DbscanPlan(Plan):
         """
         n, cells = len(chunk.ids), search.n_cells
         owned = device.give(device.full(n, True, np.bool_)) if chunk.owned is None else chunk.owned
-        first, size = map(device.give, self._count(device, search, parent, device.argument(owned)))
+        first, size, _ = self._count(device, search, parent, device.argument(owned))
         order = device.give(search.order)[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
         is_shared = is_core & self._is_shared(device, chunk, search, owned)

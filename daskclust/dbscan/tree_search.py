@@ -1,4 +1,4 @@
-"""The searches that DBSCAN is made of, for more than three dimensions: on scikit-learn's tree, a batch at a time.
+"""The searches that DBSCAN is made of, on the CPU for more than three dimensions: on scikit-learn's tree, in batches.
 
 The tree proposes neighbours, a little beyond eps; distances in float64 decide. Batches are so small that their
 neighbours fit a fixed number of pairs, so memory is linear in the number of points.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import HOST, Cuda, Host
+from daskclust.core.device.arrays import Cuda, Host
 from daskclust.core.device.unionfind import flatten, start, unite_edges
 from daskclust.core.space.grid import PAD, wrap_positions
 from daskclust.dbscan.kernels import links
@@ -26,12 +26,7 @@ _QUERIES = 1 << 14
 class TreeSearch:
     """Points ``X`` (n, d) with a tree; each point is a cell of its own, see `BlockSearch`."""
 
-    def __init__(self, device: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
-        if device is not HOST:
-            raise ValueError(
-                f"X has {X.shape[1]} coordinates; on a CUDA device up to 3 are supported: pass it as a NumPy array, "
-                "e.g. cupy.asnumpy(X)"
-            )
+    def __init__(self, _host: Host | Cuda, X: Any, eps: float, period: tuple[float, ...], extent: Any) -> None:
         from sklearn.neighbors import KDTree
 
         self._eps, self._period = eps, np.array(period)
@@ -40,7 +35,7 @@ class TreeSearch:
         self.n_cells = n = len(X)
         self.start = np.arange(n + 1, dtype=np.int32)
         self.order = np.arange(n + PAD, dtype=np.int32)
-        self.stop = self.start[1:]
+        self.stop, self.in_order = self.start[1:], True
         self.positions = self._points.T
         self._candidates = np.concatenate(
             [self._count_candidates(rows) for rows in np.array_split(np.arange(n), -(-n // _QUERIES))]

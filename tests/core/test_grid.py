@@ -15,6 +15,7 @@ from daskclust.clue.densities import square_below
 from daskclust.core.device.arrays import HOST
 from daskclust.core.device.kernels import body, lane_kernel
 from daskclust.core.device.operations import like, load, select, store
+from daskclust.core.space import sorting
 from daskclust.core.space.extent import group_range, survey
 from daskclust.core.space.grid import (
     PAD,
@@ -88,6 +89,18 @@ def assert_sorted(X, tile, period=None, group=None):
         np.testing.assert_array_equal(np.flatnonzero(np.diff(cells.keys[:n]) > 0) + 1, begins[1:-1])
         assert (np.diff(cells.keys[:n]) >= 0).all()
     return cells
+
+
+def test_more_cells_than_numbers_of_a_table(monkeypatch):
+    """From 2**28 points on, eight cells a point are more than int32 counts."""
+    X = np.random.default_rng(4).uniform(0, 9, (500, 2))
+    by_table = sort(X, 1.0)
+    monkeypatch.setattr(sorting, "_MOST_IN_TABLE", 80)
+    by_key = sort(X, 1.0)
+    assert len(by_table.first)
+    assert not len(by_key.first)
+    np.testing.assert_array_equal(by_key.order, by_table.order)
+    np.testing.assert_array_equal(by_key.row, by_table.row)
 
 
 @every_shape

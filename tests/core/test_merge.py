@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
 import numpy as np
 import pytest
 from hypothesis import example, given
@@ -11,7 +13,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from daskclust.core.data.groups import group_name, group_number
-from daskclust.core.device.unionfind import flatten, start, unite_edges
+from daskclust.core.device import operations
+from daskclust.core.device.unionfind import find, flatten, start, unite, unite_edges
 from daskclust.core.merge.labels import same_partition
 from daskclust.core.merge.sets import NONE, Fragments, components, merge_fragments
 
@@ -29,6 +32,30 @@ def united(n, edges):
 def test_union_find_of_small_graphs(seed, n, m):
     edges = np.random.default_rng(seed).integers(0, n, (m, 2)).astype(np.int32)
     np.testing.assert_array_equal(united(n, edges), oracles.groups_of(edges, n))
+
+
+def test_union_goes_on_where_loads_stay_out_of_date():
+    """A cache may give a thread the parent that an element had when the thread first read it, for ever."""
+    edges = np.random.default_rng(3).integers(0, 30, (200, 2))
+    parent, steps = np.arange(30), []
+    for a, b in edges:
+        seen = np.arange(30)  # of this thread
+
+        def load(array, i, seen=seen):
+            steps.append(i)
+            assert len(steps) < 10_000
+            return seen[i]
+
+        look = in_python(find, atomic_load=load)
+        in_python(unite, find=look)(parent, a, b)
+    flatten.run(30, parent)
+    np.testing.assert_array_equal(parent, oracles.groups_of(edges, 30))
+
+
+def in_python(body, **names):
+    """Return a body as a plain function, some of the names that it uses bound to others."""
+    own = {name: value for name, value in vars(operations).items() if name.startswith("atomic_")}
+    return FunctionType(body.function.__code__, {**body.function.__globals__, **own, **names})
 
 
 @pytest.mark.parametrize(("n", "m"), [(3_000_000, 3_000_000), (2000, 3_000_000), (1_000_000, 999_999)])

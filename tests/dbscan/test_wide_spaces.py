@@ -10,6 +10,7 @@ from cases.dbscan import Case, as_sklearn, assert_answer, blocks_of
 
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.core.device.arrays import HOST
+from daskclust.core.space.grid import PAD
 from daskclust.dbscan.kernels import blocking
 
 # ------------------------------------------------------------------------------------------------ very wide spaces
@@ -146,11 +147,9 @@ def test_boxes_that_cannot_be_numbered():
 
 
 @pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize(
-    ("n", "bits", "surplus"), [(1000, 20, 0), (70_000, 46, 0), (1000, 62, 9), (70_000, 60, 14), (140_000, 62, 17)]
-)
+@pytest.mark.parametrize(("n", "bits", "surplus"), [(1000, 54, 1), (1000, 62, 9), (70_000, 60, 14), (140_000, 62, 17)])
 def test_sorted_keys(n, bits, surplus, count, threads):
-    """Key and place fit one number; or are too long by some bits, by which keys are divided first; or by far."""
+    """Key and place are too long for one number, by some bits, by which keys are divided first, or by far."""
     assert max(0, bits + (n - 1).bit_length() - 63) == surplus
     rng = np.random.default_rng(n)
     keys = rng.integers(0, 2**bits, n)
@@ -158,6 +157,8 @@ def test_sorted_keys(n, bits, surplus, count, threads):
     keys[:2] = [2**bits - 1, 0]
     order = np.argsort(keys, kind="stable")
     threads(count)
-    got, places = blocking._sorted(HOST, keys.copy(), 2**bits)
+    assert blocking.place_bits(n, 2**bits) == 0
+    places = np.empty(n + PAD, np.int32)
+    got = blocking.sorted_apart(HOST, keys.copy(), 2**bits, places)
     np.testing.assert_array_equal(got, keys[order])
     np.testing.assert_array_equal(places[:n], order)

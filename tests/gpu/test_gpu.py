@@ -20,11 +20,11 @@ from laws.on_devices import assert_running_sum, assert_union_find
 from daskclust import CLUE
 from daskclust.clue.kernels import equal_points
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
-from daskclust.core.device.arrays import device_of
-from daskclust.core.space import sorting
+from daskclust.core.device.arrays import Cuda, device_of
 from daskclust.core.space.extent import group_range, survey
 from daskclust.core.space.grid import PAD, make_grid
 from daskclust.core.space.partition import Partition
+from daskclust.core.space.sorting import sort_into_cells
 
 pytestmark = [
     pytest.mark.gpu,
@@ -313,24 +313,8 @@ def test_union_find(cupy, n, m):
 
 @pytest.fixture
 def few_are_many(monkeypatch):
-    """Let the sizes from which on other ways are taken be small ones."""
-    monkeypatch.setattr(sorting, "_CROWD", 8)
+    """Let few equal points be many."""
     monkeypatch.setattr(equal_points, "MANY", 8)
-
-
-def sort(X, give):
-    """Return the order of points sorted into cells of width 1."""
-    X = give(X)
-    device = device_of(X)
-    grid = make_grid(np.zeros(2), np.full(2, 3.0), 1.0, (0.0, 0.0), device.empty(0, np.int64))
-    order = device.empty(len(X) + PAD, np.int32)
-    sorting.sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
-    return device.to_host(order)[: len(X)]
-
-
-def test_sorting_into_crowded_cells_keeps_the_order(cupy, few_are_many):
-    for X in (np.random.default_rng(0).uniform(0, 3, (150, 2)), np.full((40, 2), 0.5)):
-        np.testing.assert_array_equal(sort(X, cupy.asarray), sort(X, np.asarray))
 
 
 @pytest.mark.parametrize(
@@ -366,3 +350,22 @@ def test_group_range(cupy):
             group = cupy.asarray(np.array([ends[1], *[7] * repeats, ends[0]], dtype))
             device = device_of(group)
             assert group_range(device, device.argument(group)) == ends
+
+
+@pytest.mark.parametrize("extent", [0.5, 3.0, 3e5], ids=["one cell", "crowded cells", "more cells than a table has"])
+def test_sorting_into_cells_keeps_the_order(cupy, monkeypatch, extent):
+    """However many points share a cell, and without a look from the host."""
+    X = np.random.default_rng(0).uniform(0, extent, (100_000, 2))
+
+    def sort(X):
+        device = device_of(X)
+        grid = make_grid(np.zeros(2), np.full(2, extent), 1.0, (0.0, 0.0), device.empty(0, np.int64))
+        order = device.empty(len(X) + PAD, np.int32)
+        return sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
+
+    wanted, points = sort(X), cupy.asarray(X)
+    with monkeypatch.context() as patch:
+        patch.delattr(Cuda, "to_host")
+        found = sort(points)
+    for name in ("order", "row", "first", "positions"):
+        np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name), err_msg=name)

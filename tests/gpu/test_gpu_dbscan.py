@@ -16,6 +16,7 @@ from gpu.test_gpu import points
 from hypothesis import given, settings
 
 from daskclust import DBSCAN, FriendsOfFriends
+from daskclust.dbscan import block_search
 
 pytestmark = [
     pytest.mark.gpu,
@@ -103,6 +104,7 @@ def test_dbscan_of_many_points(d, eps, min_samples):
         DbscanCase(np.concatenate([points(300, 3, float, 9.0), points(300, 3, float, 9.0) + 1e12]), 1.5, 3),
         DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
         DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
+        DbscanCase(points(600, 3, float, 2.5), 0.35, 3, None, (1e5,) * 3),
     ],
     ids=[
         "equal",
@@ -118,6 +120,7 @@ def test_dbscan_of_many_points(d, eps, min_samples):
         "gaps cut out",
         "ranked rows",
         "long periodic axis",
+        "long keys",
     ],
 )
 def test_dbscan_of_special_sets(case):
@@ -159,6 +162,64 @@ def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
     assert wanted.labels.max() > 0
 
 
-def test_four_axes_are_refused(cupy):
-    with pytest.raises(ValueError, match=r"X has 4 coordinates; on a CUDA device up to 3.*cupy\.asnumpy\(X\)"):
-        DBSCAN(1.0).fit(cupy.zeros((30, 4)))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [4, 6, 10])
+@pytest.mark.parametrize("min_samples", [2, 5])
+def test_more_than_three_axes(d, dtype, min_samples):
+    """Ties at exactly eps, too: the CPU's sums of squares, bit for bit."""
+    rng = np.random.default_rng(d)
+    X = np.concatenate([rng.integers(0, 3, (300, d)) * 0.7, rng.normal(0, 0.3, (300, d))]).astype(dtype)
+    eps = float(np.sqrt(2 * np.float64(dtype(0.7)) ** 2))
+    weight = rng.integers(-2, 9, 600) / 4
+    period = (2.9 if d == 4 else 8.0,) + (0.0,) * (d - 1)
+    for case in (
+        DbscanCase(X, eps, min_samples),
+        DbscanCase(X, eps, min_samples, weight),
+        DbscanCase(X, eps, min_samples, None, period),
+    ):
+        wanted = case.fit()
+        assert wanted.n_clusters_ >= 1
+        assert_answer(fit_dbscan(case), wanted)
+
+
+@settings(max_examples=20)
+@given(dbscan_cases(shapes=[(4, np.float64), (5, np.float32)]))
+def test_drawn_points_of_more_axes(case):
+    assert_answer(fit_dbscan(case), case.answer())
+
+
+def test_blocks_of_more_than_three_axes(cupy):
+    case = DbscanCase(points(900, 4, np.float32, 6.0), 0.9, 4)
+    X = da.from_array(case.X, chunks=(400, 4)).map_blocks(cupy.asarray, meta=cupy.empty((0, 4), np.float32))
+    wanted = case.answer()
+    assert wanted.labels.max() > 2
+    assert_answer(case.estimator().fit(X, partition=case.partition([0.5], [0.0])), wanted)
+
+
+def test_eleven_axes_are_refused(cupy):
+    with pytest.raises(ValueError, match=r"X has 11 coordinates; on a CUDA device up to 10.*cupy\.asnumpy\(X\)"):
+        DBSCAN(1.0).fit(cupy.zeros((30, 11)))
+
+
+@pytest.mark.parametrize("points_a_pair", [16, 10**9], ids=["listed", "at once"])
+def test_points_that_crowd(cupy, monkeypatch, points_a_pair):
+    """Pairs of cells that take long: of many points that touch, and of many that are just too far apart.
+
+    They are done at once where the list has no place for them.
+    """
+    monkeypatch.setattr(block_search, "_POINTS_A_PAIR", points_a_pair)
+    rng = np.random.default_rng(5)
+    near = [0.3 * rng.random((2000, 3)) + [at, 0, 0] for at in (0.0, 1.35, 1.7, 4.0)]
+    X = np.concatenate([*near, rng.uniform(-5, 5, (500, 3))]).astype(np.float32)
+    # of two full cells only the last points are within eps
+    bridge = np.concatenate([[[0.0, 0.0, 0.0]], 0.01 * rng.random((3000, 3)), [[0.995, 0.0, 0.0]]])
+    bridge[1501:-1, 0] += 1.05
+    for case in (
+        DbscanCase(X, 1.0, 2),
+        DbscanCase(X, 1.0, 8),
+        DbscanCase(X, 1.0, 2, None, (5.5, 0.0, 10.0)),
+        DbscanCase(bridge, 1.0, 2),
+        DbscanCase(bridge, 1.0, 8),
+    ):
+        assert_answer(fit_dbscan(case), case.fit())
+    assert case.fit().n_clusters_ == 1

@@ -56,10 +56,8 @@ def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
 def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
     """Searches far beyond dc, and points that are equal."""
     from daskclust.clue.kernels import equal_points
-    from daskclust.core.space import sorting
 
     monkeypatch.setattr(equal_points, "MANY", 4)
-    monkeypatch.setattr(sorting, "_CROWD", 4)
     X, layer = points(dimensions, dtype)
     X, layer = np.concatenate([X, *3 * [X[::7]]]), np.concatenate([layer, *3 * [layer[::7]]])
     if dimensions > 2:

@@ -13,26 +13,17 @@ from ptx.recorder import check, names, stand_in
 
 pytestmark = pytest.mark.ptx
 
-OF_ALL = {
-    "_survey_in_strides",
-    "write_keys",
-    "copy",
-    "gather",
-    "count_heads",
-    "write_heads",
-    "write_row_firsts",
-    "fill",
-}
-OF_ALL |= {"write_boxes", "write_occupied", "write_positions", "start", "link_within", "link_block", "flatten"}
-OF_ALL |= {"first_points", "mark_first", "number_cells", "write_labels", "running_sum"}
-OF_CORES = {"gather_core", "label_border"}
-OF_COUNTS = OF_CORES | {"start_population", "spread_population_of", "count_neighbours"}
-OF_WEIGHTS = OF_CORES | {"weigh_neighbours"}
+OF_ALL = {"_survey_in_strides", "write_keys", "count_heads", "write_heads", "find_row_firsts", "write_cells"}
+OF_ALL |= {"write_positions", "write_boxes", "start", "link_part", "link_listed", "start_counts", "first_points"}
+OF_ALL |= {"mark_first", "label_point", "running_sum"}
+OF_CORES = {"gather_core_of_cell", "number_cells", "label_border_point"}
+OF_COUNTS = OF_CORES | {"count_of_point"}
+OF_WEIGHTS = OF_CORES | {"weigh_point"}
 OF_CHUNKS = {"forget_far", "label_core", "mark_shared", "lower_to_set"}
+OF_PAIRS = {"start_points", "count_all", "weigh_all", "keep_core", "link_all", "label_border_all"}
 
-# A row's number is 64 bits, and divided once for each block, not for each point.
-MAY_DIVIDE = ("count_heads", "write_heads", "spread_population_of", "count_neighbours", "weigh_neighbours")
-MAY_DIVIDE += ("link_block", "label_border")
+# A row's number is 64 bits, and divided once for a cell, not for each distance.
+MAY_DIVIDE = ("count_heads", "write_heads", "count_of_point", "weigh_point", "link_part", "label_border_point")
 
 
 @pytest.fixture
@@ -69,7 +60,7 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, d, dtype):
     run_in_blocks(case)
     assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_WEIGHTS | OF_CHUNKS
     compiled = check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
-    assert compiled == (names(recorder.launched) - {"running_sum"}) | {"_scan_blocks", "_add_before"}
+    assert compiled == names(recorder.launched) - {"running_sum"}
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -89,8 +80,19 @@ def test_wide_spaces_assemble(recorder, tmp_path, monkeypatch, d):
     assert_answer(case.fit(), case.answer())
     assert names(recorder.launched) == OF_ALL | OF_COUNTS | ({"write_rows"} if d == 2 else set())
     columns = [kernel for kernel, args in recorder.launched if kernel != "running_sum" and has_long_columns(args)]
-    assert {kernel.__name__ for kernel in columns} >= {"link_block", "count_neighbours", "write_heads"}
+    assert {kernel.__name__ for kernel in columns} >= {"link_part", "count_of_point", "write_heads"}
     assert check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [4, 10])
+def test_pairs_assemble(recorder, tmp_path, monkeypatch, d, dtype):
+    """More than three dimensions."""
+    X = np.random.default_rng(d).uniform(0, 2.0, (200, d)).astype(dtype)
+    for case in (Case(X, 1.0, 4, None, (3.0,) * d), Case(X, 1.0, 4, X[:, 0].astype(np.float64))):
+        assert_answer(case.fit(), case.answer())
+    found = check(recorder.launched, tmp_path, monkeypatch)
+    assert found > OF_PAIRS
 
 
 def has_long_columns(args):

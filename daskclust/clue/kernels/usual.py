@@ -102,7 +102,7 @@ def place(slot, slots, cell, X, weight, cells, sorted_weight):
     for other in range(begin, end):
         if slots[other] < i:
             at += 1
-    put_in_table(at, i, cell, X, cells)
+    put_in_table(at, i, cell[i], X, cells)
     sorted_weight[at] = weight[i] if len(weight) > 0 else like(sorted_weight[at], 1)
     if slot == 0:
         for k in range(PAD):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.device.kernels import Kernel, TeamKernel, kernel
+from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.device.timesort import order_of_ticks, order_of_times
 
 _KEPT_BYTES = 1 << 24  # scratch arrays up to this size are kept on the host: fresh pages cost 0.3 ms a MB
@@ -98,6 +99,16 @@ class Host(_Device):
         """Write the sum of all `values` up to each to int32 `sums`; they may be the same array."""
         self.run(_running_sum, 1, values, sums)
 
+    def sort(self, values: Any) -> None:
+        """Sort integers in place, on all threads."""
+        n, threads = len(values), thread_count()
+        if threads == 1 or n < 1 << 16:
+            values.sort()
+            return
+        cuts = [n * k // threads for k in range(threads + 1)]
+        values.partition(cuts[1:-1])
+        in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
+
     def argument(self, array: Any) -> Any:
         """Return an array as kernels take it, without a copy; `give` one in the class that the user works with."""
         return array
@@ -171,6 +182,10 @@ class Cuda(_Device):
 
     def order_of(self, values: Any) -> Any:
         return cupy_module().argsort(values, kind="stable")
+
+    def sort(self, values: Any) -> None:
+        """Sort integers in place."""
+        values.sort()
 
 
 HOST = Host()

@@ -46,15 +46,17 @@ def root_of(parent, j):
 
 @body
 def unite(parent, a, b):
-    """Join the sets of `a` and `b`."""
+    """Join the sets of `a` and `b`, going on from what compare-and-swap read: what was loaded may be out of date."""
     while True:
         a = find(parent, a)
         b = find(parent, b)
         if a == b:
             return
         low, high = min(a, b), max(a, b)
-        if atomic_cas(parent, high, high, low) == high:
+        above = atomic_cas(parent, high, high, low)
+        if above == high:
             return
+        a, b = above, low
 
 
 @kernel

@@ -1,9 +1,8 @@
 """Sort points into cells, stably: the same order on every device and any number of threads.
 
 CPU: points go first to buckets of neighbouring cells, then each bucket is sorted within the cache (a counting sort in
-two levels, parallel in both). CUDA: counts and slots by atomics, in any order; then each point finds its rank among
-those of its cell, or, where a cell has very many, all are sorted by cell. Grids with far more cells than points are
-sorted by key instead of by table.
+two levels, parallel in both). CUDA: cells are counted by atomics, cell and index sorted as one number. Grids with far
+more cells than points are sorted by key instead of by table.
 """
 
 from __future__ import annotations
@@ -14,16 +13,14 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.checks import MOST_CELLS, check_cells
-from daskclust.core.device.arrays import HOST, Cuda, Host, copy, fill
+from daskclust.core.device.arrays import HOST, Cuda, Host, fill
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.grid import PAD, Cells, Grid, cell_of, within_period
 
-# cells; measured: a table of up to 64 cells a point costs less than sorting by key (not in the simulator: a sum over it
-# goes through a Python thread for each cell)
-_TINY_TABLE, _SMALL_TABLE = 1 << 16, 1 << 22
-_CROWD = 256  # points in a cell, from which on sorting costs less than each of them looking at all others
+_TINY_TABLE, _SMALL_TABLE = 1 << 16, 1 << 22  # cells; measured: up to 64 a point cost less than sorting by key
+_MOST_IN_TABLE = 2**31 - 1  # cells whose numbers int32 holds
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 
 
@@ -37,7 +34,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         grid = _with_slabs(device, X, grid)
         check_cells(groups, grid.shape, n)
     number = groups * math.prod(grid.shape)
-    dense = number <= 8 * n + _TINY_TABLE or number <= min(64 * n, _SMALL_TABLE)
+    dense = number <= min(max(8 * n + _TINY_TABLE, min(64 * n, _SMALL_TABLE)), _MOST_IN_TABLE)
     cells = Cells(
         grid,
         device.scratch("positions", (d, n + PAD), X.dtype),
@@ -51,7 +48,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
     elif device is HOST:
         _sort_by_buckets(X, group, groups, cells)
     else:
-        _sort_by_slots(device, X, group, cells)
+        _sort_on_device(device, X, group, cells)
     device.run(_end, PAD, n, cells)
     return cells
 
@@ -186,60 +183,35 @@ def _sort_bucket(bucket, X, order, its_cell, begin, width, cells):
         cells.row[place] = np.uint32(c) // columns
 
 
-# ---------------------------------------------------------------------------------------------------------- CUDA: slots
-def _sort_by_slots(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
+# ----------------------------------------------------------------------------------------------------------- CUDA: sort
+def _sort_on_device(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n, number = len(X), len(cells.first) - 1
-    cell = device.scratch("cell", n, np.int32)
-    slots = device.scratch("slots", n, np.int32)
-    cursor = device.scratch("cursor", number + 1, np.int32)
-    is_crowded = device.full(1, 0, np.int32)
+    packed = device.scratch("packed", n, np.int64)
     device.run(fill, number + 1, cells.first, np.int32(0))
-    device.run(_count_cell, n, X, group, cells.grid, _CROWD, cell, cells.first, is_crowded)
+    device.run(_count_cell, n, X, group, cells.grid, packed, cells.first)
     device.running_sum(cells.first, cells.first)
-    if device.to_host(is_crowded)[0]:
-        device.run(_place_in_table, n, device.argument(device.order_of(cell)), cell, X, cells)
-        return
-    device.run(copy, number + 1, cells.first, cursor)
-    device.run(_take_slot, n, cell, cursor, slots)
-    device.run(_rank, n, slots, cell, X, cells)
+    device.sort(packed)
+    device.run(_place_in_table, n, packed, X, cells)
 
 
 @kernel
-def _count_cell(i, X, group, grid, crowd, cell, first, is_crowded):
-    c = cell_of(i, X, group, grid)
-    cell[i] = c
-    if atomic_add(first, c + 1, 1) >= crowd:
-        is_crowded[0] = 1
+def _count_cell(i, X, group, grid, packed, first):
+    """Count point i in its cell, and put the cell's number and its own, of up to 31 bits each, into one."""
+    cell = cell_of(i, X, group, grid)
+    packed[i] = (cell << 32) | np.int64(i)
+    atomic_add(first, cell + 1, 1)
 
 
 @body
 def put_in_table(place, i, cell, X, cells):
+    """Write point i of the input, which is in `cell`, to `place` among the sorted points."""
     _put(place, i, X, cells)
-    cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
+    cells.row[place] = np.uint32(cell) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
 
 
 @kernel
-def _place_in_table(place, order, cell, X, cells):
-    """Put the point that is at `place` of all that are sorted by cell."""
-    put_in_table(place, order[place], cell, X, cells)
-
-
-@kernel
-def _take_slot(i, cell, cursor, slots):
-    slots[atomic_add(cursor, cell[i], 1)] = i
-
-
-@kernel
-def _rank(slot, slots, cell, X, cells):
-    """Slots of a cell were taken in any order; a point's place is the number of earlier points in the cell."""
-    i = slots[slot]
-    begin = cells.first[cell[i]]
-    end = cells.first[cell[i] + 1]
-    place = begin
-    for other in range(begin, end):
-        if slots[other] < i:
-            place += 1
-    put_in_table(place, i, cell, X, cells)
+def _place_in_table(place, packed, X, cells):
+    put_in_table(place, packed[place] & 0xFFFFFFFF, packed[place] >> 32, X, cells)
 
 
 # --------------------------------------------------------------------------------------------- few points in many cells
@@ -247,8 +219,7 @@ def _sort_by_key(device: Host | Cuda, X: Any, group: Any, cells: Cells) -> None:
     n = len(X)
     keys = device.scratch("unsorted keys", n, np.int64)
     device.run(_cell_numbers, n, X, group, cells.grid, keys)
-    order = device.from_host(np.argsort(device.to_host(keys), kind="stable").astype(np.int32))
-    device.run(_place_by_order, n, order, keys, X, cells)
+    device.run(_place_by_order, n, device.order_of(keys), keys, X, cells)
 
 
 @kernel

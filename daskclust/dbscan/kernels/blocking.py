@@ -7,11 +7,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, copy
 from daskclust.core.device.kernels import body, kernel
-from daskclust.core.device.threads import in_threads, thread_count
 from daskclust.core.space.grid import PAD, lower_bound, within_period
 from daskclust.dbscan.kernels.blocks import CELL_BITS, LUMP, Blocks, Grid, reach_table, with_blocks
 
@@ -38,19 +36,25 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         rank, row_key = _ranked_rows(device, X, grid, gaps)
     per_row = grid.blocks[2] << CELL_BITS
     rows = len(row_key) or grid.blocks[0] * grid.blocks[1]
-    keys = device.empty(n, np.int64)
-    device.run(write_keys, n, X, grid, gaps, rank, keys)
+    bits = place_bits(n, rows * per_row)
+    keys, order = device.empty(n, np.int64), device.empty(n + PAD, np.int32)
+    device.run(write_keys, n, X, grid, gaps, rank, bits, keys)
     del rank
-    keys, order = _sorted(device, keys, rows * per_row)
+    if bits > 0:
+        device.sort(keys)
+    else:
+        keys = sorted_apart(device, keys, rows * per_row, order)
     is_table = len(row_key) > 0 or rows <= min(4 * n + 65536, _MOST_SHORT)
 
-    pieces = -(-n // (8192 if device is HOST else 64))
-    heads = device.empty((3, pieces), np.int32)
-    device.run(count_heads, pieces, keys, per_row, heads, grain=1)
-    up_to = tuple(device.empty(pieces, np.int32) for _ in range(3))
-    for k in range(3):
-        device.running_sum(heads[k], up_to[k])
-    n_cells, n_blocks, n_rows = (int(device.to_host(sums[pieces - 1 :])[0]) for sums in up_to)
+    pieces = -(-n // (8192 if device is HOST else 16))
+    heads, up_to = device.empty((3, pieces), np.int32), device.empty(3 * pieces, np.int32)
+    device.run(count_heads, pieces, keys, bits, per_row, order, heads, grain=1)
+    device.running_sum(heads.reshape(-1), up_to)
+    if device is HOST or not is_table:
+        n_cells, n_blocks, n_rows = np.diff(device.to_host(up_to[pieces - 1 :: pieces]), prepend=np.int32(0)).tolist()
+    else:  # the host does not wait to know: arrays are as long as they may need to be
+        n_blocks = min(n, math.prod(grid.blocks))
+        n_cells, n_rows = min(n, n_blocks << CELL_BITS), rows
     blocks = Blocks(
         grid,
         device.from_host(reach_table(grid, eps)),
@@ -58,16 +62,22 @@ def sort_into_blocks(device: Host | Cuda, X: Any, grid: Grid, eps: float) -> Blo
         device.empty((2 * d, -(-n // LUMP)), X.dtype),
         order,
         device.empty(n_cells + 1, np.int32),
+        device.empty(0 if device is HOST else n_cells, np.int64),
         device.empty(n_blocks + 1, np.int32),
         device.empty(n_blocks, np.int64),
         device.empty(n_blocks, np.int32),
         device.empty(n_blocks, np.int32 if grid.blocks[2] < _MOST_SHORT else np.int64),
         device.empty((rows if is_table else n_rows) + 1, np.int32),
         row_key if is_table else device.empty(n_rows, np.int64),
+        device.empty(2, np.int32),
     )
-    device.run(write_heads, pieces, keys, per_row, heads, up_to, is_table, blocks, grain=1)
-    device.run(write_row_firsts, n_blocks, blocks)
-    device.run(write_occupied, n_blocks, keys, blocks)
+    device.run(write_heads, pieces, keys, bits, per_row, heads, up_to, is_table, blocks, grain=1)
+    if device is HOST:
+        device.run(write_row_firsts, n_blocks, blocks)
+        device.run(write_occupied, n_blocks, keys, bits, blocks)
+    else:
+        device.run(find_row_firsts, len(blocks.row_first), blocks)
+        device.run(write_cells, n_cells, n, keys, bits, blocks)
     device.run(write_positions, n + PAD, X, blocks)
     device.run(write_boxes, blocks.boxes.shape[1], n, blocks, grain=1024)
     return blocks
@@ -88,8 +98,11 @@ def cell_along(axis, x, grid, gaps):
 
 
 @kernel
-def write_keys(i, X, grid, gaps, rank, keys):
-    """Write the number of point i's cell, row by row and block by block; `rank` numbers its row, unless it is empty."""
+def write_keys(i, X, grid, gaps, rank, own_bits, keys):
+    """Write the number of point i's cell, row by row and block by block; `rank` numbers its row, unless it is empty.
+
+    The point's own number follows in the lowest `own_bits` bits, if there are any.
+    """
     axes = len(grid.inverse)
     bits = CELL_BITS // axes
     block, within = np.int64(0), np.int64(0)
@@ -99,7 +112,8 @@ def write_keys(i, X, grid, gaps, rank, keys):
             block = rank[i]
         block = block * grid.blocks[3 - axes + k] + (cell >> bits)
         within = (within << bits) | (cell & ((1 << bits) - 1))
-    keys[i] = (block << CELL_BITS) | within
+    key = (block << CELL_BITS) | within
+    keys[i] = (key << own_bits) | np.int64(i) if own_bits > 0 else key
 
 
 def _without_gaps(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[Grid, Gaps]:
@@ -146,24 +160,21 @@ def write_rows(i, X, grid, gaps, keys):
 
 
 # ---------------------------------------------------------------------------------------------------------------- sort
-def _sorted(device: Host | Cuda, keys: Any, span: int) -> tuple[Any, Any]:
-    """Return the keys, all below `span`, in ascending order and the places they stood at (n + PAD,)."""
+def place_bits(n: int, span: int) -> int:
+    """Return the bits of a place beside a key below `span`, to be sorted as one number; 0 where they are too long."""
+    bits = max(1, (n - 1).bit_length())
+    return bits if (span - 1).bit_length() + bits <= _KEY_BITS else 0
+
+
+def sorted_apart(device: Host | Cuda, keys: Any, span: int, order: Any) -> Any:
+    """Return the keys, all below `span`, in ascending order; write the places they stood at to `order` (n + PAD,)."""
     n = len(keys)
-    order = device.empty(n + PAD, np.int32)
-    if device is not HOST:
+    bits = max(1, (n - 1).bit_length())
+    surplus = (span - 1).bit_length() + bits - _KEY_BITS
+    if device is not HOST or surplus > 16:
         places = device.order_of(keys)
         device.run(copy, n, places, order)
-        return device.take_at(keys, places), order
-    bits = max(1, (n - 1).bit_length())  # of a place: key and place are sorted as one number
-    surplus = max(0, (span - 1).bit_length() + bits - _KEY_BITS)
-    if surplus == 0:
-        pack.run(n, keys, bits, np.int64(-1), keys)
-        sort_in_threads(keys)
-        unpack.run(n, keys, bits, np.int64(0), keys, order)
-        return keys, order
-    if surplus > 16:
-        order[:n] = np.argsort(keys, kind="stable")
-        return keys[order[:n]], order
+        return device.take_at(keys, places)
     # too long by a few bits: first divide by those
     low = _KEY_BITS - bits
     high = (keys >> low).astype(np.uint16)
@@ -173,20 +184,9 @@ def _sorted(device: Host | Cuda, keys: Any, span: int) -> tuple[Any, Any]:
     pack.run(n, keys, bits, np.int64((1 << low) - 1), packed)
     packed = packed[place]
     for number, (a, b) in enumerate(itertools.pairwise(ends)):
-        sort_in_threads(packed[a:b])
+        device.sort(packed[a:b])
         unpack.run(int(b - a), packed[a:b], bits, np.int64(number << low), keys[a:b], order[a:b])
-    return keys, order
-
-
-def sort_in_threads(values: NDArray[np.int64]) -> None:
-    """Sort in place, on all threads."""
-    n, threads = len(values), thread_count()
-    if threads == 1 or n < 1 << 16:
-        values.sort()
-        return
-    cuts = [n * k // threads for k in range(threads + 1)]
-    values.partition(cuts[1:-1])
-    in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
+    return keys
 
 
 @kernel
@@ -205,14 +205,19 @@ def unpack(i, packed, bits, base, keys, order):
 
 # ------------------------------------------------------------------------------------------------- cells, blocks, rows
 @kernel
-def count_heads(piece, keys, per_row, heads):
-    """Count the points of a piece that are the first of their cell, of their block and of their row."""
+def count_heads(piece, keys, bits, per_row, order, heads):
+    """Count the points of a piece that are the first of their cell, of their block and of their row.
+
+    Where the lowest `bits` bits of keys are the points' numbers, write these to `order`.
+    """
     n, pieces = len(keys), heads.shape[1]
     begin, end = n * piece // pieces, n * (piece + 1) // pieces
     cells = blocks = rows = 0
-    before = keys[begin - 1] if begin > 0 else np.int64(-1)
+    before = keys[begin - 1] >> bits if begin > 0 else np.int64(-1)
     for i in range(begin, end):
-        key = keys[i]
+        key = keys[i] >> bits
+        if bits > 0:
+            order[i] = keys[i] & ((np.int64(1) << bits) - 1)
         if key != before:
             cells += 1
             if key >> CELL_BITS != before >> CELL_BITS:
@@ -224,18 +229,19 @@ def count_heads(piece, keys, per_row, heads):
 
 
 @kernel
-def write_heads(piece, keys, per_row, heads, up_to, is_table, blocks):
-    """Write where those cells and blocks begin that begin in a piece; `up_to` counts all up to its end."""
+def write_heads(piece, keys, bits, per_row, heads, up_to, is_table, blocks):
+    """Write where those cells and blocks begin that begin in a piece; `up_to` sums `heads`, element after element.
+
+    Differences of sums are right in 32 bits even where the sums are not.
+    """
     n, pieces = len(keys), heads.shape[1]
     begin, end = n * piece // pieces, n * (piece + 1) // pieces
-    cell, block, row = (
-        up_to[0][piece] - heads[0, piece],
-        up_to[1][piece] - heads[1, piece],
-        up_to[2][piece] - heads[2, piece],
-    )
-    before = keys[begin - 1] if begin > 0 else np.int64(-1)
+    cell = np.int32(up_to[piece] - heads[0, piece])
+    block = np.int32(up_to[pieces + piece] - heads[1, piece] - up_to[pieces - 1])
+    row = np.int32(up_to[2 * pieces + piece] - heads[2, piece] - up_to[2 * pieces - 1])
+    before = keys[begin - 1] >> bits if begin > 0 else np.int64(-1)
     for i in range(begin, end):
-        key = keys[i]
+        key = keys[i] >> bits
         if key != before:
             if key >> CELL_BITS != before >> CELL_BITS:
                 line = key // per_row
@@ -250,11 +256,14 @@ def write_heads(piece, keys, per_row, heads, up_to, is_table, blocks):
                 blocks.first_cell[block] = cell
                 block += 1
             blocks.start[cell] = i
+            if len(blocks.place) > 0:
+                blocks.place[cell] = ((np.int64(block) - 1) << CELL_BITS) | (key & ((1 << CELL_BITS) - 1))
             cell += 1
         before = key
     if end == n:
         blocks.start[cell] = n
         blocks.first_cell[block] = cell
+        blocks.counts[0], blocks.counts[1] = cell, block
 
 
 @kernel
@@ -269,12 +278,27 @@ def write_row_firsts(block, blocks):
 
 
 @kernel
-def write_occupied(block, keys, blocks):
+def write_occupied(block, keys, bits, blocks):
     """Write the mask of the cells of a block that hold points."""
     mask = np.int64(0)
     for cell in range(blocks.first_cell[block], blocks.first_cell[block + 1]):
-        mask |= np.int64(1) << (keys[blocks.start[cell]] & 63)
+        mask |= np.int64(1) << ((keys[blocks.start[cell]] >> bits) & 63)
     blocks.occupied[block] = mask
+
+
+@kernel
+def find_row_firsts(row, blocks):
+    """As `write_row_firsts`, by row: no thread has to fill a wide gap."""
+    blocks.row_first[row] = lower_bound(blocks.row, blocks.counts[1], row)
+
+
+@kernel
+def write_cells(i, n, keys, bits, blocks):
+    """Write the mask of block `i`, if there is one; a cell behind the last holds nothing."""
+    if i >= blocks.counts[0]:
+        blocks.start[i + 1] = n
+    if i < blocks.counts[1]:
+        write_occupied(i, keys, bits, blocks)
 
 
 @kernel

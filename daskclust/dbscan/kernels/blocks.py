@@ -7,6 +7,7 @@ axis. Rows are found by table, or by bisection where the space is far larger tha
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -43,12 +44,14 @@ class Blocks(NamedTuple):
     boxes: Any  # (2 d, n / LUMP) the lowest, then the highest coordinates of LUMP points each
     order: Any  # (n + PAD,) int32: where the point stands in the input
     start: Any  # (cells + 1,) int32: where each cell's points begin
+    place: Any  # (cells,) int64: CELL_BITS times shifted, the block of each cell, and its bit there; empty on the CPU
     first_cell: Any  # (blocks + 1,) int32: where each block's cells begin
     occupied: Any  # (blocks,) int64: a bit for each cell that holds points
     row: Any  # (blocks,) int32: the row of each block
     column: Any  # (blocks,) int32, or int64 where that is too short: its place in the row
     row_first: Any  # (rows + 1,) int32: where each row's blocks begin
     row_key: Any  # (rows,) int64: which row it is, where only those with points are kept; else empty
+    counts: Any  # (2,) int32: how many cells and blocks there are; on CUDA arrays of them may be longer
 
 
 def make_grid(low: NDArray[np.float64], high: NDArray[np.float64], eps: float, period: tuple[float, ...]) -> Grid:
@@ -88,13 +91,23 @@ def with_blocks(grid: Grid) -> Grid:
 def reach_table(grid: Grid, eps: float) -> NDArray[np.int64]:
     """Return, for each cell of a block and each of the 27 blocks around it, the mask of the cells within `eps`."""
     d = len(grid.cells)
+    steps = tuple(math.floor(eps * per_unit * (1 + 1e-9)) + 1 for per_unit in grid.inverse)
+    rings = tuple(
+        count if cycle and count <= 2 else 0 for cycle, count in zip(grid.period, grid.blocks[3 - d :], strict=True)
+    )
+    return _reach_table(steps, rings)
+
+
+@functools.cache
+def _reach_table(steps: tuple[int, ...], rings: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return `reach_table` of cells so many steps apart; `rings` are the blocks of short periods, else 0."""
+    d = len(steps)
     width = 1 << (CELL_BITS // d)
-    steps = [math.floor(eps * per_unit * (1 + 1e-9)) + 1 for per_unit in grid.inverse]
     places = np.stack(np.unravel_index(np.arange(64), (width,) * d), axis=1)
     offsets = np.stack(np.meshgrid(*[np.arange(-s, s + 1) for s in steps], indexing="ij"), axis=-1).reshape(-1, d)
     block, place = np.divmod(places[:, None] + offsets, width)
-    for axis, (cycle, count) in enumerate(zip(grid.period, grid.blocks[3 - d :], strict=True)):
-        if cycle and count <= 2:
+    for axis, count in enumerate(rings):
+        if count:
             block[..., axis] %= count
     weights = 3 ** np.arange(d)[::-1]
     code = SELF + block @ weights
@@ -119,10 +132,14 @@ def row_bounds(row, blocks):
 @body
 def row_of(block, blocks):
     """Return the two coordinates of a block's row."""
-    row = np.uint64(blocks.row_key[blocks.row[block]] if len(blocks.row_key) > 0 else blocks.row[block])
-    along = np.uint64(blocks.grid.blocks[1])
-    x = row // along
-    return np.int64(x), np.int64(row - x * along)
+    along = blocks.grid.blocks[1]
+    if len(blocks.row_key) > 0:
+        row = np.int64(blocks.row_key[blocks.row[block]])
+        x = np.int64(np.uint64(row) // np.uint64(along))
+    else:  # CUDA divides 32 bits faster
+        row = np.int64(blocks.row[block])
+        x = np.int64(np.uint32(row) // np.uint32(along))
+    return x, row - x * along
 
 
 @body

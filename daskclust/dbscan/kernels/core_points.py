@@ -18,7 +18,7 @@ from daskclust.core.device.operations import (
     store,
     times,
 )
-from daskclust.dbscan.kernels.blocks import LUMP, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.kernels.blocks import LUMP, fold_around, sweep_row
 from daskclust.dbscan.kernels.links import apart, are_near
 
 DOUBT = np.int32(-1)  # a count that only float64 can tell
@@ -51,14 +51,7 @@ def spread_population(row, blocks, population):
     sweep_population(0, row, blocks, (blocks, population))
 
 
-@kernel
-def spread_population_of(block, blocks, population):
-    """As `spread_population`, by block: more to do at once."""
-    fold_population(0, block, blocks, (blocks, population))
-
-
 sweep_population = sweep_row.bind(meet=add_population)
-fold_population = fold_behind.bind(meet=add_population)
 
 
 @body
@@ -298,20 +291,25 @@ def gather_core(block, blocks, enough, count, stop, held):
     cell = blocks.first_cell[block]
     holding = np.int64(0)
     while mask != 0:
-        bit = lowest_bit(mask)
+        if gather_in_cell(cell, blocks, enough, count, stop):
+            holding |= mask & -mask
         mask &= mask - 1
-        i, end = np.int64(blocks.start[cell]), np.int64(blocks.start[cell + 1])
-        while i < end:
-            if count[i] >= enough:
-                i += 1
-            else:
-                end -= 1
-                swap(i, end, blocks, count)
-        stop[cell] = end
-        if end > blocks.start[cell]:
-            holding |= np.int64(1) << bit
         cell += 1
     held[block] = holding
+
+
+@body
+def gather_in_cell(cell, blocks, enough, count, stop):
+    """Move the core points of a cell to its front; say whether there are any."""
+    i, end = np.int64(blocks.start[cell]), np.int64(blocks.start[cell + 1])
+    while i < end:
+        if count[i] >= enough:
+            i += 1
+        else:
+            end -= 1
+            swap(i, end, blocks, count)
+    stop[cell] = end
+    return end > blocks.start[cell]
 
 
 @body

@@ -12,7 +12,7 @@ import numpy as np
 from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add, atomic_min, count_bits, like, lowest_bit, select, times
 from daskclust.core.device.unionfind import find, unite
-from daskclust.dbscan.kernels.blocks import LUMP, SELF, fold_around, fold_behind, sweep_row
+from daskclust.dbscan.kernels.blocks import LUMP, SELF, fold_around, sweep_row
 
 NONE = np.int32(2**31 - 1)  # no cluster
 
@@ -184,33 +184,39 @@ def link_row(row, blocks, stop, limits, held, is_whole, is_near, parent):
     sweep_links(0, row, blocks, (blocks, stop, limits, held, is_whole, is_near, parent))
 
 
-@kernel
-def link_block(block, blocks, stop, limits, held, is_whole, is_near, parent):
-    """As `link_row`, by block: more to do at once."""
-    fold_links(0, block, blocks, (blocks, stop, limits, held, is_whole, is_near, parent))
-
-
 sweep_links = sweep_row.bind(meet=link_blocks)
-fold_links = fold_behind.bind(meet=link_blocks)
 
 
 # ------------------------------------------------------------------------------------------------------------- clusters
 @kernel
-def first_points(cell, start, order, stop, owned, parent, first, size):
+def start_counts(i, first, size, is_first):
+    """Start with no point in any set, for `first_points`, and no first point of a cluster, for `mark_first`."""
+    if i < len(first):
+        first[i], size[i] = NONE, 0
+    if i < len(is_first):
+        is_first[i] = False
+
+
+@kernel
+def first_points(cell, start, order, stop, in_order, owned, parent, first, size):
     """Find the first core point in the order of the input, and the number of core points, of each set of cells.
 
-    Only own points are counted: `owned` tells them by their place in the input; it is empty where all are.
+    Only own points are counted: `owned` tells them by their place in the input; it is empty where all are. `in_order`
+    says that the core points of a cell stand as in the input. Each cell's parent becomes the root of its set.
     """
     begin, end = start[cell], stop[cell]
     if begin == end:
         return
     root = find(parent, cell)
     parent[cell] = root
-    least = order[begin]
-    own = np.int32(0)
-    for i in range(begin, end):
-        least = min(least, order[i])
-        own += 1 if len(owned) == 0 or owned[order[i]] else 0
+    least, own = order[begin], np.int32(end - begin)
+    if not in_order:
+        for i in range(begin, end):
+            least = min(least, order[i])
+    if len(owned) > 0:
+        own = np.int32(0)
+        for i in range(begin, end):
+            own += 1 if owned[order[i]] else 0
     if least < first[root]:  # a stale value is only too large
         atomic_min(first, root, least)
     if own > 0:
@@ -224,12 +230,23 @@ def mark_first(cell, start, stop, parent, first, size, least, is_first):
         is_first[first[cell]] = True
 
 
-@kernel
-def number_cells(cell, start, stop, parent, first, size, least, up_to, number):
-    """Write each cell's cluster number: `up_to` counts first points up to each."""
+@body
+def cluster_of(cell, start, stop, clusters):
+    """Return the number of the cluster that a cell's core points are in, or `NONE`.
+
+    `clusters` are each cell's root, each root's first point, number of points, the least that makes a cluster, and the
+    number of first points up to each.
+    """
+    parent, first, size, least, up_to = clusters
     root = parent[cell]
     has = stop[cell] > start[cell] and size[root] >= least
-    number[cell] = up_to[first[root]] - 1 if has else NONE
+    return np.int32(up_to[first[root]] - 1) if has else NONE
+
+
+@kernel
+def number_cells(cell, start, stop, clusters, number):
+    """Write each cell's cluster number."""
+    number[cell] = cluster_of(cell, start, stop, clusters)
 
 
 @body
@@ -309,12 +326,20 @@ def label_core(cell, start, stop, number, label):
 
 
 @kernel
-def write_labels(cell, start, order, stop, number, label, labels, is_core):
-    """Write the labels of the points of a cell in input order, noise -1."""
+def write_labels(cell, start, order, stop, clusters, label, labels, is_core):
+    """Write the labels of the points of a cell in input order, noise -1; `label` has those of points not core."""
+    found = cluster_of(cell, start, stop, clusters)
     for i in range(start[cell], start[cell + 1]):
-        found = number[cell] if i < stop[cell] else label[i]
-        labels[order[i]] = found if found != NONE else -1
-        is_core[order[i]] = i < stop[cell] and found != NONE
+        write_label(i, order[i], i < stop[cell], found, label, labels, is_core)
+
+
+@body
+def write_label(i, point, is_core_point, found, label, labels, is_core):
+    """Write the label of sorted point `i`, given the cluster of its cell's core points."""
+    if not is_core_point:
+        found = label[i] if len(label) > 0 else NONE
+    labels[point] = found if found != NONE else -1
+    is_core[point] = is_core_point and found != NONE
 
 
 @kernel

@@ -137,15 +137,15 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 (CuPy's name)
 
     def __getitem__(self, key):
         refuse_host_arrays("getitem", key if isinstance(key, tuple) else (key,))
-        host, key = plain(self), plain(key)
-        parts = key if isinstance(key, tuple) else (key,)
+        host, places = plain(self), plain(key)  # `key` stays, and with it its memory
+        parts = places if isinstance(places, tuple) else (places,)
         is_view = not any(isinstance(part, np.ndarray | list) for part in parts)
         if is_view:
             return ndarray._view(host[(*parts, *(() if Ellipsis in parts else (Ellipsis,)))], self._at.mem)
         if any(getattr(part, "dtype", None) == np.dtype(bool) for part in parts):
             wait_for_a_number()
         note("take")
-        return given(host[key])
+        return given(host[places])
 
     def __setitem__(self, key, value):
         refuse_host_arrays("setitem", (*(key if isinstance(key, tuple) else (key,)), value))
