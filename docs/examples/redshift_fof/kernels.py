@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from daskclust.core.device.kernels import body, kernel, lane_kernel
 from daskclust.core.device.operations import bits_of, lowest_bit, times
 from daskclust.core.device.unionfind import unite
@@ -21,7 +23,7 @@ def link_friends(state, own, positions, j, context):
     i, m, across2, along, parent = context
     friends = bits_of(are_friends(own, positions, j, across2, along)) & ((1 << m) - 1)
     while friends != 0:
-        unite(parent, i + lowest_bit(friends), j)
+        unite(parent, i + lowest_bit(friends), np.int64(j))  # on CUDA j may be unsigned, which mixes with no other
         friends &= friends - 1
     return state
 
