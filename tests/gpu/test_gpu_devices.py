@@ -1,18 +1,18 @@
-"""Several GPUs in one process, or as many as there are, one: each chunk is worked on where it lies."""
+"""Several GPUs in one process, or one where there is one: a fit runs where its points lie."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit
 
+from daskclust.core.run import steps
+from daskclust.systems import SYSTEMS
+
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
-NAMES = {system.name: name for name, (system, _) in reversed(RUNS.items())}  # a run of each system
+NAMES = {system.name: name for name, (system, _) in RUNS.items() if system.name in SYSTEMS}  # a run of each system
 
 
 @pytest.fixture
@@ -26,12 +26,8 @@ def put(cupy, device, values):
         return cupy.asarray(values)
 
 
-def on_all(cupy, devices, values, chunks=4):
-    """Return a dask array whose chunks lie on the devices by turns."""
-    blocks = [dask.delayed(put)(cupy, devices[k % 2], part) for k, part in enumerate(np.array_split(values, chunks))]
-    meta, lengths = cupy.empty((0,) * values.ndim, values.dtype), [len(p) for p in np.array_split(values, chunks)]
-    parts = zip(blocks, lengths, strict=True)
-    return da.concatenate([da.from_delayed(block, (n, *values.shape[1:]), meta=meta) for block, n in parts])
+def on_device(cupy, device, sample):
+    return sample.map(lambda values: put(cupy, device, values))
 
 
 def sample_of(name):
@@ -40,33 +36,46 @@ def sample_of(name):
 
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_results_are_on_the_points_device_and_the_thread_keeps_its_own(cupy, devices, name):
+def test_a_thread_keeps_its_device(cupy, devices, name):
     sample = sample_of(name)
+    wanted = fit(name, sample).labels_
     for mine, its in (devices, devices[::-1]):
         with cupy.cuda.Device(mine):
-            labels = fit(name, sample.map(partial(put, cupy, its))).labels_
+            labels = fit(name, on_device(cupy, its, sample)).labels_
             assert cupy.cuda.runtime.getDevice() == mine
         assert labels.device.id == its
-        np.testing.assert_array_equal(labels.get(), fit(name, sample).labels_)
+        np.testing.assert_array_equal(labels.get(), wanted)
+
+
+def test_fits_on_all_devices_at_once(cupy, devices):
+    samples = [sample_of(name) for name in NAMES.values()]
+    wanted = [fit(name, sample).labels_ for name, sample in zip(NAMES.values(), samples, strict=True)]
+
+    def fit_all(device):
+        return [
+            fit(name, on_device(cupy, device, sample)).labels_
+            for name, sample in zip(NAMES.values(), samples, strict=True)
+        ]
+
+    with ThreadPoolExecutor(2) as threads:
+        for device, found in zip(devices, threads.map(fit_all, devices), strict=True):
+            for labels, its in zip(found, wanted, strict=True):
+                assert labels.device.id == device
+                np.testing.assert_array_equal(labels.get(), its)
 
 
 def test_columns_come_to_the_points_device(cupy, devices):
     name = next(name for name in RUNS if name.startswith("clue") and "layer" in name)
     sample = sample_of(name)
-    X = put(cupy, devices[1], sample.X)
-    columns = {column: put(cupy, devices[0], values) for column, values in sample.columns.items()}
-    labels = fit(name, sample._replace(X=X, columns=columns)).labels_
+    X, layer = put(cupy, devices[1], sample.X), put(cupy, devices[0], sample.columns["layer"])
+    labels = fit(name, sample._replace(X=X, columns={**sample.columns, "layer": layer})).labels_
     assert labels.device.id == devices[1]
     np.testing.assert_array_equal(labels.get(), fit(name, sample).labels_)
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-def test_chunks_on_several_devices(cupy, devices, name, scheduler):
-    """Parts that are put together come to the first one's device, so results lie on any of them."""
-    sample = sample_of(name)
-    labels = fit(name, sample.map(partial(on_all, cupy, devices))).labels_
-    with ThreadPoolExecutor(2) as pool, dask.config.set(scheduler=scheduler, pool=pool):
-        blocks = dask.compute(*labels.to_delayed().ravel())
-    assert cupy.cuda.runtime.getDevice() == 0
-    np.testing.assert_array_equal(np.concatenate([block.get() for block in blocks]), fit(name, sample).labels_)
+def test_parts_of_a_chunk_come_to_the_device_of_the_first(cupy, devices):
+    X = np.arange(12.0).reshape(6, 2)
+    blocks = [put(cupy, device, part) for device, part in zip(devices[::-1], (X[:2], X[2:]), strict=True)]
+    joined = steps.as_chunk(["X"], [blocks], 0).columns["X"]
+    assert joined.device.id == devices[1]
+    np.testing.assert_array_equal(joined.get(), X)

@@ -5,11 +5,12 @@ import pytest
 from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.space.partition import Partition
-from ptx.recorder import check, names, stand_in
+from ptx.assembling import check
+from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
 
-OF_EVERY_VARIANT = {"survey_hit", "gather", "flatten", "mark_root", "number_hit", "count_hits", "put_back", "fill"}
+OF_EVERY_VARIANT = {"survey_hit", "gather", "flatten", "mark_root", "number_hit", "count_hits", "put_back"}
 OF_EVERY_VARIANT |= {"mark_large", "renumber"}
 JOINS = {"local": {"start", "join_window"}, "global": {"join_quiet_window"}, "static": {"join_quiet_window"}}
 
@@ -23,7 +24,7 @@ def recorder(monkeypatch):
 
 @pytest.mark.parametrize("columns", ["uint16", "uint16 and chip", "int32", "int64"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, columns):
+def test_every_kernel_assembles(recorder, tmp_path, variant, columns):
     hits = dense(300, 1)
     dtype = columns.split()[0]
     hits = {**hits, "x": hits["x"].astype(dtype), "y": hits["y"].astype(dtype)}
@@ -32,16 +33,16 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, column
     shuffled = Case(hits, 40.0, {"variant": variant, "min_hits": 2})
     shuffled = shuffled.reordered(np.random.default_rng(0).permutation(300))
     assert_labels(shuffled.fit(), shuffled.answer())
-    assert names(recorder.launched) == OF_EVERY_VARIANT | JOINS[variant] | {"running_sum"}
-    assert check(recorder.launched, tmp_path, monkeypatch)
+    assert names(recorder.launched) == OF_EVERY_VARIANT | JOINS[variant]
+    assert check(recorder.launched, tmp_path)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_chunks(recorder, tmp_path, monkeypatch, variant):
+def test_chunks(recorder, tmp_path, variant):
     case = Case(dense(300, 1), 40.0, {"variant": variant, "min_hits": 2})
     case = case.reordered(np.random.default_rng(0).permutation(300))
     partition = Partition(cuts=(np.array([500.3, 1500.3]),), period=(0.0,))
     assert_labels(case.chunked((300,), partition), case.answer())
-    assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | {"running_sum", "find_first"}
+    assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | {"find_first"}
     assert ("find_first" in names(recorder.launched)) == (variant == "local")
-    assert check(recorder.launched, tmp_path, monkeypatch)
+    assert check(recorder.launched, tmp_path)

@@ -1,0 +1,31 @@
+"""What tests without a GPU assembled, told when all are through."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ptx import assembling, registers
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch, record_property):
+    """Let numba compile for an architecture without a device, and hand on what the test assembled."""
+    import numba.cuda.dispatcher
+
+    fake = SimpleNamespace(compute_capability=assembling.ARCHITECTURES[0])
+    monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
+    assembling.assembled.clear()
+    yield
+    record_property("assembled", [tuple(each) for each in assembling.assembled])
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print registers and occupancy of all kernels that were assembled."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
+    rows = [row for report in reports for name, its in report.user_properties if name == "assembled" for row in its]
+    if rows:
+        terminalreporter.section("kernels on CUDA")
+        for line in registers.table(rows):
+            terminalreporter.write_line(line)
