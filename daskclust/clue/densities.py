@@ -18,7 +18,7 @@ from daskclust.clue.kernels.box_tree import Members, make_tree, no_members, sear
 from daskclust.clue.kernels.equal_points import Places, find_places
 from daskclust.core.data.checks import check_count, check_extent
 from daskclust.core.device.arrays import Cuda, Host, device_of, fill, gather
-from daskclust.core.device.kernels import Body
+from daskclust.core.device.kernels import Body, Kernel
 from daskclust.core.device.unionfind import start
 from daskclust.core.run.plan import Plan
 from daskclust.core.space.extent import check_values, extent_of
@@ -137,10 +137,11 @@ class ClueParameters(Plan):
 
     def _sum_density(self, device: Host | Cuda, n: int, cells: Cells, weight: Any, alone: Any, rho: Any) -> None:
         dtype = rho.dtype.type
-        density = formulas.density.bind(**self._metric, **self._density_step())
         factors = dtype(self.neighbor_weight), dtype(self.per_scale)
         reach2 = square_below(self.dc, dtype)
-        device.run(density, n, cells.row, cells, _along(cells, self.dc), reach2, weight, alone, *factors, rho)
+        device.run(
+            self.density_kernel, n, cells.row, cells, along(cells, self.dc), reach2, weight, alone, *factors, rho
+        )
 
     def _find_higher(
         self,
@@ -158,16 +159,14 @@ class ClueParameters(Plan):
         `of_points` are density, index and, for ties, index again (-1 where several points are at one place).
         """
         rho, order, tie = of_points
-        near = min(self.dm, _NEAR[len(cells.grid.shape) - 1] * self.dc)
+        near = self.near(len(cells.grid.shape))
         if len(cells.first) == 0 and self.dm >= 2 * self.dc:
             near = 0.0  # cells are found by bisection, and most of them are empty
         if near > 0:
-            step: dict[str, Body] = {"visit": formulas.take_nearer if members is None else formulas.take_nearer_place}
-            if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
-                step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
+            take = formulas.take_nearer if members is None else formulas.take_nearer_place
             beyond2 = just_above(square_below(near, rho.dtype.type))
-            close_by = formulas.nearest_higher.bind(**self._metric, **step)
-            device.run(close_by, n, cells.row, cells, _along(cells, near), beyond2, rho, order, tie, delta, nearest)
+            close_by = formulas.nearest_higher.bind(**self.search_step(near, take))
+            device.run(close_by, n, cells.row, cells, along(cells, near), beyond2, rho, order, tie, delta, nearest)
         else:
             device.run(fill, n, nearest, np.int32(-1))
         if near == self.dm and members is None:
@@ -206,6 +205,22 @@ class ClueParameters(Plan):
     def _metric(self) -> dict[str, Body]:
         return {"distance2": periodic_distance2} if any(self.period) else {}
 
+    def near(self, axes: int) -> float:
+        """Return how far nearest highers are looked for cell by cell."""
+        return min(self.dm, _NEAR[axes - 1] * self.dc)
+
+    @property
+    def density_kernel(self) -> Kernel:
+        """The kernel that sums densities."""
+        return formulas.density.bind(**self._metric, **self._density_step())
+
+    def search_step(self, near: float, take: Body = formulas.take_nearer) -> dict[str, Body]:
+        """Return what a search for nearest highers, up to a distance, is bound to."""
+        step = {**self._metric, "visit": take}
+        if near >= 2 * self.dc:  # measured: with few rows to leave out, looking for them costs more than it saves
+            step |= {"walk": search_neighbours, "radius2": formulas.largest_nearest2}
+        return step
+
     @property
     def _is_flat(self) -> bool:
         return self.chi is formulas.flat and self.neighbor_weight == 1.0
@@ -223,7 +238,7 @@ def maker(device: Host | Cuda, chunk: Chunk) -> Callable[..., Any]:
     return lambda _name, shape, dtype: device.empty(shape, dtype)
 
 
-def _along(cells: Cells, reach: float) -> tuple[float, ...]:
+def along(cells: Cells, reach: float) -> tuple[float, ...]:
     """Return how far to look along each axis that is cut into cells."""
     return (reach * WIDER,) * len(cells.grid.axes)
 

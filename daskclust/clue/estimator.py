@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from daskclust.clue.at_once import fit_at_once
 from daskclust.clue.densities import Densities
 from daskclust.clue.kernels.density import choose_kernel
 from daskclust.clue.plan import CluePlan
@@ -182,7 +183,10 @@ class CLUE(Estimator):
         if plan.rhoc is None:
             columns["rhoc"] = self._thresholds(coordinates, points, weight)
         self._lazy = lazily(plan, columns, partition)  # other thresholds may come
-        self._keep(self._lazy.run(plan) if self._lazy else run_in_memory(plan, columns))
+        if self._lazy is not None:
+            self._keep(self._lazy.run(plan))
+        else:
+            self._keep(fit_at_once(plan, columns) or run_in_memory(plan, columns))
         return self
 
     def rethreshold(self, *, rhoc: Any = None, delta_c: float | None = None, delta_o: float | None = None) -> CLUE:

@@ -22,6 +22,8 @@ from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.space.grid import WIDER
 from daskclust.core.space.partition import Chunk
 
+HOPS = 16  # links of a chain that are followed at once; most chains are shorter
+
 
 class Chains(NamedTuple):
     """Every sorted point's chain of nearest highers: what its last point is."""
@@ -105,7 +107,7 @@ class CluePlan(ClueParameters):
         unfinished = device.full(1, 1, np.int32)
         while device.to_host(unfinished)[0]:
             device.run(fill, 1, unfinished, np.int32(0))
-            device.run(formulas.find_root, n, parent, unfinished)
+            device.run(formulas.find_root, n, parent, HOPS, unfinished)
         return Chains(densities, kind, parent, is_seed)
 
     def _ends(self, device: Host | Cuda, chains: Chains, exits: Any) -> ChainEnds:

@@ -10,7 +10,6 @@ from daskclust.core.device.operations import highest, like, load, places, select
 from daskclust.core.space.grid import fold_neighbours, open_distance2, within_period
 
 FOLLOWER, SEED, OUTLIER, EXIT = 0, 1, 2, 3  # what a point is; an exit follows a point that another chunk owns
-HOPS = 16  # most chains are shorter
 
 
 @body
@@ -180,19 +179,19 @@ def classify(i, order, rho, delta, nearest, rhoc, rhoc_of, delta_c, delta_o, dm,
 
 
 @kernel
-def find_root(i, parent, unfinished):
-    """Follow the chain of nearest highers towards its end, `HOPS` links at most; say where that is farther on.
+def find_root(i, parent, hops, unfinished):
+    """Follow the chain of nearest highers towards its end, `hops` links at most; say where that is farther on.
 
-    To be run until none is unfinished. A link then spans what was followed before, so each time chains are `HOPS` times
+    To be run until none is unfinished. A link then spans what was followed before, so each time chains are `hops` times
     shorter. Other threads shorten them meanwhile: at any time ``parent[i]`` is an ancestor of i.
     """
     root = parent[i]
     above = parent[root]
-    hops = 1
-    while above != root and hops < HOPS:
+    done = 1
+    while above != root and done < hops:
         root = above
         above = parent[root]
-        hops += 1
+        done += 1
     parent[i] = root
     if above != root:
         unfinished[0] = 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.data.quote import quoted
-from daskclust.core.device.arrays import is_cuda, is_dask
+from daskclust.core.device.arrays import is_cuda, is_dask, library
 
 _MOST_POINTS = 2**31 - 64
 MOST_CELLS = 2**62
@@ -76,10 +76,10 @@ def check_points(estimator: Any, points: Any) -> Any:
     `estimator` learns the number of the coordinates, and their names where they are those of a DataFrame.
     """
     X = points.X
-    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in (np.float32, np.float64) and not points.features:
+    if is_usual(X) and not points.features:
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
-        return np.ascontiguousarray(X)
+        return X if is_cuda(X) else np.ascontiguousarray(X)
     if (is_dask(X) or is_cuda(X)) and X.ndim != 2:
         raise ValueError(f"X must have shape (n, d), got {X.shape}; one coordinate: X[:, None]")
     if is_dask(X) and np.isnan(X.shape[0]):
@@ -94,6 +94,12 @@ def check_points(estimator: Any, points: Any) -> Any:
     if is_dask(X):
         return X.rechunk({1: -1})
     return X if is_cuda(X) else np.ascontiguousarray(like)
+
+
+def is_usual(X: Any) -> bool:
+    """Return True for an array in memory that needs no further look at its shape and type."""
+    in_memory = type(X) is np.ndarray or library(X) == "cupy"
+    return in_memory and X.ndim == 2 and X.size > 0 and X.dtype in (np.float32, np.float64)
 
 
 def check_count(n: int) -> None:

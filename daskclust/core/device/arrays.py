@@ -132,14 +132,18 @@ class Cuda(_Device):
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
         return cupy_module().full(shape, value, dtype)
 
+    def zeros(self, shape: int, dtype: Any) -> Any:
+        """Return an array of zeros, written without a kernel."""
+        return cupy_module().zeros(shape, dtype)
+
     def count_up(self, n: int) -> Any:
         return cupy_module().arange(n)
 
     def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
         return cupy_module().empty(shape, dtype)  # of the pool, to which it goes back
 
-    def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
-        kernel.launch(n, *args)
+    def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0, limit: Any = None) -> None:
+        kernel.launch(n, *args, limit=limit)
 
     def run_teams(self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
         """Let teams of so many blocks run a kernel; those of more than one block must all fit on the device."""
@@ -191,7 +195,7 @@ def is_dask(array: Any) -> bool:
 
 def is_cuda(array: Any) -> bool:
     """Return True for arrays on a CUDA device: CuPy's, and those of others until they are taken over."""
-    return hasattr(array, "__cuda_array_interface__")
+    return library(array) == "cupy" or hasattr(array, "__cuda_array_interface__")
 
 
 def taken_over(array: Any) -> Any:

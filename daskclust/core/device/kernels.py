@@ -41,14 +41,15 @@ class Body:
 
     def bind(self, **names: Any) -> Self:
         """Return this body with the given global names replaced, here and in the bodies it calls."""
-        needed = self._names(names)
-        chosen = {name: value for name, value in sorted(names.items()) if name in needed}
-        if not chosen:
-            return self
-        key = tuple(chosen.items())
-        if key not in self._variants:
-            self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
-        return self._variants[key]
+        asked = tuple(sorted(names.items()))
+        if asked not in self._variants:
+            needed = self._names(names)
+            chosen = {name: value for name, value in asked if name in needed}
+            key = tuple(chosen.items())
+            if key and key not in self._variants:
+                self._variants[key] = type(self)(self.function, {**self.bindings, **chosen})
+            self._variants[asked] = self._variants[key] if key else self
+        return self._variants[asked]
 
     def _names(self, bindings: dict[str, Any]) -> set[str]:
         """Return the global names of this body and of those it calls, `bindings` put in their place."""
@@ -106,8 +107,16 @@ class Body:
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers
-# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body, and `arguments` to what makes
-# its arguments of flattened ones.
+# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body, `arguments` to what makes its
+# arguments of flattened ones, and `number` to what reads n, which may be on the device.
+def _itself(n):  # type: ignore[no-untyped-def]
+    return n
+
+
+def _in_memory(n):  # type: ignore[no-untyped-def]
+    return n[0]
+
+
 def _team_grid(blocks, flat):  # type: ignore[no-untyped-def]
     args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
     team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
@@ -117,7 +126,7 @@ def _team_grid(blocks, flat):  # type: ignore[no-untyped-def]
 
 def _grid(n, flat):  # type: ignore[no-untyped-def]
     args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, *args)
         i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
@@ -125,7 +134,7 @@ def _grid(n, flat):  # type: ignore[no-untyped-def]
 
 def _lane_grid(n, flat):  # type: ignore[no-untyped-def]
     args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
-    i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
+    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, 1, *args)  # type: ignore[call-arg]
         i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
@@ -138,18 +147,19 @@ class Kernel(Body):
     loop = "each"  # on the CPU, see `compiled.LOOPS`
     driver: Callable[..., Any] = staticmethod(_grid)  # template for CUDA
 
-    def dispatcher(self, arguments: Any, n: int) -> Any:
+    def dispatcher(self, arguments: Any, n: Any) -> Any:
         """Return numba-cuda's dispatcher of ``(n, flat)``, a grid-stride loop, or a team's.
 
         `arguments` makes the body's arguments of flattened ones (see `cuda_arguments.rebuilding`).
         """
         from numba import cuda
 
-        whole = np.uint32 if n <= 1 << 31 else np.int64  # 32 bits where they do: an unrolled loop divides by its step
+        here = isinstance(n, int)
+        whole = np.int64 if here and n > 1 << 31 else np.uint32  # 32 bits where they do: GPUs divide 64 bits slowly
         names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
-        kinds = f"{arguments.wanted}_{whole.__name__}"
-        dispatcher = cuda.jit(self._driver(self.driver, names, kinds))
-        return watched(cached_on_disk(dispatcher) if self.cacheable else dispatcher)
+        names["number"] = cuda.jit(device=True)(_itself if here else _in_memory)
+        driver = self._driver(self.driver, names, f"{arguments.wanted} {whole.__name__}")
+        return watched(cached_on_disk(cuda.jit(driver)) if self.cacheable else cuda.jit(driver))
 
     def _fingerprint(self, kinds: str = "") -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
@@ -239,21 +249,24 @@ class Kernel(Body):
     def _code(self) -> dict[Kinds, shipped.Loop]:
         return {}
 
-    def launch(self, n: int, *args: Any) -> None:
-        """Launch the body for `n` indices on the current CUDA device and CuPy's current stream."""
-        if n:
-            self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n, args)
+    def launch(self, n: int, *args: Any, limit: Any = None) -> None:
+        """Launch the body for `n` indices on the current CUDA device and CuPy's current stream.
 
-    def _launch(self, grid: tuple[int, int, int], first: int, args: tuple[Any, ...]) -> None:
+        Given `limit`, an int32 array without axes on the device, it runs for that many, at most `n`.
+        """
+        if n:
+            self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n if limit is None else limit, args)
+
+    def _launch(self, grid: tuple[int, int, int], n: Any, args: tuple[Any, ...]) -> None:
         from daskclust.core.device.machine_code import launching
 
         kinds, values = launching.flatten(args)
-        key = launching.current_device(), first > 1 << 31, kinds
+        key = launching.current_device(), isinstance(n, int) and n > 1 << 31, type(n), kinds
         prepared = self._prepared.get(key)
         if prepared is None:
-            dispatcher = functools.partial(self.dispatcher, n=first)
-            prepared = self._prepared[key] = launching.prepare(dispatcher, args)
-        launching.launch(prepared, grid, first, values)
+            dispatcher = functools.partial(self.dispatcher, n=n)
+            prepared = self._prepared[key] = launching.prepare(dispatcher, n, args)
+        launching.launch(prepared, grid, n, values)
 
     @functools.cached_property
     def _prepared(self) -> dict[Any, Any]:

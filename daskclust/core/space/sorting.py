@@ -52,7 +52,7 @@ def sort_into_cells(device: Host | Cuda, X: Any, group: Any, groups: int, grid: 
         _sort_by_buckets(X, group, groups, cells)
     else:
         _sort_by_slots(device, X, group, cells)
-    device.run(_end, PAD, n, cells.positions, cells.order, cells.row)
+    device.run(_end, PAD, n, cells)
     return cells
 
 
@@ -67,13 +67,18 @@ def _with_slabs(device: Host | Cuda, X: Any, grid: Grid) -> Grid:
     return grid._replace(axes=tuple(axes))
 
 
-@kernel
-def _end(i, n, positions, index, row):
+@body
+def put_end(i, n, cells):
     """Fill the padding: finite coordinates that no result depends on."""
-    for k in range(positions.shape[0]):
-        positions[k, n + i] = 0
-    index[n + i] = -1
-    row[n + i] = -1
+    for k in range(cells.positions.shape[0]):
+        cells.positions[k, n + i] = 0
+    cells.order[n + i] = -1
+    cells.row[n + i] = -1
+
+
+@kernel
+def _end(i, n, cells):
+    put_end(i, n, cells)
 
 
 @body
@@ -208,7 +213,7 @@ def _count_cell(i, X, group, grid, crowd, cell, first, is_crowded):
 
 
 @body
-def _put_in_table(place, i, cell, X, cells):
+def put_in_table(place, i, cell, X, cells):
     _put(place, i, X, cells)
     cells.row[place] = np.uint32(cell[i]) // np.uint32(cells.grid.axes[0].cells)  # CUDA divides 32 bits faster
 
@@ -216,7 +221,7 @@ def _put_in_table(place, i, cell, X, cells):
 @kernel
 def _place_in_table(place, order, cell, X, cells):
     """Put the point that is at `place` of all that are sorted by cell."""
-    _put_in_table(place, order[place], cell, X, cells)
+    put_in_table(place, order[place], cell, X, cells)
 
 
 @kernel
@@ -234,7 +239,7 @@ def _rank(slot, slots, cell, X, cells):
     for other in range(begin, end):
         if slots[other] < i:
             place += 1
-    _put_in_table(place, i, cell, X, cells)
+    put_in_table(place, i, cell, X, cells)
 
 
 # --------------------------------------------------------------------------------------------- few points in many cells

@@ -1,6 +1,7 @@
 """Arguments of a CUDA kernel as it takes them: numbers one by one, an array as its address and lengths.
 
-numba itself passes an array as five numbers and two for each axis; machine code makes its array of these.
+numba itself passes an array as five numbers and two for each axis; machine code makes its array of these. An array
+without axes is a number on the device, which kernels read there: the host need not know it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from numba.cuda.np.numpy_support import from_dtype
 from daskclust.core.device.machine_code.arguments import layout_of, scalar_kind
 
 
-def signature(args: tuple[Any, ...]) -> tuple[Any, tuple[Any, Any]]:
-    """Return numba's type of arguments, and the types that a kernel is compiled for: its first, and all flattened."""
-    wanted = _type_of(args)
-    return wanted, (types.int64, types.Tuple(list(_flat_types(wanted))))
+def signature(n: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, Any]]:
+    """Return numba's type of a kernel's arguments, and the types that it is compiled for: of `n` and flattened."""
+    first = types.int64 if isinstance(n, int) else types.CPointer(types.int32)
+    return _type_of(args), (first, types.Tuple(list(_flat_types(args))))
 
 
 def packing(flat: Any) -> str:
@@ -38,20 +39,24 @@ def _type_of(value: Any) -> Any:
     if isinstance(value, tuple):
         fields = [_type_of(field) for field in value]
         return types.NamedTuple(fields, type(value)) if hasattr(value, "_fields") else types.Tuple(fields)
-    if hasattr(value, "strides") and not isinstance(value, np.generic):
+    if _is_array(value) and value.ndim:
         return types.Array(from_dtype(value.dtype), value.ndim, layout_of(value))
-    return from_dtype(np.dtype(scalar_kind(type(value))[0]))
+    return from_dtype(value.dtype if _is_array(value) else np.dtype(scalar_kind(type(value))[0]))
 
 
-def _flat_types(kind: Any) -> Iterator[Any]:
-    if isinstance(kind, types.BaseTuple):
-        for field in kind:
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "strides") and not isinstance(value, np.generic)
+
+
+def _flat_types(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for field in value:
             yield from _flat_types(field)
-    elif isinstance(kind, types.Array):
-        yield types.CPointer(kind.dtype)
-        yield from [types.int64] * (kind.ndim * (2 if kind.layout == "A" else 1))
+    elif _is_array(value):
+        yield types.CPointer(from_dtype(value.dtype))
+        yield from [types.int64] * (value.ndim * (2 if value.ndim and layout_of(value) == "A" else 1))
     else:
-        yield kind
+        yield _type_of(value)
 
 
 def rebuilding(wanted: Any) -> Any:
@@ -60,7 +65,7 @@ def rebuilding(wanted: Any) -> Any:
     @intrinsic
     def rebuilt(_typing, flat):  # type: ignore[no-untyped-def]
         def codegen(context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-            slots = (builder.extract_value(arguments[0], k) for k in range(len(flat)))
+            slots = ((kind, builder.extract_value(arguments[0], k)) for k, kind in enumerate(flat))
             return _value(context, builder, wanted, slots)
 
         return wanted(flat), codegen
@@ -73,10 +78,10 @@ def _value(context: Any, builder: Any, kind: Any, slots: Iterator[Any]) -> Any:
     """Return an argument, made of the numbers that it has among the flattened ones."""
     if isinstance(kind, types.BaseTuple):
         return context.make_tuple(builder, kind, [_value(context, builder, field, slots) for field in kind])
+    given, number = next(slots)
     if not isinstance(kind, types.Array):
-        return next(slots)
-    data = next(slots)
-    shape = [next(slots) for _ in range(kind.ndim)]
+        return builder.load(number) if isinstance(given, types.CPointer) else number
+    data, shape = number, [next(slots)[1] for _ in range(kind.ndim)]
     item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
     strides = _strides(builder, kind, shape, item, slots)
     array = context.make_array(kind)(context, builder)
@@ -86,7 +91,7 @@ def _value(context: Any, builder: Any, kind: Any, slots: Iterator[Any]) -> Any:
 
 def _strides(builder: Any, kind: Any, shape: list[Any], item: Any, slots: Iterator[Any]) -> list[Any]:
     if kind.layout == "A":
-        return [next(slots) for _ in shape]
+        return [next(slots)[1] for _ in shape]
     lengths = shape if kind.layout == "F" else shape[::-1]
     strides = [item]
     for length in lengths[:-1]:

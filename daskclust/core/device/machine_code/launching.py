@@ -41,25 +41,25 @@ class Prepared(NamedTuple):
     """A kernel for arguments of some types on a device."""
 
     function: Any  # the driver's
-    pack: Callable[..., None]  # into a buffer, from a place on: the first argument and the flattened others
+    pack: Callable[..., None]  # into a buffer, from a place on: `n` and the flattened arguments
 
 
-def prepare(dispatcher_for: Callable[[Any], Any], args: tuple[Any, ...]) -> Prepared:
+def prepare(dispatcher_for: Callable[[Any], Any], n: Any, args: tuple[Any, ...]) -> Prepared:
     """Let numba compile a kernel for arguments like these, or load it from its cache, for the current device.
 
-    `dispatcher_for` gives numba's dispatcher of a function ``(first, flat)``, which calls the function that it is given
-    to make the arguments of flattened ones.
+    `dispatcher_for` gives numba's dispatcher of a function ``(n, flat)``, which calls the function that it is given to
+    make the arguments of flattened ones.
     """
-    wanted, types = signature(args)
+    wanted, types = signature(n, args)
     compiled = dispatcher_for(rebuilding(wanted)).compile(types)
     handle = compiled._codelibrary.get_cufunc().kernel._handle
     return Prepared(driver.CUfunction(int(handle)), struct.Struct("q" + packing(types[1])).pack_into)
 
 
-def launch(prepared: Prepared, grid: tuple[int, int, int], first: int, values: list[Any]) -> None:
+def launch(prepared: Prepared, grid: tuple[int, int, int], n: Any, values: list[Any]) -> None:
     """Launch a kernel on CuPy's current stream: so many blocks of so many threads with so many bytes they share."""
     blocks, threads, shared = grid
-    prepared.pack(_packed.words, 0, first, *values)
+    prepared.pack(_packed.words, 0, n if isinstance(n, int) else n.data.ptr, *values)
     stream = cupy.cuda.get_current_stream().ptr
     (error,) = driver.cuLaunchKernel(prepared.function, blocks, 1, 1, threads, 1, 1, shared, stream, _packed.places, 0)
     if error:
