@@ -44,7 +44,18 @@ def main() -> int:
     }
     given = sys.argv[1:]
     chosen = given if any(Path(one.split("::")[0]).exists() for one in given) else [*given, "tests"]
-    command = [sys.executable, "-m", "pytest", "-p", "fake_gpu.plugin", "-p", "pytester", "-m", "gpu or host_cuda", *chosen]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "fake_gpu.plugin",
+        "-p",
+        "pytester",
+        "-m",
+        "gpu or host_cuda",
+        *chosen,
+    ]
     return subprocess.run(command, env=environment, cwd=Path.cwd(), check=False).returncode
 
 

@@ -21,10 +21,10 @@ def check(launched, folder, may_divide=("_place_by_order",)):
     """
     from daskclust.core.device.machine_code.cuda_arguments import signature
 
-    launches = {(launch.kernel.full_name, str(signature(launch.args)[0])): launch for launch in launched}
+    launches = {(launch.kernel.full_name, str(signature(launch.first, launch.args))): launch for launch in launched}
     for launch in launches.values():
         name = launch.kernel.__name__
-        for architecture, ptx in zip(ARCHITECTURES, compiled(launch.kernel, launch.args), strict=True):
+        for architecture, ptx in zip(ARCHITECTURES, compiled(launch.kernel, launch.first, launch.args), strict=True):
             assert not re.search(r"\bfma\.", ptx), f"{name} fuses a multiplication with an addition"
             assert not re.search(r"\b(div|rem)\.[su]64", ptx) or name in may_divide, name
             report = assemble(ptx, architecture, folder)
@@ -34,7 +34,7 @@ def check(launched, folder, may_divide=("_place_by_order",)):
     return {launch.kernel.__name__ for launch in launches.values()}
 
 
-def compiled(kernel, args, n=1):
+def compiled(kernel, n, args):
     """Return a kernel's PTX for each architecture; what is common to them, most of the time, is done once.
 
     numba's own `compile_ptx` does all for each.
@@ -43,7 +43,7 @@ def compiled(kernel, args, n=1):
 
     from daskclust.core.device.machine_code.cuda_arguments import rebuilding, signature
 
-    wanted, types = signature(args)
+    wanted, types = signature(n, args)
     function = kernel.dispatcher(rebuilding(wanted), n).py_func
     library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=ARCHITECTURES[0])
     return [library.get_asm_str(cc=architecture) for architecture in ARCHITECTURES]

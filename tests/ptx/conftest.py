@@ -10,15 +10,22 @@ from ptx import assembling, registers
 
 
 @pytest.fixture(autouse=True)
-def no_device(monkeypatch, record_property):
-    """Let numba compile for an architecture without a device, and hand on what the test assembled."""
+def no_device(monkeypatch):
+    """Let numba compile for an architecture without a device."""
     import numba.cuda.dispatcher
 
     fake = SimpleNamespace(compute_capability=assembling.ARCHITECTURES[0])
     monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Hand on what the test assembled, from other processes too."""
     assembling.assembled.clear()
-    yield
-    record_property("assembled", [tuple(each) for each in assembling.assembled])
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("assembled", [tuple(each) for each in assembling.assembled]))
 
 
 def pytest_terminal_summary(terminalreporter):

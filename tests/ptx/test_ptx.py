@@ -22,11 +22,11 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import densities, plan
+    from daskclust.clue import at_once, densities, plan
     from daskclust.core.space import extent
 
     expected = CLUE(**parameters).fit(X, layer=layer)
-    recorder = stand_in(monkeypatch, densities, plan, extent)
+    recorder = stand_in(monkeypatch, at_once, densities, plan, extent)
     got = CLUE(**parameters).fit(X, layer=layer)
     assert_same_results(got, expected)
     if blocks:

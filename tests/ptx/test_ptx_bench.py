@@ -15,7 +15,7 @@ def test_all_chains_are_there_and_fused(tmp_path):
     from daskclust.bench.kernels import OPERATIONS, multiply_add
 
     args = (np.zeros(80, np.int32), 256, np.zeros(80, np.float32))
-    for architecture, ptx in zip(ARCHITECTURES, compiled(multiply_add, args), strict=True):
+    for architecture, ptx in zip(ARCHITECTURES, compiled(multiply_add, 1, args), strict=True):
         fused = re.findall(r"\bfma\.rn\.f32\b", ptx)
         assert len(fused) >= OPERATIONS // 2
         assert ".f64" not in ptx
