@@ -71,7 +71,7 @@ class System:
     partitions: tuple[str, ...] = ()  # values of ``partition=`` that suit any chunks, besides the default
     sample: Callable[[int, Run, npt.DTypeLike], Sample] = field(default=strip)
     any_columns: bool = True  # whether points may have any number of coordinates, as in scikit-learn's own checks
-    size: int = 240  # points of a sample that the CUDA simulator clusters in seconds
+    size: int = 240  # points of a sample that all lanes of tests cluster in seconds
 
     @property
     def estimator(self) -> Any:

@@ -180,8 +180,11 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
         raise ValueError(f"n_workers must be at most {count}, a worker for each GPU, got {n_workers}")
     from dask_cuda import LocalCUDACluster
 
-    class OwnCluster(Client):
-        """A client that stops the workers as it is closed, as one does that makes its cluster itself."""
+    class OwningClient(Client):
+        """A client that stops the workers as it is closed, as one does that makes its cluster itself.
+
+        Dask knows a client as a scheduler by this word in the name of its class.
+        """
 
         def close(self, *args: Any, **kwargs: Any) -> Any:
             closed = super().close(*args, **kwargs)  # type: ignore[no-untyped-call]
@@ -206,7 +209,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
             **pool,
         )
     try:
-        client = OwnCluster(cluster)  # type: ignore[no-untyped-call]
+        client = OwningClient(cluster)  # type: ignore[no-untyped-call]
         if not has_rmm:
             client.register_plugin(LimitPool())
         return client

@@ -64,3 +64,8 @@ def on_host(array: Any) -> Any:
     if is_cuda(array):
         return array.get() if hasattr(array, "get") else array.copy_to_host()
     return array
+
+
+def size(on_gpu: int, *, on_host: int) -> int:
+    """Return how many points a test of CUDA code takes: where the host runs it, one thread computes them all."""
+    return on_host if os.environ.get("HOST_CUDA") == "1" else on_gpu

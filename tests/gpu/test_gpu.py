@@ -10,15 +10,20 @@ import numba
 import numpy as np
 import pytest
 from cases.clue import RESULTS, Case, assert_right, assert_same_results, cases, results
-from cases.lines import LINES, assert_same_files, make_files
+from cases.lanes import size
+from cases.steps import assert_steps
 from clue.test_reference import COUNTS, assert_equals_reference, inputs, load
 from hypothesis import given, settings
 from laws.on_devices import assert_running_sum, assert_union_find
 
 from daskclust import CLUE
+from daskclust.clue.kernels import equal_points
 from daskclust.clue.kernels.density import ExponentialKernel, GaussianKernel
 from daskclust.core.device.arrays import device_of
+from daskclust.core.space import sorting
 from daskclust.core.space.extent import group_range, survey
+from daskclust.core.space.grid import PAD, make_grid
+from daskclust.core.space.partition import Partition
 
 pytestmark = [
     pytest.mark.gpu,
@@ -92,6 +97,8 @@ def numbers(seed=5, n=4000):
     return np.random.default_rng(seed).integers(0, 8, n).astype(np.float32)
 
 
+MANY = size(1_000_000, on_host=20_000)
+LATTICE = np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), -1).reshape(-1, 2)
 CASES = {
     f"{d} axes, {np.dtype(dtype)}": partial(weighted, d, dtype, extent)
     for d, extent in ((1, 900.0), (2, 60.0), (3, 16.0), (4, 9.0), (6, 5.0))
@@ -106,7 +113,7 @@ CASES |= {
         2000, "layer", np.random.default_rng(4).choice([-(2**62), -7, 0, 2**31, 2**62], 2000), 20.0
     ),
     "many events": lambda: labelled(
-        50_000, "event", np.sort(np.random.default_rng(3).integers(0, 5000, 50_000)), 4.0
+        MANY // 20, "event", np.sort(np.random.default_rng(3).integers(0, MANY // 200, MANY // 20)), 4.0
     ),
     "two periodic axes of three": lambda: Case(
         points(3000, 3, np.float32, 20.0), 1.0, 3.0, {"layer": np.arange(3000) % 2},
@@ -116,8 +123,14 @@ CASES |= {
     "far outliers": partial(with_outliers, 2, 1e7, np.float32),
     "far outliers, 3 axes": partial(with_outliers, 3, 3e6, np.float32),
     "far outliers, 4 axes": partial(with_outliers, 4, 1e12, np.float64),
-    "a million points, flat": partial(half_in_a_clump, 1_000_000, "flat"),
-    "a million points, gaussian": partial(half_in_a_clump, 1_000_000, "gaussian"),
+    "a clump, flat": partial(half_in_a_clump, MANY, "flat"),
+    "a clump, gaussian": partial(half_in_a_clump, MANY, "gaussian"),
+    "chain": lambda: Case(np.c_[np.arange(60.0), np.zeros(60)], others={"delta_c": 2.0}),
+    "lattice": lambda: Case(LATTICE, rhoc=4.0),
+    "no neighbours": lambda: Case(points(60, 2, np.float32, 1e6), rhoc=0.0),
+    "periods shorter than the search": lambda: Case(
+        points(60, 2, np.float32, 4.0), 1.0, 3.0, {}, {"wrap": {0: 0.75, 1: 1.5}, "delta_o": 2.5}
+    ),
 }  # fmt: skip
 
 
@@ -182,9 +195,10 @@ def test_few_points(n):
 
 def test_the_same_answer_every_time():
     """Slots of cells are taken in whatever order threads come."""
-    case = Case(points(100_000, 2, np.float32, 100.0), 1.0, 10.0, {"sample_weight": weights(100_000, np.float32)})
+    n = size(100_000, on_host=4000)
+    case = Case(points(n, 2, np.float32, (n / 10) ** 0.5), 1.0, 10.0, {"sample_weight": weights(n, np.float32)})
     wanted = results(fit_on_device(case))
-    for _ in range(10):
+    for _ in range(size(10, on_host=2)):
         assert_same_results(fit_on_device(case), wanted)
 
 
@@ -207,7 +221,8 @@ def test_input_stays_as_it_is(cupy):
 
 # -------------------------------------------------------------------------------------------------------------- memory
 def test_scratch_arrays_are_used_again(cupy):
-    case = Case(points(200_000, 2, np.float32, 200.0), 1.0, 3.0, {"layer": np.arange(200_000) % 5})
+    n = size(200_000, on_host=5000)
+    case = Case(points(n, 2, np.float32, (n / 5) ** 0.5), 1.0, 3.0, {"layer": np.arange(n) % 5})
     X, layer = cupy.asarray(case.X), cupy.asarray(case.columns["layer"])
     pool = cupy.get_default_memory_pool()
     sizes = []
@@ -263,36 +278,79 @@ def test_blocks_of_cupy(cupy, partition, others):
         assert int(clue.n_clusters_.compute()) == wanted["is_seed"].sum()
 
 
+@pytest.mark.parametrize(
+    "partition",
+    [
+        Partition(groups=3),
+        Partition(cuts=(np.array([1.0, 2.5]),), period=(0.0, 0.0), halo=2.5),
+        Partition(groups=2, cuts=(np.array([2.0]), np.array([1.5])), period=(0.0, 0.0), halo=2.5),
+    ],
+    ids=["layers", "blocks", "both"],
+)
+def test_chunks_as_a_worker_treats_them(cupy, partition):
+    X, weight, layer = points(60, 2, np.float32, 4.0) + 2, weights(60, np.float32), np.arange(60) % 5 - 2
+    case = Case(X, 1.0, 2.0, {"layer": layer, "sample_weight": weight}, {"kernel": "gaussian"})
+    columns = {"X": X, "layer": layer.astype(np.int32), "weight": weight}
+    columns = {name: cupy.asarray(values) for name, values in columns.items()}
+    chunks = partition.split(columns, 0, group=columns["layer"])
+    assert_steps(case.estimator()._plan((0, 1)), chunks, results(case.fit()))
+
+
 # ------------------------------------------------------------------------------------------------------ shared kernels
-@pytest.mark.parametrize("n", [1, 511, 512, 513, 262_144, 262_145, 1_000_000])
-def test_running_sum(cupy, n):
-    """Blocks of 512 threads: one to three levels."""
-    assert_running_sum(cupy.asarray, n)
+@pytest.mark.parametrize("dtype", [np.int32, np.bool_])
+@pytest.mark.parametrize("n", [1, 512, 513, size(1_000_000, on_host=20_000)])
+def test_running_sum(cupy, n, dtype):
+    assert_running_sum(cupy.asarray, n, dtype)
 
 
-@pytest.mark.parametrize(("n", "m"), [(100, 60), (100_000, 100_000), (1000, 2_000_000)])
+@pytest.mark.parametrize(("n", "m"), [(100, 60), (10_000, 10_000), (1000, size(2_000_000, on_host=50_000))])
 def test_union_find(cupy, n, m):
     assert_union_find(cupy.asarray, n, m)
 
 
+@pytest.fixture
+def few_are_many(monkeypatch):
+    """Let the sizes from which on other ways are taken be small ones."""
+    monkeypatch.setattr(sorting, "_CROWD", 8)
+    monkeypatch.setattr(equal_points, "MANY", 8)
+
+
+def sort(X, give):
+    """Return the order of points sorted into cells of width 1."""
+    X = give(X)
+    device = device_of(X)
+    grid = make_grid(np.zeros(2), np.full(2, 3.0), 1.0, (0.0, 0.0), device.empty(0, np.int64))
+    order = device.empty(len(X) + PAD, np.int32)
+    sorting.sort_into_cells(device, X, device.empty(0, np.int32), 1, grid, order)
+    return device.to_host(order)[: len(X)]
+
+
+def test_sorting_into_crowded_cells_keeps_the_order(cupy, few_are_many):
+    for X in (np.random.default_rng(0).uniform(0, 3, (150, 2)), np.full((40, 2), 0.5)):
+        np.testing.assert_array_equal(sort(X, cupy.asarray), sort(X, np.asarray))
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"kernel": "gaussian", "delta_c": 20.0}, {"neighbor_weight": 0.5, "wrap": {0: 3.5}}], ids=str
+)
+def test_places_of_many_points(few_are_many, others):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0, 4, (12, 2))[rng.integers(0, 12, 80)].astype(np.float32)
+    X[rng.random(80) < 0.3] += 0.25
+    columns = {"sample_weight": weights(80, np.float32), "layer": rng.integers(0, 2, 80)}
+    assert_same_on_device(Case(X, 1.0, 5.0, columns, others))
+
+
 def test_survey(cupy):
-    X = np.random.default_rng(8).normal(size=(100_000, 3)).astype(np.float32)
+    X = np.random.default_rng(8).normal(size=(10_000, 3)).astype(np.float32)
     given_points = cupy.asarray(X)
     device = device_of(given_points)
-    low, high, bad = survey(device, device.argument(given_points))
+    low, high, bad = survey(device, given_points)
     np.testing.assert_array_equal(low, X.min(axis=0))
     np.testing.assert_array_equal(high, X.max(axis=0))
     assert bad == len(X)
-    given_points[70_000, 1] = np.nan
-    given_points[60_001, 2] = np.inf
-    assert survey(device, device.argument(given_points))[2] == 60_001
+    given_points[7000, 1] = np.nan
+    given_points[6001, 2] = np.inf
+    assert survey(device, given_points)[2] == 6001
     group = cupy.asarray(np.array([2**62, -(2**63), 0] * 1000))
-    assert group_range(device, device.argument(group)) == (-(2**63), 2**62)
-
-
-# ---------------------------------------------------------------------------------------------------- the command line
-@pytest.mark.parametrize("name", LINES)
-def test_files_of_the_command_line(command, tmp_path, monkeypatch, name):
-    make_files(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    assert_same_files(command, tmp_path, name, "--cuda")
+    assert group_range(device, group) == (-(2**63), 2**62)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dask.array as da
 import numpy as np
 import pytest
 from cases.dbscan import Case as DbscanCase
 from cases.dbscan import assert_answer
 from cases.dbscan import cases as dbscan_cases
+from cases.lanes import size
+from cases.steps import assert_steps
 from gpu.test_gpu import points
 from hypothesis import given, settings
 
@@ -35,6 +39,7 @@ def fit_dbscan(case, weight_too=True):
     return fitted
 
 
+LATTICE = np.stack(np.meshgrid(np.arange(8.0), np.arange(8.0)), -1).reshape(-1, 2)
 EXTENTS = {1: 900.0, 2: 40.0, 3: 14.0}
 
 
@@ -69,15 +74,15 @@ def test_groups_of_a_snapshot(shared_data, cupy, length, boxsize):
         assert_answer(friends.fit(cupy.asarray(X.astype(dtype))), wanted)
 
 
-@pytest.mark.parametrize(("d", "eps"), [(1, 1e-6), (2, 0.0012), (3, 0.012)])
+@pytest.mark.parametrize(("d", "eps"), [(1, 1.0), (2, 1.2), (3, 1.2)])
 @pytest.mark.parametrize("min_samples", [2, 6])
-def test_dbscan_of_a_million_points(d, eps, min_samples):
+def test_dbscan_of_many_points(d, eps, min_samples):
     """The same answer, the CPU's, every time: which thread comes first does not matter."""
-    rng = np.random.default_rng(d)
-    X = np.concatenate([rng.random((800_000, d)), 0.5 + 0.02 * rng.normal(size=(200_000, d))]).astype(np.float64)
-    case = DbscanCase(X[rng.permutation(len(X))], eps, min_samples)
+    rng, n = np.random.default_rng(d), size(1_000_000, on_host=20_000)
+    X = np.concatenate([rng.random((n * 4 // 5, d)), 0.5 + 0.02 * rng.normal(size=(n // 5, d))]).astype(np.float64)
+    case = DbscanCase(X[rng.permutation(len(X))], eps * n ** (-1 / d), min_samples)
     wanted = case.fit()
-    assert wanted.n_clusters_ > 1000
+    assert wanted.n_clusters_ > n // 1000
     for _ in range(3):
         assert_answer(fit_dbscan(case), wanted)
 
@@ -86,6 +91,12 @@ def test_dbscan_of_a_million_points(d, eps, min_samples):
     "case",
     [
         DbscanCase(np.full((300, 2), 2.5, np.float32), 0.5, 300),
+        DbscanCase(points(150, 2, np.float32, 8.0), 0.6, min_members=3),
+        DbscanCase(points(60, 2, float, 8.0), 1.0, 9, None, (2.0, 2.0)),
+        DbscanCase(points(80, 3, np.float32, 8.0), 1.0, 4, None, (2.0, 0.0, 5.0)),
+        DbscanCase(LATTICE, 1.0, 4),
+        DbscanCase(LATTICE / 10, 0.3, 12),
+        DbscanCase(points(60, 2, np.float32, 1.5), 1.0, 6),
         DbscanCase(np.full((1, 3), 2.5), 0.5, 1),
         DbscanCase(points(33, 2, np.float32, 900.0), 0.5, 3),
         DbscanCase(np.concatenate([points(300, 2, float, 9.0), points(300, 2, float, 9.0) + 1e6]), 0.8, 3),
@@ -93,7 +104,21 @@ def test_dbscan_of_a_million_points(d, eps, min_samples):
         DbscanCase(points(600, 2, float, 9.0), 0.35, 3, None, (1e10, 1e10)),
         DbscanCase(np.concatenate([points(99, 1, float, 9.0) + far for far in (0, 5e11)]), 0.1, 3, None, (1e12,)),
     ],
-    ids=["equal", "one", "noise", "sparse rows", "gaps cut out", "ranked rows", "long periodic axis"],
+    ids=[
+        "equal",
+        "friends",
+        "shortest periods",
+        "one short period",
+        "lattice",
+        "lattice of tenths",
+        "dense cells",
+        "one",
+        "noise",
+        "sparse rows",
+        "gaps cut out",
+        "ranked rows",
+        "long periodic axis",
+    ],
 )
 def test_dbscan_of_special_sets(case):
     assert_answer(fit_dbscan(case), case.answer())
@@ -114,6 +139,24 @@ def test_dbscan_of_blocks_of_cupy(cupy, partition, weighted, period):
     wanted = case.answer()
     assert wanted.labels.max() > 5
     assert_answer(fitted, wanted)
+
+
+@pytest.mark.parametrize(
+    ("case", "cuts"),
+    [
+        (DbscanCase(points(100, 2, np.float32, 8.0) + 4, 0.7, 4), [[2.0, 5.0], [4.0]]),
+        (DbscanCase(points(100, 2, np.float32, 8.0) + 4, 0.6, 2), [[2.0, 5.0], [4.0]]),
+        (DbscanCase(points(80, 2, float, 4.0) + 2, 0.5, 4, np.arange(80) % 11 / 4 - 0.5, (4.0, 0.0)), [[1.0, 3.0]]),
+        (DbscanCase(points(100, 3, np.float32, 3.0) + 1.5, 0.6, 5, None, (3.0, 3.0, 0.0)), [[1.5], [1.5]]),
+    ],
+    ids=["blocks", "links alone", "weights, periodic", "three axes, periodic"],
+)
+def test_chunks_as_a_worker_treats_them(cupy, case, cuts):
+    plan, wanted = case.plan(), case.answer()
+    columns = {name: cupy.asarray(values) for name, values in case.columns().items()}
+    chunks = replace(case.partition(*cuts), halo=plan.halo).split(columns, 0)
+    assert_steps(plan, chunks, {"labels": wanted.labels, "is_core": wanted.is_core})
+    assert wanted.labels.max() > 0
 
 
 def test_four_axes_are_refused(cupy):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from laws.registry import RUNS, fit
@@ -45,23 +43,6 @@ def test_a_thread_keeps_its_device(cupy, devices, name):
             assert cupy.cuda.runtime.getDevice() == mine
         assert labels.device.id == its
         np.testing.assert_array_equal(labels.get(), wanted)
-
-
-def test_fits_on_all_devices_at_once(cupy, devices):
-    samples = [sample_of(name) for name in NAMES.values()]
-    wanted = [fit(name, sample).labels_ for name, sample in zip(NAMES.values(), samples, strict=True)]
-
-    def fit_all(device):
-        return [
-            fit(name, on_device(cupy, device, sample)).labels_
-            for name, sample in zip(NAMES.values(), samples, strict=True)
-        ]
-
-    with ThreadPoolExecutor(2) as threads:
-        for device, found in zip(devices, threads.map(fit_all, devices), strict=True):
-            for labels, its in zip(found, wanted, strict=True):
-                assert labels.device.id == device
-                np.testing.assert_array_equal(labels.get(), its)
 
 
 def test_columns_come_to_the_points_device(cupy, devices):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
+from cases.lanes import size
 
 from daskclust import MahalanobisHCA
 from daskclust.datasets import apriori_gaussians, cytometry
@@ -35,11 +36,11 @@ def test_rules(cupy, rule, distance):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_set_that_takes_the_whole_device(cupy, rule):
-    X = cytometry(9000, channels=14, rng=1)["X"].values
+    X = cytometry(size(9000, on_host=300), channels=14, rng=1)["X"].values
     assert_as_on_the_host(cupy, X, rule=rule)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 31, 33, 255, 257, 4095, 4097])
+@pytest.mark.parametrize("n", [1, 2, 3, 31, 33, 257, size(4097, on_host=400)])
 def test_sizes(cupy, n):
     assert_as_on_the_host(cupy, np.random.default_rng(n).normal(size=(n, 3)))
 
@@ -52,16 +53,17 @@ def test_ties(cupy):
 @pytest.mark.parametrize("distance", ["centroid", "full"])
 def test_equal_rows(cupy, distance):
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(700, 4))[rng.integers(0, 700, 3000)]
-    X[rng.random(3000) < 0.3] = 0
-    for apriori in (None, rng.integers(-1, 900, 3000)):
+    n = size(3000, on_host=200)
+    X = rng.normal(size=(n // 4, 4))[rng.integers(0, n // 4, n)]
+    X[rng.random(n) < 0.3] = 0
+    for apriori in (None, rng.integers(-1, n // 3, n)):
         assert_as_on_the_host(cupy, X, apriori, threshold=30, rule="mahal", distance=distance)
-    assert_as_on_the_host(cupy, np.ones((500, 3)))
+    assert_as_on_the_host(cupy, np.ones((100, 3)))
 
 
-@pytest.mark.parametrize("chunks", [20_000, 1500])
+@pytest.mark.parametrize("chunks", [20_000, size(1500, on_host=150)])
 def test_apriori_clusters(cupy, chunks):
-    ds = apriori_gaussians(40, 500, channels=8, rng=2)
+    ds = apriori_gaussians(40, size(500, on_host=20), channels=8, rng=2)
     X, apriori = ds["X"].values, ds["apriori"].values
     assert_as_on_the_host(cupy, X, apriori, threshold=500)
     host = MahalanobisHCA(500).fit(X, apriori=apriori)
@@ -70,7 +72,39 @@ def test_apriori_clusters(cupy, chunks):
 
 
 def test_the_same_answer_every_time(cupy):
-    X = cupy.asarray(cytometry(6000, channels=10, rng=3)["X"].values)
+    X = cupy.asarray(cytometry(size(6000, on_host=300), channels=10, rng=3)["X"].values)
     first = MahalanobisHCA(0.01).fit(X).linkage_
     for _ in range(5):
         np.testing.assert_array_equal(MahalanobisHCA(0.01).fit(X).linkage_, first)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_apriori_clusters_of_all_sizes(cupy, normalize):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3))
+    apriori = np.array([0] * 12 + [1] * 9 + [2] * 2 + [3] + [-1] * 6)
+    assert_as_on_the_host(cupy, X, rng.permutation(apriori), threshold=0.3, rule="mahal", normalize=normalize)
+
+
+def test_levels(cupy):
+    X = np.random.default_rng(2).normal(size=(24, 2))
+    fine = np.arange(24) // 3
+    assert_as_on_the_host(cupy, X, np.stack([fine, fine // 4], axis=1), threshold=4, distance="full")
+
+
+@pytest.mark.parametrize(
+    ("x", "merges"),
+    [
+        ([0, 10, 11, 1], [[0, 3], [1, 2]]),  # the smaller id of a pair comes first
+        ([0, 50, 1, -1], [[0, 2], [3, 4]]),  # then the larger one
+    ],
+)
+def test_of_equal_distances_the_smallest_ids_are_merged(cupy, x, merges):
+    """By hand: kernels for the CPU have the same bodies."""
+    linkage = MahalanobisHCA(threshold=9).fit(cupy.asarray(np.array(x, float)[:, None])).linkage_
+    assert linkage[:2, :2].astype(int).tolist() == merges
+
+
+def test_float32_and_kmeans(cupy):
+    X = np.random.default_rng(4).normal(size=(20, 2)).astype(np.float32)
+    assert_as_on_the_host(cupy, X, 3)

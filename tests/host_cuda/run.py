@@ -1,8 +1,8 @@
 """Run the tests of CUDA code without a GPU: ``python tests/host_cuda/run.py [pytest's arguments]``.
 
 Numba-cuda's kernels are compiled for the host and run on a stand-in for NVIDIA's driver, which is built here with the C
-compiler ``cc`` (or the one that CC names). There are two devices, or as many as HOST_CUDA_DEVICES says. What is compiled stays in a
-folder under NUMBA_CACHE_DIR or the folder of temporary files.
+compiler `cc`, or the one that CC names. There are two devices, or as many as HOST_CUDA_DEVICES says. What is compiled
+stays in a folder under NUMBA_CACHE_DIR or the folder of temporary files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FLAGS = ["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-shared", "-fPIC"]
+EXPORTS = HERE / "driver" / "exports.map"
+FLAGS = ["-std=gnu11", "-O2", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", f"-Wl,--version-script={EXPORTS}"]
 MAKE_CODE = ["path/fake_gpu/objects.py", "path/fake_gpu/translate.py"]
 LIBRARIES = ["-ldl", "-lpthread", "-lm"]
 
@@ -38,8 +39,10 @@ def main() -> int:
     except subprocess.CalledProcessError as error:
         return refuse(f"{compiler} cannot build the stand-in driver:\n{error.stderr}")
     environment = os.environ | {
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(library), os.environ.get("LD_LIBRARY_PATH")])),
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE / "path"), os.environ.get("PYTHONPATH")])),
+        "HOST_CUDA": "1",  # tests are as large as a host computes
+        "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", library),
+        "PATH": before("PATH", HERE / "bin"),
+        "PYTHONPATH": before("PYTHONPATH", HERE / "path"),
         "NUMBA_CACHE_DIR": str(folder / f"kernels-{digest(HERE / name for name in MAKE_CODE)}"),
     }
     given = sys.argv[1:]
@@ -59,6 +62,11 @@ def main() -> int:
     return subprocess.run(command, env=environment, cwd=Path.cwd(), check=False).returncode
 
 
+def before(name: str, folder: Path) -> str:
+    """Return a list of folders of the environment with another one before them."""
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get(name)]))
+
+
 def refuse(words: str) -> int:
     """Say why nothing is run."""
     sys.stderr.write(f"tests/host_cuda/run.py: {words}\n")
@@ -72,7 +80,7 @@ def digest(files: Iterable[Path]) -> str:
 
 def build(compiler: str, folder: Path) -> Path:
     """Return the folder with the stand-in for libcuda; it is built unless it is there."""
-    sources = sorted((HERE / "driver").glob("*.[ch]"))
+    sources = sorted((HERE / "driver").iterdir())
     library = folder / f"driver-{digest(sources)}"
     if (library / "libcuda.so").exists():
         return library

@@ -1,4 +1,4 @@
-"""All systems on dask arrays with chunks on a device, in the simulator or on a GPU, and what goes over the host."""
+"""All systems on dask arrays with chunks on a GPU, and what goes over the host."""
 
 from __future__ import annotations
 

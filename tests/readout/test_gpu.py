@@ -1,6 +1,6 @@
 """Windows of host memory in lanes of a GPU: what is refused, and, with a lane's work done on the CPU, the lanes.
 
-Kernels and copies are tested in the lanes ``cudasim``, and all of it in ``gpu``.
+Kernels and copies are tested in the lane ``gpu``.
 """
 
 from __future__ import annotations

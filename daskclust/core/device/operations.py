@@ -1,8 +1,8 @@
 """The few words that kernels are written in, beside plain arithmetic.
 
-A kernel body is written once and compiled for three targets. Where a target needs code of its own it is behind one of
+A kernel body is written once and compiled for two targets. Where a target needs code of its own it is behind one of
 these names: `cpu.py` gives the CPU's version (16 points in SIMD lanes), `cuda.py` CUDA's (one point a
-thread). The functions here are their meaning for one point, in plain Python: the CUDA simulator runs them as they are.
+thread). The functions here are their meaning for one point, in plain Python.
 
 Arithmetic is the same to the last bit on every target: no fused multiply-add (`times`), square roots rounded correctly,
 exponentials made of additions and multiplications only (`core/device/exp.py`). So labels do not depend on the device.

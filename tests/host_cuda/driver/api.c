@@ -14,7 +14,7 @@ static __thread char *context;
 
 int current_device(void) { return context ? (int)(context - contexts) : -1; }
 
-int device_count(void) {
+int lane_device_count(void) {
     const char *chosen = getenv("HOST_CUDA_DEVICES");
     int n = chosen ? atoi(chosen) : 2;
     return n < 1 ? 1 : n > MOST_DEVICES ? MOST_DEVICES : n;
@@ -29,8 +29,8 @@ static int device_of(Handle its_context) {
 /* --------------------------------------------------------------------------------------------------------- devices */
 int api_cuInit(unsigned flags) { return SUCCESS; }
 int api_cuDriverGetVersion(int *version) { *version = 13000; return SUCCESS; }
-int api_cuDeviceGetCount(int *n) { *n = device_count(); return SUCCESS; }
-int api_cuDeviceGet(int *device, int i) { *device = i; return i < device_count() ? SUCCESS : INVALID_DEVICE; }
+int api_cuDeviceGetCount(int *n) { *n = lane_device_count(); return SUCCESS; }
+int api_cuDeviceGet(int *device, int i) { *device = i; return i < lane_device_count() ? SUCCESS : INVALID_DEVICE; }
 int api_cuDeviceGetName(char *name, int size, int device) { snprintf(name, (size_t)size, "stand-in %d", device); return SUCCESS; }
 int api_cuDeviceGetUuid(char *uuid, int device) { memset(uuid, device + 1, 16); return SUCCESS; }
 int api_cuDeviceTotalMem(size_t *size, int device) { *size = (size_t)80 << 30; return SUCCESS; }

@@ -70,5 +70,5 @@ void spin_in_fiber(void);
 
 /* api.c */
 int current_device(void); /* -1: none */
-int device_count(void);
+int lane_device_count(void);
 #endif

@@ -38,7 +38,7 @@ def current_device() -> int:
 
 def use_device(number: int) -> None:
     """Make a device this thread's current one."""
-    if not 0 <= number < LIBRARY.device_count():
+    if not 0 <= number < LIBRARY.lane_device_count():
         raise CUDARuntimeError(f"cudaErrorInvalidDevice: invalid device ordinal {number}")
     context = ctypes.c_void_p()
     checked(LIBRARY.api_cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
@@ -129,6 +129,9 @@ class MemoryPool:
 
     def total_bytes(self) -> int:
         return self.used_bytes() + self.free_bytes()
+
+    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
+        """Do nothing: the host's memory is enough."""
 
     def n_free_blocks(self) -> int:
         device = current_device()

@@ -56,7 +56,7 @@ for _name, _result, *_arguments in (
     ("api_cuMemcpyDtoHAsync", ctypes.c_int, ctypes.c_void_p, _Address, _Size, ctypes.c_void_p),
     ("api_cuStreamSynchronize", ctypes.c_int, ctypes.c_void_p),
     ("api_cuCtxSynchronize", ctypes.c_int),
-    ("device_count", ctypes.c_int),
+    ("lane_device_count", ctypes.c_int),
 ):  # fmt: skip
     getattr(LIBRARY, _name).argtypes, getattr(LIBRARY, _name).restype = _arguments, _result
 
