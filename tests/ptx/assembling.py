@@ -6,12 +6,21 @@ import functools
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 from ptx.registers import Assembled, bound
 
 ARCHITECTURES = [(8, 0), (9, 0)]
 assembled: list[Assembled] = []
 """What the test that runs has assembled for the last architecture."""
+
+
+def without_device(monkeypatch):
+    """Let numba compile for an architecture without a device."""
+    import numba.cuda.dispatcher
+
+    fake = SimpleNamespace(compute_capability=ARCHITECTURES[0])
+    monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
 
 
 def check(launched, folder, may_divide=("_place_by_order",)):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from ptx import assembling, registers
@@ -11,11 +9,7 @@ from ptx import assembling, registers
 
 @pytest.fixture(autouse=True)
 def no_device(monkeypatch):
-    """Let numba compile for an architecture without a device."""
-    import numba.cuda.dispatcher
-
-    fake = SimpleNamespace(compute_capability=assembling.ARCHITECTURES[0])
-    monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
+    assembling.without_device(monkeypatch)
 
 
 @pytest.hookimpl(wrapper=True)
