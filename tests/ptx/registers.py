@@ -8,8 +8,47 @@ from typing import NamedTuple
 ALL_THREADS = 32
 """Registers with which a multiprocessor runs all the threads that it can: 65536 over 2048."""
 
-BOUNDS = {}
-"""Of kernels with more, by module and name, on sm_90; multiples of 8, as they are given to threads."""
+BOUNDS = {
+    "clue._fill_leaf": 48,
+    "clue._join_equal": 40,
+    "clue._look_for_crowds": 40,
+    "clue.count_cell": 48,
+    "clue.density": 96,
+    "clue.find_higher": 96,
+    "clue.look": 40,
+    "clue.mark_border": 40,
+    "clue.nearest_higher": 96,
+    "clue.place": 104,
+    "clue.search_tree": 72,
+    "core._cell_numbers": 40,
+    "core._count_cell": 40,
+    "core._place_by_order": 48,
+    "core._place_in_table": 48,
+    "core._rank": 40,
+    "dbscan.count_heads": 40,
+    "dbscan.count_neighbours": 112,
+    "dbscan.gather_core": 40,
+    "dbscan.label_border": 96,
+    "dbscan.link_block": 144,
+    "dbscan.link_within": 96,
+    "dbscan.spread_population_of": 56,
+    "dbscan.weigh_neighbours": 96,
+    "dbscan.write_boxes": 40,
+    "dbscan.write_heads": 40,
+    "dbscan.write_labels": 40,
+    "dbscan.write_positions": 48,
+    "hca.close_set": 72,
+    "hca.link_sets": 184,
+    "hca.place": 48,
+    "hca.shape_roots": 120,
+    "io.decode_cell": 40,
+    "properties.find_both": 72,
+    "properties.finish_halo": 56,
+    "properties.survey_labels": 40,
+    "properties.survey_particles": 48,
+    "properties.tabulate_row": 96,
+}
+"""Of kernels with more, by package and name, on sm_90; multiples of 8, as they are given to threads."""
 
 
 def bound(kernel):

@@ -3,12 +3,14 @@
 The CUDA path's results, as the recorder finds them on the CPU, are checked too.
 """
 
+import re
+
 import numpy as np
 import pytest
 from cases.clue import assert_same_results, results
 from cases.steps import assert_steps
 
-from ptx.assembling import check
+from ptx.assembling import ARCHITECTURES, assemble, check, compiled
 from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
@@ -109,3 +111,15 @@ def test_homes_in_a_partition_assemble(monkeypatch, tmp_path, dtype):
         np.testing.assert_array_equal(mine.ids, theirs.ids)
     found = check(recorder.launched, tmp_path)
     assert found >= {"find_home", "count_in_parts", "put_into_parts", "gather_rows"}
+
+
+def test_indices_of_32_bits_and_of_64(tmp_path):
+    """Beyond 2^31 indices, counting in 32 bits would never end."""
+    from daskclust.core.device.arrays import gather
+
+    args = (np.zeros(4), np.zeros(4, np.int32), np.zeros(4))
+    narrow, wide = (compiled(gather, n, args) for n in (1 << 31, (1 << 31) + 1))
+    for architecture, few, many in zip(ARCHITECTURES, narrow, wide, strict=True):
+        assert not re.search(r"setp\.\w+\.s64", few)
+        assert re.search(r"setp\.\w+\.s64", many)
+        assemble(many, architecture, tmp_path)

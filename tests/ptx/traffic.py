@@ -76,7 +76,8 @@ def bytes_of(launch, n):
     done, sums = accesses(compiled(launch.kernel, launch.first, launch.args)[-1]), [0, 0, 0, 0]
     for array, number in arrays_of(launch.args):
         is_scattered = "in no order" in done[number]
-        size = min(array.nbytes, n * array.itemsize) if is_scattered else array.nbytes
+        is_table = is_scattered and array.ndim == 1  # of cells, of which there may be more than points
+        size = min(array.nbytes, n * array.itemsize) if is_table else array.nbytes
         for k, what in enumerate(("read", "written")):
             sums[2 * k + is_scattered] += size * (what in done[number])
     return sums
