@@ -12,11 +12,19 @@ from typing import Any, Self
 
 import numpy as np
 
+from daskclust.core.device.arrays import keeping_device
+
 
 class Estimator:
     """A clusterer by the conventions of scikit-learn: parameters of ``__init__`` are attributes of the same names."""
 
     _is_scikit_learns = False
+
+    def __init_subclass__(cls) -> None:
+        """Let fits, which work on the device of their data, leave the thread's current CUDA device as it was."""
+        super().__init_subclass__()
+        for name in {"fit", "rethreshold"} & vars(cls).keys():
+            setattr(cls, name, keeping_device()(vars(cls)[name]))
 
     @classmethod
     @functools.cache

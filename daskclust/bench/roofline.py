@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from daskclust.bench.kernels import OPERATIONS, multiply_add
 from daskclust.bench.timing import all_seconds, device_of
-from daskclust.core.device.arrays import HOST, Cuda, copy
+from daskclust.core.device.arrays import CUDA, HOST, copy
 from daskclust.core.device.threads import in_threads, thread_count
 
 _COPIED = {"cpu": 1 << 28, "cuda": 1 << 30}  # bytes of each of two arrays: larger than caches, and long beside a launch
@@ -58,7 +58,7 @@ def ceilings_of(device: str) -> dict[str, float]:
     ``operations_per_second`` in float32 are of products and sums in registers, as the compiler makes them from one
     kernel: apart on the CPU, fused on CUDA. Both are the best of 5 runs, as they are ceilings.
     """
-    place = HOST if device == "cpu" else Cuda(gives_cupy=True)
+    place = HOST if device == "cpu" else CUDA
     return measure_ceilings(place, device_of(device).finish, _COPIED[device], _POINTS, _ROUNDS[device])
 
 

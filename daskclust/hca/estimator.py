@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_points, check_whole
 from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
-from daskclust.core.device.arrays import device_of, is_dask, library
+from daskclust.core.device.arrays import device_of, is_dask, keeping_device, library
 from daskclust.core.run.division import rows_per_task, task_count
 from daskclust.core.run.engine import gather
 from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
@@ -225,6 +225,7 @@ class MahalanobisHCA(Estimator):
             return whole(self.linkage_, hierarchy.is_monotone, (), np.bool_)
         return hierarchy.is_monotone(self.linkage_)
 
+    @keeping_device()
     def _of_points(self, function: Any, dtype: Any, **options: Any) -> Any:
         """Return values for each point, read from the hierarchy, in X's class and chunks."""
         read = functools.partial(function, **options)

@@ -17,6 +17,7 @@ from dask.utils import parse_bytes
 from distributed import Client, Worker, WorkerPlugin
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.device.arrays import cupy_module
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_on, hear_compiling
 
@@ -24,6 +25,7 @@ _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 _PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
 # Bytes that a worker needs, roughly: it takes 66 MB alone, and 400 MB with the kernels of all systems.
 _LEAST_MEMORY = 150_000_000
+_OF_CHUNKS, _OF_POOL = 0.5, 0.9  # shares of a GPU's memory: of chunks that wait on it, and of all that CuPy takes
 # How long a worker that died may take to start again. Dask gives up after 15 s, which a busy machine needs to import
 # all libraries: the cluster loses worker after worker, and the last one's tasks wait for ever.
 _LOST = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}}}
@@ -51,8 +53,10 @@ def start(
         Default: one for each core that this process may use, or for each GPU. With `scheduler`: how many workers to
         wait for, by default one.
     cuda : bool or None, default False
-        Whether workers have a GPU each (dask-cuda's `LocalCUDACluster`, CuPy with RMM's memory pool if that is
-        installed). None: where this machine can. Where arrays are still decides where kernels run.
+        Whether workers have a GPU each: dask-cuda's `LocalCUDACluster`, with CuPy's memory from RMM's pool if that is
+        installed, else from CuPy's own, up to nine tenths of the GPU's. Chunks that wait go to the host's memory where
+        they take more than half of the GPU's. None: where this machine can. Where arrays are still decides where
+        kernels run.
     scheduler : str or cluster, optional
         Address of a scheduler that runs, such as ``"tcp://host:8786"``, or a cluster object, of dask-jobqueue or
         dask-gateway for instance. Nothing is started then.
@@ -131,6 +135,16 @@ class Silent(WorkerPlugin):
         logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
+class LimitPool(WorkerPlugin):
+    """Worker plugin: CuPy's own pool leaves memory of the GPU to the driver and to other programs."""
+
+    name = "daskclust-limit-pool"
+
+    def setup(self, worker: Worker) -> None:
+        """Set the limit of this worker's process."""
+        cupy_module().get_default_memory_pool().set_limit(fraction=_OF_POOL)
+
+
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Let processes that begin here never see Ctrl-C, which a terminal sends to all: this one ends them."""
@@ -180,18 +194,25 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
                 cluster.close()
             return closed
 
-    pool = {}
-    if importlib.util.find_spec("rmm") is not None:
-        # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
-        pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]}
+    has_rmm = importlib.util.find_spec("rmm") is not None
+    # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
+    pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]} if has_rmm else {}
     limit = _bytes(memory_limit, n_workers or count)
     dask.config.update_defaults(_LOST)
     with _without_interrupts():
         cluster = LocalCUDACluster(
-            n_workers=n_workers, threads_per_worker=1, memory_limit=limit, dashboard_address=dashboard, **pool
+            n_workers=n_workers,
+            threads_per_worker=1,
+            memory_limit=limit,
+            device_memory_limit=_OF_CHUNKS,
+            dashboard_address=dashboard,
+            **pool,
         )
     try:
-        return OwningClient(cluster)  # type: ignore[no-untyped-call]
+        client = OwningClient(cluster)  # type: ignore[no-untyped-call]
+        if not has_rmm:
+            client.register_plugin(LimitPool())
+        return client
     except BaseException:
         cluster.close()
         raise

@@ -1,131 +1,87 @@
-"""Find out what is launched on CUDA, and compile and assemble it, without a GPU.
+"""Find out what is launched on CUDA, without a GPU.
 
-What is launched, with which types, is found by running the CUDA plan of work on the CPU: `Recorder` stands for the
-device, runs each kernel's body in a CPU loop and remembers the launch.
+The CUDA plan of work runs on the CPU: a `Recorder` stands for the device, runs each kernel's body in a CPU loop and
+remembers the launch.
 """
 
-import functools
-import re
-import subprocess
-from pathlib import Path
-from types import SimpleNamespace
+from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
-ARCHITECTURES = [(8, 0), (9, 0)]
+from daskclust.core.device.arrays import Cuda, Host
+from daskclust.core.device.kernels import BLOCK
 
 
-@functools.cache
-def assembler():
-    import nvidia.cu13
+class Launch(NamedTuple):
+    """A kernel and its arguments; the first says how many indices or blocks of a team there are, or where that is."""
 
-    return Path(next(iter(nvidia.cu13.__path__))) / "bin" / "ptxas"
+    kernel: Any
+    first: Any
+    args: tuple[Any, ...]
+    threads: int = BLOCK
+    shared: int = 0
 
 
-def make_recorder():
-    from daskclust.core.device.arrays import Cuda
+class Recorder(Host, Cuda):
+    """A CUDA device whose arrays are numpy's and whose kernels run on the CPU, or not at all."""
 
-    class Recorder(Cuda):
-        """A CUDA device whose arrays are numpy's and whose kernels run on the CPU."""
+    name = "cuda"
 
-        def __init__(self):
-            self.launched = []
+    def __init__(self, runs=True, launched=None):
+        self.runs, self.launched = runs, [] if launched is None else launched
 
-        def empty(self, shape, dtype):
-            return np.empty(shape, dtype)
+    def empty(self, shape, dtype):
+        return np.zeros(shape, dtype)
 
-        scratch = staticmethod(lambda _name, shape, dtype: np.empty(shape, dtype))
-        full, zeros, count_up = map(staticmethod, (np.full, np.zeros, np.arange))
+    zeros = empty
 
-        def sort(self, values):
-            values.sort()
+    def scratch(self, name, shape, dtype):
+        return np.empty(shape, dtype)
 
-        def order_of(self, values):
-            return np.argsort(values, kind="stable")
+    def run(self, kernel, n, *args, grain=0, limit=None):
+        if n:
+            self.launched.append(Launch(kernel, n if limit is None else limit, args))
+            if self.runs:
+                kernel.run(n if limit is None else min(n, int(limit)), *_numbers(args))
 
-        def run(self, kernel, n, *args, grain=0, limit=None):
-            self.launched.append((kernel, args))
-            kernel.run(n, *args)
+    def run_teams(self, kernel, teams, blocks, threads, *args, shared=0):
+        self.launched.append(Launch(kernel, blocks, args, threads, shared))
+        kernel.run(teams, *_numbers(args), grain=1)
 
-        def run_teams(self, kernel, teams, blocks, threads, *args):
-            self.launched.append((kernel, args))
-            kernel.run(teams, *args, grain=1)
+    def running_sum(self, values, sums):
+        np.cumsum(values, out=sums, dtype=np.int32)
 
-        def running_sum(self, values, sums):
-            self.launched.append(("running_sum", (values, sums)))
-            np.cumsum(values, out=sums, dtype=np.int32)
+    def from_host(self, array):
+        return np.array(array)
 
-        def to_host(self, array):
-            return array
 
-        def from_host(self, array):
-            return np.array(array)
-
-        def argument(self, array):
-            return array
-
-    return Recorder()
+def _numbers(args):
+    """Return arguments as kernels take them on the CPU: arrays without axes, which stay on a device, as numbers."""
+    return tuple(
+        (type(each)(*_numbers(each)) if hasattr(each, "_fields") else _numbers(each))
+        if isinstance(each, tuple)
+        else each[()]
+        if isinstance(each, np.ndarray) and not each.ndim
+        else each
+        for each in args
+    )
 
 
 def stand_in(monkeypatch, *modules):
-    """Let a recorder be the device of all arrays in some modules; return it."""
-    recorder = make_recorder()
+    """Let a recorder be the device of all arrays in some modules; return it.
+
+    Modules that know of CUDA only have kernels that a CPU's vectors cannot run: they are recorded.
+    """
+    recorder = Recorder()
     for module in modules:
-        monkeypatch.setattr(module, "device_of", lambda array: recorder)
+        its = Recorder(False, recorder.launched) if hasattr(module, "CUDA") else recorder
+        monkeypatch.setattr(module, "device_of", lambda array, its=its: its)
+        if its is not recorder:
+            monkeypatch.setattr(module, "CUDA", its)
     return recorder
 
 
 def names(launched):
-    return {kernel if isinstance(kernel, str) else kernel.__name__ for kernel, _ in launched}
-
-
-def assemble(ptx, architecture, folder):
-    """Return ptxas's report; fail on an error or a spill."""
-    source = folder / "kernel.ptx"
-    source.write_text(ptx)
-    target = f"sm_{architecture[0]}{architecture[1]}"
-    command = [assembler(), f"-arch={target}", "-v", "--warn-on-spills", "-O3", source, "-o", folder / "kernel.cubin"]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    spilled = re.findall(r"(\d+) bytes spill (?:stores|loads)", done.stderr)
-    assert all(int(count) == 0 for count in spilled), done.stderr
-    return done.stderr
-
-
-def check(launched, folder, monkeypatch, may_divide=("_place_by_order",)):
-    """Compile and assemble what was launched; kernels named in `may_divide` have 64-bit keys to divide.
-
-    Return the names of what was compiled.
-    """
-    import numba.cuda.dispatcher
-
-    fake = SimpleNamespace(compute_capability=ARCHITECTURES[0])
-    monkeypatch.setattr(numba.cuda.dispatcher, "get_current_device", lambda: fake)
-    sources = {(function.__name__, str(types)): (function, types) for function, types in sources_of(launched)}
-    for (name, _), source in sources.items():
-        for architecture, ptx in zip(ARCHITECTURES, compiled(*source), strict=True):
-            assert not re.search(r"\bfma\.", ptx), f"{name} fuses a multiplication with an addition"
-            assert not re.search(r"\b(div|rem)\.[su]64", ptx) or name.startswith(may_divide), name
-            assemble(ptx, architecture, folder)
-    return {name.split("_grid_")[0] for name, _ in sources}
-
-
-def sources_of(launched):
-    """Yield functions of what was launched, and the types of their arguments."""
-    from daskclust.core.device.machine_code.cuda_arguments import rebuilding, signature
-
-    for kernel, args in launched:
-        if kernel != "running_sum":  # which is CuPy's
-            wanted, types = signature(1, args)
-            yield kernel.dispatcher(rebuilding(wanted), 1).py_func, types
-
-
-def compiled(function, types):
-    """Return a kernel's PTX for each architecture; what is common to them, most of the time, is done once.
-
-    numba's own `compile_ptx` does all for each.
-    """
-    from numba.cuda.compiler import _compile_pyfunc_with_fixup
-
-    library, _ = _compile_pyfunc_with_fixup(function, types, device=False, abi="numba", cc=ARCHITECTURES[0])
-    return [library.get_asm_str(cc=architecture) for architecture in ARCHITECTURES]
+    return {launch.kernel.__name__ for launch in launched}

@@ -3,12 +3,15 @@
 The CUDA path's results, as the recorder finds them on the CPU, are checked too.
 """
 
+import re
+
 import numpy as np
 import pytest
 from cases.clue import assert_same_results, results
 from cases.steps import assert_steps
 
-from ptx.recorder import check, names, stand_in
+from ptx.assembling import ARCHITECTURES, assemble, check, compiled
+from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
 
@@ -21,11 +24,11 @@ def points(dimensions, dtype, n=700):
 def run(monkeypatch, X, layer, blocks=False, **parameters):
     """Return what CLUE launches on CUDA for these points, after comparing its results with the CPU's."""
     from daskclust import CLUE
-    from daskclust.clue import densities, plan
+    from daskclust.clue import at_once, densities, plan
     from daskclust.core.space import extent
 
     expected = CLUE(**parameters).fit(X, layer=layer)
-    recorder = stand_in(monkeypatch, densities, plan, extent)
+    recorder = stand_in(monkeypatch, at_once, densities, plan, extent)
     got = CLUE(**parameters).fit(X, layer=layer)
     assert_same_results(got, expected)
     if blocks:
@@ -48,7 +51,7 @@ def _run_in_blocks(fitted, X, layer):
 def test_every_kernel_assembles(monkeypatch, tmp_path, dimensions, dtype):
     X, layer = points(dimensions, dtype)
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, delta_o=1.5, blocks=True)
-    assert len(check(launched, tmp_path, monkeypatch)) > 10
+    assert len(check(launched, tmp_path)) > 10
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -64,7 +67,7 @@ def test_trees_and_places_assemble(monkeypatch, tmp_path, dimensions, dtype):
         X[0] = 1e6
     wrap = {0: 10.0} if dimensions == 2 else None
     launched = run(monkeypatch, X, layer, dc=0.25, rhoc=2.0, delta_c=5.0, kernel="gaussian", wrap=wrap)
-    found = check(launched, tmp_path, monkeypatch)
+    found = check(launched, tmp_path)
     assert any(name.startswith("search_tree") for name in found)
     assert found >= {"_join_equal", "follow", "_place_in_table" if dimensions < 3 else "_rank_axis"}
 
@@ -75,7 +78,7 @@ def test_density_kernels_assemble(monkeypatch, tmp_path, kernel):
     chosen = (lambda d: 1.0 / (1.0 + d)) if kernel == "user" else kernel
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, kernel=chosen, neighbor_weight=0.5)
     density = [entry for entry in launched if names([entry]) == {"density"}]
-    assert check(density, tmp_path, monkeypatch)
+    assert check(density, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +92,7 @@ def test_other_kernels_assemble(monkeypatch, tmp_path, kernel, change):
     wrap = {1: 10.0} if is_periodic else None
     layer = 5 * layer if change == "gaps in layers" else layer
     launched = run(monkeypatch, X, layer, dc=1.0, rhoc=2.0, wrap=wrap, blocks=is_periodic)
-    assert kernel in check(launched, tmp_path, monkeypatch)
+    assert kernel in check(launched, tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -104,5 +107,17 @@ def test_homes_in_a_partition_assemble(monkeypatch, tmp_path, dtype):
     recorder = stand_in(monkeypatch, partition)
     for mine, theirs in zip(blocks.split({"X": X}, 0), on_host, strict=True):
         np.testing.assert_array_equal(mine.ids, theirs.ids)
-    found = check(recorder.launched, tmp_path, monkeypatch)
+    found = check(recorder.launched, tmp_path)
     assert found >= {"find_home", "count_in_parts", "put_into_parts", "gather_rows"}
+
+
+def test_indices_of_32_bits_and_of_64(tmp_path):
+    """Beyond 2^31 indices, counting in 32 bits would never end."""
+    from daskclust.core.device.arrays import gather
+
+    args = (np.zeros(4), np.zeros(4, np.int32), np.zeros(4))
+    narrow, wide = (compiled(gather, n, args) for n in (1 << 31, (1 << 31) + 1))
+    for architecture, few, many in zip(ARCHITECTURES, narrow, wide, strict=True):
+        assert not re.search(r"setp\.\w+\.s64", few)
+        assert re.search(r"setp\.\w+\.s64", many)
+        assemble(many, architecture, tmp_path)

@@ -9,13 +9,14 @@ from cases.dbscan import Case, assert_answer
 from cases.steps import assert_steps
 
 from daskclust.dbscan.kernels.blocks import Blocks
-from ptx.recorder import check, names, stand_in
+from ptx.assembling import check
+from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
 
 OF_ALL = {"_survey_in_strides", "write_keys", "count_heads", "write_heads", "find_row_firsts", "write_cells"}
 OF_ALL |= {"write_positions", "write_boxes", "start", "link_part", "link_listed", "start_counts", "first_points"}
-OF_ALL |= {"mark_first", "label_point", "running_sum"}
+OF_ALL |= {"mark_first", "label_point"}
 OF_CORES = {"gather_core_of_cell", "number_cells", "label_border_point"}
 OF_COUNTS = OF_CORES | {"count_of_point"}
 OF_WEIGHTS = OF_CORES | {"weigh_point"}
@@ -48,7 +49,7 @@ def run_in_blocks(case):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, d, dtype):
+def test_every_kernel_assembles(recorder, tmp_path, d, dtype):
     """With counts and with weights, of all points and in blocks, open and periodic."""
     for period in ((), (4.0,) * d):
         case = case_of(d, dtype, False, period)
@@ -59,8 +60,8 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, d, dtype):
     assert_answer(case.fit(), case.answer())
     run_in_blocks(case)
     assert names(recorder.launched) == OF_ALL | OF_COUNTS | OF_WEIGHTS | OF_CHUNKS
-    compiled = check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
-    assert compiled == names(recorder.launched) - {"running_sum"}
+    compiled = check(recorder.launched, tmp_path, MAY_DIVIDE)
+    assert compiled == names(recorder.launched)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -73,25 +74,25 @@ def test_friends_launch_what_links_need(recorder, d):
 
 
 @pytest.mark.parametrize("d", [1, 2])
-def test_wide_spaces_assemble(recorder, tmp_path, monkeypatch, d):
+def test_wide_spaces_assemble(recorder, tmp_path, d):
     """Columns in 64 bits, and rows by rank."""
     case = case_of(d, np.float64, period=(1e12,) * d)
     case.X[::3] += 5e11
     assert_answer(case.fit(), case.answer())
     assert names(recorder.launched) == OF_ALL | OF_COUNTS | ({"write_rows"} if d == 2 else set())
-    columns = [kernel for kernel, args in recorder.launched if kernel != "running_sum" and has_long_columns(args)]
-    assert {kernel.__name__ for kernel in columns} >= {"link_part", "count_of_point", "write_heads"}
-    assert check(recorder.launched, tmp_path, monkeypatch, MAY_DIVIDE)
+    columns = [launch for launch in recorder.launched if has_long_columns(launch.args)]
+    assert names(columns) >= {"link_part", "count_of_point", "write_heads"}
+    assert check(recorder.launched, tmp_path, MAY_DIVIDE)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [4, 10])
-def test_pairs_assemble(recorder, tmp_path, monkeypatch, d, dtype):
+def test_pairs_assemble(recorder, tmp_path, d, dtype):
     """More than three dimensions."""
     X = np.random.default_rng(d).uniform(0, 2.0, (200, d)).astype(dtype)
     for case in (Case(X, 1.0, 4, None, (3.0,) * d), Case(X, 1.0, 4, X[:, 0].astype(np.float64))):
         assert_answer(case.fit(), case.answer())
-    found = check(recorder.launched, tmp_path, monkeypatch)
+    found = check(recorder.launched, tmp_path)
     assert found > OF_PAIRS
 
 

@@ -5,7 +5,8 @@ import pytest
 from cases.events import VARIANTS, Case, assert_labels, dense
 
 from daskclust.core.space.partition import Partition
-from ptx.recorder import check, names, stand_in
+from ptx.assembling import check
+from ptx.recorder import names, stand_in
 
 pytestmark = pytest.mark.ptx
 
@@ -23,7 +24,7 @@ def recorder(monkeypatch):
 
 @pytest.mark.parametrize("columns", ["uint16", "uint16 and chip", "int32", "int64"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, columns):
+def test_every_kernel_assembles(recorder, tmp_path, variant, columns):
     hits = dense(300, 1)
     dtype = columns.split()[0]
     hits = {**hits, "x": hits["x"].astype(dtype), "y": hits["y"].astype(dtype)}
@@ -33,15 +34,15 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, variant, column
     shuffled = shuffled.reordered(np.random.default_rng(0).permutation(300))
     assert_labels(shuffled.fit(), shuffled.answer())
     assert names(recorder.launched) == OF_EVERY_VARIANT | JOINS[variant]
-    assert check(recorder.launched, tmp_path, monkeypatch)
+    assert check(recorder.launched, tmp_path)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_chunks(recorder, tmp_path, monkeypatch, variant):
+def test_chunks(recorder, tmp_path, variant):
     case = Case(dense(300, 1), 40.0, {"variant": variant, "min_hits": 2})
     case = case.reordered(np.random.default_rng(0).permutation(300))
     partition = Partition(cuts=(np.array([500.3, 1500.3]),), period=(0.0,))
     assert_labels(case.chunked((300,), partition), case.answer())
     assert names(recorder.launched) <= OF_EVERY_VARIANT | JOINS[variant] | OF_CHUNKS[variant]
     assert names(recorder.launched) >= OF_CHUNKS[variant]
-    assert check(recorder.launched, tmp_path, monkeypatch)
+    assert check(recorder.launched, tmp_path)

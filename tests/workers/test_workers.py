@@ -270,11 +270,14 @@ def test_where_this_machine_can(monkeypatch):
 
 @pytest.mark.parametrize("rmm", [True, False])
 def test_a_worker_for_each_gpu(driver, packages, monkeypatch, rmm):
-    asked, closed = {}, []
+    asked, closed, limits_of_pool = {}, [], []
+    pool = types.SimpleNamespace(set_limit=lambda **limit: limits_of_pool.append(limit))
+    monkeypatch.setattr(_start, "cupy_module", lambda: types.SimpleNamespace(get_default_memory_pool=lambda: pool))
 
     class LocalCUDACluster(LocalCluster):
-        def __init__(self, rmm_pool_size=None, rmm_allocator_external_lib_list=None, **options):
-            asked.update(options, pool=rmm_pool_size, takers=rmm_allocator_external_lib_list)
+        def __init__(self, device_memory_limit, rmm_pool_size=None, rmm_allocator_external_lib_list=None, **options):
+            asked.update(options, spills=device_memory_limit)
+            asked.update(pool=rmm_pool_size, takers=rmm_allocator_external_lib_list)
             super().__init__(processes=False, **options | {"n_workers": options["n_workers"] or 2})
 
         def close(self, *args):
@@ -293,6 +296,8 @@ def test_a_worker_for_each_gpu(driver, packages, monkeypatch, rmm):
     assert closed == [cluster]
     assert asked["memory_limit"] == 10**9
     assert (asked["pool"], asked["takers"]) == ((0.5, ["cupy"]) if rmm else (None, None))
+    assert limits_of_pool == ([] if rmm else 2 * [{"fraction": 0.9}])
+    assert asked["spills"] == 0.5
     with pytest.raises(ValueError, match="n_workers must be at most 2, a worker for each GPU, got 3"):
         workers.start(3, cuda=True)
 

@@ -17,7 +17,7 @@ from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of
 from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
 from daskclust.core.data.units import HITS, common, converted, hit_column
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library
+from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -244,5 +244,7 @@ def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
     """Return an array of the host or a device on the device of X, in its class, as `dtype` if given."""
     device = device_of(X)
     if is_cuda(values) != is_cuda(X):
-        values = device.give(device.from_host(device_of(values).to_host(values)))
+        values = device.from_host(device_of(values).to_host(values))
+    elif is_cuda(values):
+        values = here(values)
     return values if dtype is None else device.cast(values, dtype)

@@ -229,21 +229,28 @@ def device_of(array: Any) -> Host | Cuda:
 def use_device(number: int) -> None:
     """Let this thread work on a CUDA device."""
     runtime = cupy_module().cuda.runtime
-    if runtime.getDevice() != number:
+    current = runtime.getDevice()
+    if current != number:
+        if _local.__dict__.get("left") is None:
+            _local.left = current
         runtime.setDevice(number)
 
 
 @contextmanager
-def keeping_device(*arrays: Any) -> Iterator[None]:
-    """Go back, in the end, to the CUDA device that is current now, where one of the arrays is on CUDA."""
-    if not any(map(is_cuda, arrays)):
-        yield
-        return
-    before = cupy_module().cuda.runtime.getDevice()
+def keeping_device() -> Iterator[None]:
+    """Let this thread go back, in the end, to the CUDA device that is its current one now, if it leaves it."""
+    outer, _local.left = _local.__dict__.get("left"), None
     try:
         yield
     finally:
-        use_device(before)
+        left, _local.left = _local.left, outer
+        if left is not None:
+            cupy_module().cuda.runtime.setDevice(left)
+
+
+def here(array: Any) -> Any:
+    """Return an array of a CUDA device on this thread's current one, a copy where it lies on another."""
+    return cupy_module().asarray(array)
 
 
 @functools.cache

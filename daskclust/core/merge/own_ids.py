@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from daskclust.core.device.arrays import Cuda, Host, device_of
+from daskclust.core.device.arrays import Cuda, Host, device_of, here, is_cuda
 
 
 class OwnIds(NamedTuple):
@@ -38,5 +38,7 @@ class OwnIds(NamedTuple):
         return OwnIds(self.first, b - a, self.beyond[a:b]), slice(a, b)
 
     def on(self, device: Host | Cuda) -> Any:
-        """Return them as an array of int64, shape (size,), on their device."""
-        return self.first + (device.count_up(self.size) if self.beyond is None else self.beyond.astype(np.int64))
+        """Return them as an array of int64, shape (size,), on a device."""
+        if self.beyond is None:
+            return self.first + device.count_up(self.size)
+        return self.first + (here(self.beyond) if is_cuda(self.beyond) else self.beyond).astype(np.int64)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
 
 
@@ -72,6 +73,6 @@ class Tasks:
 
 
 def _alone(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a step with its kernels on one thread: there is a task on every other."""
-    with one_thread():
+    """Call a step with its kernels on one thread, as there is a task on every other; its thread keeps its device."""
+    with one_thread(), keeping_device():
         return function(*args)

@@ -37,7 +37,8 @@ def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+    """Return arrays as one on the device of the first."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate([on_device_of(arrays[0], each) for each in arrays])
 
 
 def split(
@@ -149,10 +150,11 @@ def gather(bundles: Sequence[Sequence[Piece]], start: int, size: int) -> dict[st
     if count != size:
         raise RuntimeError(f"{count} results for the {size} points from {start} on: please report this")
     given = pieces[0].results
-    device = device_of(next(iter(given.values())))
+    like = next(iter(given.values()))
+    device = device_of(like)
     results = {name: device.empty(size, values.dtype) for name, values in given.items()}
     for piece in pieces:
-        ids = device.argument(piece.ids.on(device))
+        ids = piece.ids.on(device)
         for name, target in results.items():
-            device.run(put, len(ids), device.argument(piece.results[name]), ids, start, target)
-    return {name: device.give(target) for name, target in results.items()}
+            device.run(put, len(ids), on_device_of(like, piece.results[name]), ids, start, target)
+    return results

@@ -26,7 +26,9 @@ inf, nan, newaxis = np.inf, np.nan, np.newaxis
 
 
 def asarray(a, dtype=None, order=None):
-    """Return an array of the device: the same, on the memory that numba has, or a copy of the host's."""
+    """Return an array of the device: the same, on the memory that numba has, or a copy."""
+    if isinstance(a, ndarray) and a.size and a.device.id != cuda.runtime.getDevice():
+        a = a.get()
     if isinstance(a, ndarray):
         return a if dtype is None else a.astype(dtype, copy=False)
     if hasattr(a, "__cuda_array_interface__"):

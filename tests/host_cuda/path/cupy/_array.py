@@ -137,15 +137,14 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 (CuPy's name)
 
     def __getitem__(self, key):
         refuse_host_arrays("getitem", key if isinstance(key, tuple) else (key,))
-        host, places = plain(self), plain(key)  # `key` stays, and with it its memory
-        parts = places if isinstance(places, tuple) else (places,)
-        is_view = not any(isinstance(part, np.ndarray | list) for part in parts)
-        if is_view:
-            return ndarray._view(host[(*parts, *(() if Ellipsis in parts else (Ellipsis,)))], self._at.mem)
+        parts = key if isinstance(key, tuple) else (key,)
+        is_view = not any(isinstance(part, ndarray | list) for part in parts)
+        if is_view:  # it may be another device's
+            return ndarray._view(self._host[(*parts, *(() if Ellipsis in parts else (Ellipsis,)))], self._at.mem)
         if any(getattr(part, "dtype", None) == np.dtype(bool) for part in parts):
             wait_for_a_number()
         note("take")
-        return given(host[places])
+        return given(plain(self)[plain(key)])
 
     def __setitem__(self, key, value):
         refuse_host_arrays("setitem", (*(key if isinstance(key, tuple) else (key,)), value))
@@ -257,6 +256,8 @@ def wait_for_a_number():
 def call(function, args, kwargs):
     """Return what a function of NumPy's gives: a view of an argument's memory, or a new array and a launch."""
     name = function.__name__
+    if name in ("shape", "ndim", "size"):
+        return function(getattr(args[0], "_host", args[0]))
     refuse_host_arrays(name, (*args, *kwargs.values()))
     if name == "repeat" and np.ndim(args[1]) > 0:
         raise TypeError("CuPy repeats by one number only")
@@ -270,7 +271,7 @@ def call(function, args, kwargs):
                 return source
             if np.may_share_memory(result, source._host) and result.size:
                 return ndarray._view(result, source._at.mem)
-    if isinstance(result, np.ndarray | np.generic | tuple | list | bool) and name not in ("shape", "ndim", "size"):
+    if isinstance(result, np.ndarray | np.generic | tuple | list | bool):
         note(name)
         if name in WAITING:
             wait_for_a_number()

@@ -149,6 +149,11 @@ class Event:
         LIBRARY.api_cuStreamSynchronize(None)
 
 
+def get_elapsed_time(start_event, end_event):
+    """Return a number: times do not show here."""
+    return 1.0
+
+
 def alloc_pinned_memory(size):
     """Return a buffer of the host."""
     return memoryview(np.empty(max(size, 1), np.uint8))

@@ -1,0 +1,62 @@
+"""Several GPUs in one process, or one where there is one: a fit runs where its points lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from laws.registry import RUNS, fit
+
+from daskclust.core.run import steps
+from daskclust.systems import SYSTEMS
+
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
+NAMES = {system.name: name for name, (system, _) in RUNS.items() if system.name in SYSTEMS}  # a run of each system
+
+
+@pytest.fixture
+def devices(cupy):
+    """Return two devices' numbers, or the only one's twice."""
+    return 0, min(1, cupy.cuda.runtime.getDeviceCount() - 1)
+
+
+def put(cupy, device, values):
+    with cupy.cuda.Device(device):
+        return cupy.asarray(values)
+
+
+def on_device(cupy, device, sample):
+    return sample.map(lambda values: put(cupy, device, values))
+
+
+def sample_of(name):
+    system, run = RUNS[name]
+    return system.sample(system.size, run, np.float32)
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_a_thread_keeps_its_device(cupy, devices, name):
+    sample = sample_of(name)
+    wanted = fit(name, sample).labels_
+    for mine, its in (devices, devices[::-1]):
+        with cupy.cuda.Device(mine):
+            labels = fit(name, on_device(cupy, its, sample)).labels_
+            assert cupy.cuda.runtime.getDevice() == mine
+        assert labels.device.id == its
+        np.testing.assert_array_equal(labels.get(), wanted)
+
+
+def test_columns_come_to_the_points_device(cupy, devices):
+    name = next(name for name in RUNS if name.startswith("clue") and "layer" in name)
+    sample = sample_of(name)
+    X, layer = put(cupy, devices[1], sample.X), put(cupy, devices[0], sample.columns["layer"])
+    labels = fit(name, sample._replace(X=X, columns={**sample.columns, "layer": layer})).labels_
+    assert labels.device.id == devices[1]
+    np.testing.assert_array_equal(labels.get(), fit(name, sample).labels_)
+
+
+def test_parts_of_a_chunk_come_to_the_device_of_the_first(cupy, devices):
+    X = np.arange(12.0).reshape(6, 2)
+    blocks = [put(cupy, device, part) for device, part in zip(devices[::-1], (X[:2], X[2:]), strict=True)]
+    joined = steps.as_chunk(["X"], [blocks], 0).columns["X"]
+    assert joined.device.id == devices[1]
+    np.testing.assert_array_equal(joined.get(), X)

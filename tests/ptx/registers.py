@@ -1,0 +1,96 @@
+"""How many registers each kernel may take, and what share of a multiprocessor's threads these leave room for."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+ALL_THREADS = 32
+"""Registers with which a multiprocessor runs all the threads that it can: 65536 over 2048."""
+
+BOUNDS = {
+    "clue._fill_leaf": 48,
+    "clue._join_equal": 40,
+    "clue._look_for_crowds": 40,
+    "clue.count_cell": 48,
+    "clue.density": 96,
+    "clue.find_higher": 96,
+    "clue.look": 40,
+    "clue.mark_border": 40,
+    "clue.nearest_higher": 96,
+    "clue.place": 104,
+    "clue.search_tree": 72,
+    "core._cell_numbers": 40,
+    "core._count_cell": 40,
+    "core._place_by_order": 48,
+    "core._place_in_table": 48,
+    "core._rank": 40,
+    "dbscan.count_heads": 40,
+    "dbscan.count_neighbours": 112,
+    "dbscan.gather_core": 40,
+    "dbscan.label_border": 96,
+    "dbscan.link_block": 144,
+    "dbscan.link_within": 96,
+    "dbscan.spread_population_of": 56,
+    "dbscan.weigh_neighbours": 96,
+    "dbscan.write_boxes": 40,
+    "dbscan.write_heads": 40,
+    "dbscan.write_labels": 40,
+    "dbscan.write_positions": 48,
+    "hca.close_set": 72,
+    "hca.link_sets": 184,
+    "hca.place": 48,
+    "hca.shape_roots": 120,
+    "io.decode_cell": 40,
+    "properties.find_both": 72,
+    "properties.finish_halo": 56,
+    "properties.survey_labels": 40,
+    "properties.survey_particles": 48,
+    "properties.tabulate_row": 96,
+}
+"""Of kernels with more, by package and name, on sm_90; multiples of 8, as they are given to threads."""
+
+
+def bound(kernel):
+    """Return how many registers a kernel may take: a change that needs more names it here, and is seen."""
+    return BOUNDS.get(kernel, ALL_THREADS)
+
+
+class Assembled(NamedTuple):
+    """A kernel's cost on a multiprocessor, for arguments of some types; `shared` and `spilled` in bytes."""
+
+    system: str
+    kernel: str
+    registers: int
+    occupancy: int
+    shared: int
+    spilled: int
+
+    @classmethod
+    def of(cls, launch, report):
+        """Return what ptxas reports of a launched kernel."""
+        registers = int(re.search(r"Used (\d+) registers", report)[1])
+        shared = launch.shared + sum(map(int, re.findall(r"(\d+) bytes smem", report)))
+        spilled = sum(map(int, re.findall(r"(\d+) bytes spill", report)))
+        _, system, *_ = launch.kernel.__module__.split(".")
+        name = f"{system}.{launch.kernel.__name__}"
+        return cls(system, name, registers, occupancy(registers, launch.threads, shared), shared, spilled)
+
+
+def occupancy(registers, threads, shared):
+    """Return the percentage of an sm_90's 2048 threads that run at once in blocks of so many threads."""
+    warps = -(-threads // 32)
+    of_a_warp = -(-32 * registers // 256) * 256  # given 256 at a time, in each of four parts of 16384
+    by_registers = 4 * (16384 // of_a_warp) // warps
+    by_shared = 233_472 // (shared + 1024)  # each block takes 1 kB for the system
+    return 100 * min(by_registers, by_shared, 64 // warps, 32) * warps // 64
+
+
+def table(rows):
+    """Return lines on all kernels by system, each as it needs most."""
+    worst = {}
+    for row in sorted(map(Assembled._make, rows), key=lambda row: row.registers):
+        worst[row.kernel] = row
+    yield f"{'kernel, on sm_90':42}registers  occupancy  shared bytes  spilled bytes"
+    for row in sorted(worst.values(), key=lambda row: (row.system, -row.registers, row.kernel)):
+        yield f"{row.kernel:42}{row.registers:9}{row.occupancy:9} %{row.shared:14}{row.spilled:15}"
