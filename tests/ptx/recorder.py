@@ -42,7 +42,7 @@ def make_recorder():
             self.launched.append((kernel, args))
             kernel.run(n, *args)
 
-        def run_teams(self, kernel, teams, blocks, threads, *args):
+        def run_teams(self, kernel, teams, blocks, threads, *args, shared=0):
             self.launched.append((kernel, args))
             kernel.run(teams, *args, grain=1)
 

@@ -156,9 +156,14 @@ class Cuda(_Device):
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
         kernel.launch(n, *args, stream=current_stream())
 
-    def run_teams(self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any) -> None:
-        """Let teams of so many blocks run a kernel; those of more than one block must all fit on the device."""
-        kernel.launch_teams(teams, blocks, threads, *args, stream=current_stream())
+    def run_teams(
+        self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0
+    ) -> None:
+        """Let teams of so many blocks, each with `shared` bytes of its own, run a kernel.
+
+        Those of more than one block must all fit on the device.
+        """
+        kernel.launch_teams(teams, blocks, threads, *args, stream=current_stream(), shared=shared)
 
     def running_sum(self, values: Any, sums: Any) -> None:
         from daskclust.core.device.scan import running_sum

@@ -276,9 +276,11 @@ class TeamKernel(Kernel):
 
     loop, driver = "team", staticmethod(_team_grid)
 
-    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0) -> None:
-        """Launch `teams` teams of so many blocks on the current CUDA device: ``grid[...](blocks, args)``."""
-        self.grid[teams * blocks, threads, stream](blocks, args)
+    def launch_teams(
+        self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0, shared: int = 0
+    ) -> None:
+        """Launch `teams` teams of so many blocks, each with `shared` bytes of its own, on the current CUDA device."""
+        self.grid[teams * blocks, threads, stream, shared](blocks, args)
 
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
