@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.device.arrays import current_stream, is_cuda, is_dask, own_stream
-from daskclust.core.device.kernels import SIMULATED
+from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask
 from daskclust.core.run.engine import run_in_memory
 from daskclust.events.estimator import EventBuilder, checked_columns
 
@@ -62,14 +61,10 @@ def cluster_on_gpu(
 
     def work(k: int) -> None:
         part = {name: values[begin[k] : begin[k + 1]] for name, values in columns.items()}
-        with own_stream():
+        with cupy_module().cuda.Stream(non_blocking=True):
             counts[k] = _in_lane(plan, part, labels[begin[k] : begin[k + 1]])
 
-    if SIMULATED:  # the simulator runs one kernel at a time
-        for k in range(len(counts)):
-            work(k)
-    else:
-        list(_threads(_current_device(), lanes).map(work, range(len(counts))))
+    list(_threads(_current_device(), lanes).map(work, range(len(counts))))
     for k, before in enumerate(np.cumsum(counts) - counts):
         mine = labels[begin[k] : begin[k + 1]]
         np.add(mine, before, out=mine, where=mine >= 0)
@@ -112,40 +107,38 @@ def _threads(device: int, lanes: int) -> ThreadPoolExecutor:
 
 
 def _current_device() -> int:
-    from numba import cuda
-
-    return int(cuda.get_current_device().id)
+    return int(cupy_module().cuda.runtime.getDevice())
 
 
 def _use_device(number: int) -> None:
     """Let this thread work on a device: which one is current is known to each thread by itself."""
-    from numba import cuda
-
-    cuda.select_device(number)
+    cupy_module().cuda.runtime.setDevice(number)
 
 
 def _in_lane(plan: Any, part: Mapping[str, NDArray[Any]], labels: NDArray[np.int64]) -> int:
     """Copy hits to the device by way of pinned memory, cluster them, copy labels back; return how many clusters."""
-    from numba import cuda
-
-    stream = current_stream()
-    on_device = {name: cuda.to_device(_pinned(name, values), stream=stream) for name, values in part.items()}
+    cupy = cupy_module()
+    on_device = {name: cupy.empty(values.shape, values.dtype) for name, values in part.items()}
+    for name, values in part.items():
+        on_device[name].set(_pinned(name, values))
     results = run_in_memory(plan, on_device)
     back = _pinned("labels", labels, copy=False)
-    results["labels"].copy_to_host(back, stream=stream)
-    stream.synchronize()
+    results["labels"].get(out=back)
     labels[:] = back
     return int(results["n_clusters"])
 
 
 def _pinned(name: str, values: NDArray[Any], *, copy: bool = True) -> NDArray[Any]:
     """Return this thread's pinned buffer of that name, of the size and type of `values` and with them if `copy`."""
-    from numba import cuda
-
     kept = _buffers.__dict__.get(name)
     if kept is None or kept.nbytes < values.nbytes:
-        kept = _buffers.__dict__[name] = cuda.pinned_array(max(values.nbytes, 1), np.uint8)
+        kept = _buffers.__dict__[name] = _pinned_bytes(max(values.nbytes, 1))
     buffer: NDArray[Any] = kept[: values.nbytes].view(values.dtype)
     if copy:
         buffer[:] = values
     return buffer
+
+
+def _pinned_bytes(size: int) -> NDArray[np.uint8]:
+    """Return memory of the host that a device copies from and to by itself."""
+    return np.frombuffer(cupy_module().cuda.alloc_pinned_memory(size), np.uint8, size)

@@ -12,7 +12,7 @@ import numpy as np
 
 from daskclust.clue.kernels import formulas
 from daskclust.core.data.checks import check_distance
-from daskclust.core.device.kernels import SIMULATED, Body
+from daskclust.core.device.kernels import Body
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ def _lane_by_lane(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _for_cuda(function: Callable[..., Any]) -> Callable[..., Any]:
-    if SIMULATED:
-        return lambda distance, per_scale: type(distance)(function(distance))
     from numba import cuda
 
     from daskclust.core.device.cuda import like

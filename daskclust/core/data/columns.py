@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.nested import flat, is_awkward
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over
 
 Kind = Callable[[str, Any, int], Any]  # name, values in memory, index of the first -> what they become
 
@@ -175,7 +175,9 @@ def plain(name: str, values: Any) -> Any:
         return of_dask_series(name, values, lengths_of(values))
     if is_dask(values) and isinstance(values._meta, np.ma.MaskedArray):
         return column(name, values)
-    return values if is_dask(values) or is_cuda(values) else np.asarray(_unmasked(name, values))
+    if is_cuda(values):
+        return taken_over(values)
+    return values if is_dask(values) else np.asarray(_unmasked(name, values))
 
 
 def _of_series(name: str, series: Any) -> Any:
@@ -223,7 +225,9 @@ def for_kernels(name: str, array: Any) -> Any:
 
     numba tells arrays apart by less than that. Kernels write to no column, so one that is read-only is not copied.
     """
-    if is_cuda(array) or not isinstance(array, np.ndarray):
+    if is_cuda(array):
+        return taken_over(array)
+    if not isinstance(array, np.ndarray):
         return array
     array = np.asarray(native(name, array))
     array = np.require(array, requirements=("C", "A"))

@@ -1,4 +1,4 @@
-"""Where arrays live: numpy on the host, cupy (or bare numba arrays) on a CUDA device.
+"""Where arrays live: numpy on the host, cupy on a CUDA device.
 
 The only file that tries cupy. A device is chosen by the class of the input and nothing else; there is no quiet fall
 back from one to the other.
@@ -6,7 +6,6 @@ back from one to the other.
 
 from __future__ import annotations
 
-import copyreg
 import functools
 import threading
 from collections.abc import Iterator
@@ -123,124 +122,61 @@ class Host(_Device):
 
 
 class Cuda(_Device):
-    """Arrays and kernels on the current CUDA device. Scratch arrays stay for the next call of the thread."""
+    """CuPy's arrays, in its memory pool, and kernels on its current device and stream."""
 
     name = "cuda"
 
-    def __init__(self, gives_cupy: bool) -> None:
-        self._gives_cupy = gives_cupy
-        self._kept: dict[str, Any] = {}
-
     def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        if self._gives_cupy:  # cupy's memory pool makes this cheap
-            return self.argument(cupy_module().empty(shape, dtype))
-        from numba import cuda
-
-        return _travelling(cuda.device_array(shape, np.dtype(dtype)))
+        return cupy_module().empty(shape, dtype)
 
     def full(self, shape: int, value: Any, dtype: Any) -> Any:
-        array = self.empty(shape, dtype)
-        self.run(fill, shape, array, np.dtype(dtype).type(value))
-        return array
+        return cupy_module().full(shape, value, dtype)
 
     def count_up(self, n: int) -> Any:
         return cupy_module().arange(n)
 
     def scratch(self, name: str, shape: int | tuple[int, ...], dtype: Any) -> Any:
-        kept = self._kept.get(name)
-        wanted = shape if isinstance(shape, tuple) else (shape,)
-        if kept is None or kept.shape != wanted or kept.dtype != np.dtype(dtype):
-            self._kept[name] = kept = self.empty(shape, dtype)
-        return kept
+        return cupy_module().empty(shape, dtype)  # of the pool, to which it goes back
 
     def run(self, kernel: Kernel, n: int, *args: Any, grain: int = 0) -> None:
-        kernel.launch(n, *args, stream=current_stream())
+        kernel.launch(n, *args)
 
-    def run_teams(
-        self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0
-    ) -> None:
-        """Let teams of so many blocks, each with `shared` bytes of its own, run a kernel.
-
-        Those of more than one block must all fit on the device.
-        """
-        kernel.launch_teams(teams, blocks, threads, *args, stream=current_stream(), shared=shared)
+    def run_teams(self, kernel: TeamKernel, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
+        """Let teams of so many blocks run a kernel; those of more than one block must all fit on the device."""
+        kernel.launch_teams(teams, blocks, threads, *args, shared=shared)
 
     def running_sum(self, values: Any, sums: Any) -> None:
-        from daskclust.core.device.scan import running_sum
-
-        running_sum(self, values, sums, current_stream())
+        cupy_module().cumsum(values, dtype=np.int32, out=sums)
 
     def to_host(self, array: Any) -> Any:
-        if isinstance(array, np.ndarray) and not is_cuda(array):
-            return array
-        if not hasattr(array, "copy_to_host"):
-            return array.get()
-        stream = current_stream()
-        host = array.copy_to_host(stream=stream)
-        if stream:
-            stream.synchronize()
-        return host
+        return array.get() if is_cuda(array) else array
 
     def from_host(self, array: Any) -> Any:
-        from numba import cuda
-
-        array = np.ascontiguousarray(array)
-        if not array.size:
-            return self.empty(array.shape, array.dtype)
-        return _travelling(cuda.to_device(array, stream=current_stream()))
+        return cupy_module().asarray(np.ascontiguousarray(array))
 
     def argument(self, array: Any) -> Any:
-        from numba import cuda
+        return array
 
-        is_foreign = hasattr(array, "__cuda_array_interface__")  # which arrays of numba's simulator do not have
-        return _travelling(cuda.as_cuda_array(array, sync=False)) if is_foreign else array
+    give = argument
 
     def cast(self, array: Any, dtype: Any) -> Any:
-        if self._gives_cupy:
-            return cupy_module().asarray(array).astype(dtype, copy=False)
-        return array if array.dtype == np.dtype(dtype) else self.from_host(self.to_host(array).astype(dtype))
+        return array.astype(dtype, copy=False)
 
     def take(self, array: Any, rows: Any) -> Any:
-        if self._gives_cupy:
-            return cupy_module().asarray(array)[cupy_module().asarray(rows)]
-        return self.from_host(self.to_host(array)[rows])
+        return array[cupy_module().asarray(rows)]
 
     def order_of(self, values: Any) -> Any:
-        if self._gives_cupy:
-            return self.argument(cupy_module().argsort(cupy_module().asarray(values), kind="stable"))
-        return self.from_host(np.argsort(self.to_host(values), kind="stable"))
-
-    def give(self, array: Any) -> Any:
-        return cupy_module().asarray(array) if self._gives_cupy else array
+        return cupy_module().argsort(values, kind="stable")
 
 
 HOST = Host()
+CUDA = Cuda()
 _local = threading.local()
 
 
 def multiprocessors() -> int:
     """Return how many blocks the current CUDA device surely runs at once."""
-    from numba import cuda
-
-    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
-
-
-def current_stream() -> Any:
-    """Return the CUDA stream of this thread's launches and copies, 0 for the default one."""
-    return _local.__dict__.get("stream", 0)
-
-
-@contextmanager
-def own_stream() -> Iterator[Any]:
-    """Let this thread's launches and copies go to a CUDA stream of their own, beside those of other threads."""
-    from numba import cuda
-
-    before, _local.stream = current_stream(), cuda.stream()
-    try:
-        yield _local.stream
-        _local.stream.synchronize()
-    finally:
-        _local.stream = before
+    return int(cupy_module().cuda.Device().attributes["MultiProcessorCount"])
 
 
 def library(thing: Any) -> str:
@@ -254,35 +190,41 @@ def is_dask(array: Any) -> bool:
 
 
 def is_cuda(array: Any) -> bool:
-    """Return True for cupy arrays and numba device arrays."""
-    return hasattr(array, "__cuda_array_interface__") or type(array).__name__ == "FakeCUDAArray"
+    """Return True for arrays on a CUDA device: CuPy's, and those of others until they are taken over."""
+    return hasattr(array, "__cuda_array_interface__")
+
+
+def taken_over(array: Any) -> Any:
+    """Return an array of any library on a CUDA device as CuPy's, without a copy."""
+    return array if library(array) == "cupy" else cupy_module().asarray(array)
 
 
 def device_of(array: Any) -> Host | Cuda:
-    """Return the device that `array` lives on."""
+    """Return the device that `array` lives on; of several CUDA devices, its own becomes this thread's current one."""
     if not is_cuda(array):
         return HOST
-    gives_cupy = library(array) == "cupy"
-    kept = _local.__dict__.setdefault("devices", {})
-    if gives_cupy not in kept:
-        kept[gives_cupy] = Cuda(gives_cupy)
-    return kept[gives_cupy]  # type: ignore[no-any-return]
+    use_device(array.device.id)
+    return CUDA
 
 
-def _travelling(array: Any) -> Any:
-    """Return a device array of numba's whose class can be pickled: measures may go to another worker."""
-    if type(array) not in copyreg.dispatch_table:
-        copyreg.pickle(type(array), _by_value)
-    return array
+def use_device(number: int) -> None:
+    """Let this thread work on a CUDA device."""
+    runtime = cupy_module().cuda.runtime
+    if runtime.getDevice() != number:
+        runtime.setDevice(number)
 
 
-def _by_value(array: Any) -> tuple[Any, ...]:
-    """Take a device array apart, over the host, as CuPy does with its own."""
-    return _on_this_device, (np.ascontiguousarray(array.copy_to_host()),)
-
-
-def _on_this_device(values: Any) -> Any:
-    return Cuda(gives_cupy=False).from_host(values)
+@contextmanager
+def keeping_device(*arrays: Any) -> Iterator[None]:
+    """Go back, in the end, to the CUDA device that is current now, where one of the arrays is on CUDA."""
+    if not any(map(is_cuda, arrays)):
+        yield
+        return
+    before = cupy_module().cuda.runtime.getDevice()
+    try:
+        yield
+    finally:
+        use_device(before)
 
 
 @functools.cache

@@ -129,6 +129,11 @@ def block_memory(size, spare):
 
 
 @cuda.jit(device=True)
+def atomic_load(array, i):
+    return cuda.ldcg(array, i)  # of the second-level cache: the first level's may hold an older value for ever
+
+
+@cuda.jit(device=True)
 def team_barrier(blocks, arrived):
     cuda.syncthreads()
     if blocks > 1:

@@ -1,4 +1,4 @@
-"""One body, three targets: CPU loops, CUDA kernels and the CUDA simulator compiled from the same function.
+"""One body, two targets: CPU loops and CUDA kernels compiled from the same function.
 
 `body` marks a function that other bodies call, `kernel` one that is run for every index. Neither compiles anything at
 import. A body may name the operations of `device/operations.py` and other bodies; for each target those names are bound
@@ -11,7 +11,6 @@ import functools
 import gc
 import hashlib
 import importlib
-import os
 import types as pytypes
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,9 +26,7 @@ from daskclust.core.device.machine_code.compiling import loaded, telling, watche
 from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
 from daskclust.core.device.threads import in_threads, thread_count
 
-SIMULATED = os.environ.get("NUMBA_ENABLE_CUDASIM") == "1"
-# CUDA threads a block, and blocks; in the simulator each is a Python thread, 0.3 ms to start
-BLOCK, _MOST_BLOCKS = (32, 2) if SIMULATED else (128, 1 << 16)
+BLOCK, _MOST_BLOCKS = 128, 1 << 16  # CUDA threads a block, and blocks
 
 
 class Body:
@@ -103,29 +100,31 @@ class Body:
 
     @functools.cached_property
     def cuda(self) -> Callable[..., Any]:
-        if SIMULATED:
-            return self.rebound("cuda")
         from numba import cuda
 
         return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
 # -------------------------------------------------------------------------------------------------------------- drivers
-# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body.
-def _team_grid(blocks, args):  # type: ignore[no-untyped-def]
+# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body, and `arguments` to what makes
+# its arguments of flattened ones.
+def _team_grid(blocks, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
     team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
     size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
     body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _grid(n, args):  # type: ignore[no-untyped-def]
+def _grid(n, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
     i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, *args)
         i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
 
 
-def _lane_grid(n, args):  # type: ignore[no-untyped-def]
+def _lane_grid(n, flat):  # type: ignore[no-untyped-def]
+    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
     i, last = whole(cuda.grid(1)), whole(n)  # type: ignore[name-defined]  # noqa: F821
     while i < last:
         body(i, 1, *args)  # type: ignore[call-arg]
@@ -139,30 +138,31 @@ class Kernel(Body):
     loop = "each"  # on the CPU, see `compiled.LOOPS`
     driver: Callable[..., Any] = staticmethod(_grid)  # template for CUDA
 
-    @functools.cached_property
-    def grid(self) -> Any:
-        """The CUDA kernel ``grid[blocks, threads](n, args)``, a grid-stride loop, or a team's."""
+    def dispatcher(self, arguments: Any, n: int) -> Any:
+        """Return numba-cuda's dispatcher of ``(n, flat)``, a grid-stride loop, or a team's.
+
+        `arguments` makes the body's arguments of flattened ones (see `cuda_arguments.rebuilding`).
+        """
         from numba import cuda
 
-        whole = int if SIMULATED else np.uint32  # 32 bits: an unrolled loop divides by its step
-        names = {"body": self.cuda, "cuda": cuda, "whole": whole}
-        dispatcher = cuda.jit(self._driver(self.driver, names))
-        if not hasattr(dispatcher, "enable_caching"):  # in the simulator
-            return dispatcher
+        whole = np.uint32 if n <= 1 << 31 else np.int64  # 32 bits where they do: an unrolled loop divides by its step
+        names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
+        kinds = f"{arguments.wanted}_{whole.__name__}"
+        dispatcher = cuda.jit(self._driver(self.driver, names, kinds))
         return watched(cached_on_disk(dispatcher) if self.cacheable else dispatcher)
 
-    def _fingerprint(self) -> str:
+    def _fingerprint(self, kinds: str = "") -> str:
         """Return a digest of this body and all that it calls: numba's file cache looks at one source file only."""
-        digest = hashlib.blake2s(digest_size=6)
+        digest = hashlib.blake2s(kinds.encode(), digest_size=6)
         for function in sorted(self._functions(self.bindings), key=lambda f: (f.__module__, f.__qualname__)):
             code = function.__code__
             digest.update(repr((code.co_code, code.co_consts, code.co_names)).encode())
         digest.update(_operations_source())
         return digest.hexdigest()
 
-    def _driver(self, template: Callable[..., Any], names: dict[str, Any]) -> Callable[..., Any]:
+    def _driver(self, template: Callable[..., Any], names: dict[str, Any], kinds: str = "") -> Callable[..., Any]:
         """Copy a driver; it takes its body's name, file and line so that numba caches it beside the body."""
-        label = f"{self.label}{template.__name__}_{self._fingerprint()}"
+        label = f"{self.label}{template.__name__}_{self._fingerprint(kinds)}"
         source = self.function.__code__
         code = template.__code__.replace(
             co_name=label, co_filename=source.co_filename, co_firstlineno=source.co_firstlineno
@@ -239,11 +239,25 @@ class Kernel(Body):
     def _code(self) -> dict[Kinds, shipped.Loop]:
         return {}
 
-    def launch(self, n: int, *args: Any, stream: Any = 0) -> None:
-        """Launch the body for `n` indices on the current CUDA device."""
-        if n == 0:
-            return
-        self.grid[min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, stream](n, args)
+    def launch(self, n: int, *args: Any) -> None:
+        """Launch the body for `n` indices on the current CUDA device and CuPy's current stream."""
+        if n:
+            self._launch((min(-(-n // BLOCK), _MOST_BLOCKS), BLOCK, 0), n, args)
+
+    def _launch(self, grid: tuple[int, int, int], first: int, args: tuple[Any, ...]) -> None:
+        from daskclust.core.device.machine_code import launching
+
+        kinds, values = launching.flatten(args)
+        key = launching.current_device(), first > 1 << 31, kinds
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            dispatcher = functools.partial(self.dispatcher, n=first)
+            prepared = self._prepared[key] = launching.prepare(dispatcher, args)
+        launching.launch(prepared, grid, first, values)
+
+    @functools.cached_property
+    def _prepared(self) -> dict[Any, Any]:
+        return {}
 
 
 class Compiled(NamedTuple):
@@ -276,11 +290,9 @@ class TeamKernel(Kernel):
 
     loop, driver = "team", staticmethod(_team_grid)
 
-    def launch_teams(
-        self, teams: int, blocks: int, threads: int, *args: Any, stream: Any = 0, shared: int = 0
-    ) -> None:
-        """Launch `teams` teams of so many blocks, each with `shared` bytes of its own, on the current CUDA device."""
-        self.grid[teams * blocks, threads, stream, shared](blocks, args)
+    def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
+        """Launch `teams` teams of so many blocks on the current CUDA device; `shared` bytes are a block's own."""
+        self._launch((teams * blocks, threads, shared), blocks, args)
 
 
 def _njit(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -375,8 +387,6 @@ def _operation(name: str, target: str) -> Any:
         from daskclust.core.device import cpu, cpu_scalars
 
         return getattr(cpu, name, None) or getattr(cpu_scalars, name)
-    if SIMULATED:
-        return getattr(ops, name)
     from numba import cuda
 
     from daskclust.core.device import cuda as own

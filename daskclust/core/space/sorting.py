@@ -15,14 +15,14 @@ import numpy as np
 
 from daskclust.core.data.checks import MOST_CELLS, check_cells
 from daskclust.core.device.arrays import HOST, Cuda, Host, copy, fill
-from daskclust.core.device.kernels import SIMULATED, body, kernel
+from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.device.threads import thread_count
 from daskclust.core.space.grid import PAD, Cells, Grid, cell_of, within_period
 
 # cells; measured: a table of up to 64 cells a point costs less than sorting by key (not in the simulator: a sum over it
 # goes through a Python thread for each cell)
-_TINY_TABLE, _SMALL_TABLE = (1 << 10, 1 << 10) if SIMULATED else (1 << 16, 1 << 22)
+_TINY_TABLE, _SMALL_TABLE = 1 << 16, 1 << 22
 _CROWD = 256  # points in a cell, from which on sorting costs less than each of them looking at all others
 _BUCKET = 8192  # points in a bucket, on average: coordinates and counters fit the second-level cache
 

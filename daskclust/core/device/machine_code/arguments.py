@@ -45,7 +45,7 @@ def _flatten(args: tuple[Any, ...], kinds: list[str], formats: list[str], values
             _flatten(value, kinds, formats, values)
             kinds.append(")")
         else:
-            name, form = _SCALARS.get(kind) or _scalar_kind(kind)
+            name, form = _SCALARS.get(kind) or scalar_kind(kind)
             kinds.append(name)
             formats.append(form)
             values.append(value if kind is not np.bool_ else bool(value))
@@ -58,15 +58,20 @@ _SCALARS: dict[type, tuple[str, str]] = {int: ("i8", "q"), float: ("f8", "d"), b
 def _array_kind(array: np.ndarray, described: Any) -> str:
     """Return the name of an array's type, such as ``f4[2,C]``, with an ``r`` where it is read-only."""
     flags = array.flags
-    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
     odd = ("" if flags.writeable else "r") + ("" if flags.aligned else "u")
-    name = f"{array.dtype.str[1:]}[{array.ndim},{layout}]{odd}"
+    name = f"{array.dtype.str[1:]}[{array.ndim},{layout_of(array)}]{odd}"
     if array.dtype.isnative:
         _ARRAYS[described] = name
     return name if array.dtype.isnative else "swapped " + name
 
 
-def _scalar_kind(kind: type) -> tuple[str, str]:
+def layout_of(array: Any) -> str:
+    """Return numba's letter for how an array lies in memory: in order of C or Fortran, or any other."""
+    flags = array.flags
+    return "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+
+
+def scalar_kind(kind: type) -> tuple[str, str]:
     """Return the name of a number's type and its letter in `struct`."""
     dtype = np.dtype(kind)
     _SCALARS[kind] = dtype.str[1:], {"f": "d", "u": "Q"}.get(dtype.kind, "q")
