@@ -261,10 +261,12 @@ def block_barrier(_typing):
 
 @intrinsic
 def block_memory(_typing, size, spare):
-    def codegen(_context, _builder, _signature, arguments):
-        return arguments[1]
+    result = types.UniTuple(spare, 1)
 
-    return spare(size, spare), codegen
+    def codegen(context, builder, _signature, arguments):
+        return context.make_tuple(builder, result, arguments[1:])
+
+    return result(size, spare), codegen
 
 
 def equal_run(context, builder, kind, array, i, last):

@@ -125,7 +125,7 @@ def block_barrier():
 @cuda.jit(device=True)
 def block_memory(size, spare):
     shared = cuda.shared.array(0, types.float64)  # as long as the launch says
-    return shared if len(shared) >= size else spare
+    return ((shared if len(shared) >= size else spare),)
 
 
 @cuda.jit(device=True)

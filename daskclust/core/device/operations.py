@@ -133,12 +133,12 @@ def block_barrier():
 
 
 def block_memory(size, spare):
-    """Return an array for `size` float64 that the threads of a block share.
+    """Return an array for `size` float64 that the threads of a block share, in a tuple: numba wants that.
 
     On CUDA it is the memory of the block's multiprocessor where the launch gave that much, else, as on other targets,
     the array `spare`.
     """
-    return spare
+    return (spare,)
 
 
 def atomic_add(array, i, value):

@@ -176,7 +176,7 @@ def own_part(i, block, sets, clusters, shapes, merges, desk):
     )
     free = shapes.free[sets.rows[i] : sets.rows[i + 1]]
     place = (i * desk.blocks + block) * desk.numbers
-    memory = block_memory(desk.numbers, shapes.memory[place : place + desk.numbers])
+    memory = block_memory(desk.numbers, shapes.memory[place : place + desk.numbers])[0]
     room = Shapes(shapes.scatter, shapes.whiten, free, shapes.unused[i : i + 1], memory)
     first = begin - i
     done = Merges(merges.pairs[first : end - i - 1], merges.heights[first : end - i - 1], merges.state[i])
