@@ -6,6 +6,7 @@ The points of apriori clusters are such sets, and so are the roots of apriori cl
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,16 +104,13 @@ def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, devic
     tables = tables_of(start, begin, rule, device, found["pairs"], found["heights"], blocks, threads)
     roots = found["total"], found["scatter"], found["ends"]
     if isinstance(device, Cuda):
-        _link_on_cuda(tables, rule, device, roots)
+        # two grids that wait for their own blocks would wait for each other's place
+        with _ONE_GRID if blocks > 1 else nullcontext():
+            _link_on_cuda(tables, rule, device, roots)
+            answer = device.to_host(answer)
     else:
-        if tables.has_shapes:
-            shape_roots.run(sets, rule, *tables[:5], grain=1)
-        if sets == 1 and m > SMALL:
-            tables = _link_large(tables, rule)
-        else:
-            link_sets.run(sets, rule, *tables[:5], grain=1)
-        close_set.run(sets, *tables[:5], *roots, grain=1)
-    found = parts_of(device.to_host(answer), wanted)
+        _link_on_host(tables, rule, roots)
+    found = parts_of(answer, wanted)
     first, last = found["ends"].T
     return Level(found["pairs"], found["heights"], found["total"], found["scatter"], first, last)
 
@@ -148,11 +146,20 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
 def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda, roots: tuple[Any, ...]) -> None:
     """Merge sets on the current device and write what is left of each."""
     sets, desk = len(tables.sets.begin) - 1, tables.desk
-    shared = 8 * desk.numbers if not len(tables.shapes.memory) else 0
-    with _ONE_GRID:  # two grids that wait for their own blocks would wait for each other's place
-        if tables.has_shapes:
-            device.run_teams(shape_roots, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
-        device.run_teams(link_sets, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
-        device.run_teams(close_set, sets, 1, desk.threads, *tables[:5], *roots)
-        if desk.blocks > 1:
-            device.to_host(tables.merges.state)
+    shared = 0 if len(tables.shapes.memory) else 8 * desk.numbers
+    if tables.has_shapes:
+        device.run_teams(shape_roots, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
+    device.run_teams(link_sets, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
+    device.run_teams(close_set, sets, 1, desk.threads, *tables[:5], *roots)
+
+
+def _link_on_host(tables: Tables, rule: Rule, roots: tuple[Any, ...]) -> None:
+    """Merge sets on the CPU and write what is left of each."""
+    sets = len(tables.sets.begin) - 1
+    if tables.has_shapes:
+        shape_roots.run(sets, rule, *tables[:5], grain=1)
+    if sets == 1 and len(tables.clusters.ident) > SMALL:
+        tables = _link_large(tables, rule)
+    else:
+        link_sets.run(sets, rule, *tables[:5], grain=1)
+    close_set.run(sets, *tables[:5], *roots, grain=1)

@@ -69,12 +69,10 @@ def close_set(i, rank, size, sets, clusters, shapes, merges, desk, total, scatte
     share, d = share_of(rank, size), total.shape[1]
     slot = own.slot_of[2 * (sets.begin[i + 1] - sets.begin[i]) - 2]
     row = own.row[slot]
-    f = share.rank
-    while f < d:
-        total[i, f] = own.total[slot, f]
-        f += share.size
     p = share.row
     while p < d:
+        if share.column == 0:
+            total[i, p] = own.total[slot, p]
         q = share.column
         while q <= p:
             scatter[i, at(p, q)] = shapes.scatter[row, at(p, q)] if row >= 0 else 0.0

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from daskclust.core.device.kernels import body
 from daskclust.core.device.operations import block_barrier, square_root, times
 
 PIVOT = 1e-13  # part of a channel's variance that must be its own, or the covariance counts as singular
 RESOLUTION = 2.0**-48  # of coordinates: a spread below this part of the mean is rounding
 TERMS = 400  # most steps of the iteration for the determinant's root; about 40 are usual
-COLUMNS = 16  # of threads side by side in a matrix
 
 
 class Rule(NamedTuple):
@@ -48,7 +45,10 @@ class Shapes(NamedTuple):
 
 
 class Share(NamedTuple):
-    """The part of a block's work that is a thread's: of lists, and of rows and columns of matrices, each so-manieth."""
+    """The part of a block's work that is a thread's: of a list every `size`-th item from `rank` on.
+
+    Of a matrix it is rows `row`, `row` + `rows`, ... and columns likewise; up to 16 threads share a row.
+    """
 
     rank: int
     size: int
@@ -69,12 +69,7 @@ def numbers_for_shape(d: int) -> int:
 @body
 def share_of(rank, size):
     """Return the share of one of `size` threads, a power of two."""
-    columns = np.uint32(min(size, COLUMNS))  # 32 bits: GPUs have no 64-bit division
-    rank, size = np.uint32(rank), np.uint32(size)
-    row, column = rank // columns, rank % columns
-    return Share(
-        np.int64(rank), np.int64(size), np.int64(row), np.int64(size // columns), np.int64(column), np.int64(columns)
-    )
+    return Share(rank, size, rank >> 4, max(size >> 4, 1), rank & 15, min(size, 16))
 
 
 @body

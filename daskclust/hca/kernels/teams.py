@@ -3,13 +3,14 @@
 A team takes one set of clusters, such as the points of an apriori cluster; it is one thread on the CPU, a block of
 threads on CUDA, or the whole grid for one large set. The merges are those of `loop`, of which these are the definition.
 
-What one merge of a whole GPU waits for, by count: two barriers of the grid, and one for each search for the nearest
-cluster that no merge asked for; two trees of barriers within blocks. The first block makes the union: in d channels about
-d^2 dependent additions and 2 d divisions or roots for its factor, as many for the inverse, and for rules that scale by
-the determinant 40 times d multiplications and two divisions. Reading: the centre of each cluster that is left, once,
-from the cache of the whole device, and its matrix where both have shapes. ESTIMATES for d = 14 on an H100, where none
-was measured: 2 us a barrier of the grid, 1 us the trees, 2 us the search, 2 us a union without shape, 8 us one with
-shape, 25 us with determinants.
+What a merge costs a whole GPU. Counted: 2.6 barriers of the grid, one for the merge and one for each search, of which
+cytometry in 14 channels takes 1.6 a merge. Each search comes with two trees within blocks, of log2(threads) barriers
+each, and reads 8 (d + 1) bytes a slot, 5 MB for 44 000 slots in 14 channels, and where clusters have shapes W too,
+4 d (d + 1) bytes. A shape takes one block d^2 / 2 dependent multiplications and subtractions and 2 d divisions or roots
+for its factor, as many for the inverse, and d^2 / 2 additions for its norm; by the determinant it takes some 40 steps
+of d dependent multiplications and 2 divisions more. ESTIMATED for an H100, nothing was measured: 2 us a barrier of the
+grid, 1 us the trees and 2 us the reading of a search, 2 us a union, so 12 us a merge; 8 us more with a shape, 20 us
+more with a determinant.
 """
 
 from __future__ import annotations
@@ -184,13 +185,13 @@ def own_part(i, block, sets, clusters, shapes, merges, desk):
 
 
 @body
-def make_shapes(block, blocks, rule, clusters, shapes, merges, share, d):
-    """Make the shapes of a set's clusters, in turn on each block."""
-    slot = block
-    while slot < len(clusters.ident):
+def make_shapes(begin, end, step, rule, clusters, shapes, merges, share, d):
+    """Make the shapes of the clusters in slots `begin`, `begin` + `step`, ... before `end`."""
+    slot = begin
+    while slot < end:
         if clusters.ident[slot] >= 0 and clusters.row[slot] >= 0:
             use_shape(rule, clusters, shapes, merges, slot, share, d)
-        slot += blocks
+        slot += step
 
 
 @team_kernel
@@ -198,17 +199,19 @@ def shape_roots(i, rank, size, rule, sets, clusters, shapes, merges, desk):
     """Make the shapes that the clusters of a set begin with."""
     block, thread = np.int64(np.uint32(rank) // np.uint32(desk.threads)), rank & (desk.threads - 1)
     own, room, done = own_part(i, block, sets, clusters, shapes, merges, desk)
-    make_shapes(block, desk.blocks, rule, own, room, done, share_of(thread, desk.threads), clusters.center.shape[1])
+    share, d = share_of(thread, desk.threads), clusters.center.shape[1]
+    make_shapes(block, len(own.ident), desk.blocks, rule, own, room, done, share, d)
 
 
 @team_kernel
 def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
     """Merge the clusters of set `i` down to one.
 
-    In each round the threads find at once the nearest cluster of the one that was merged last, or else had to look
-    anew, and the first pair of all others; what they agree on says what comes next. A thread keeps what the clusters
-    in its slots know. What one block writes is read by others after a barrier of the team only, whose fence also
-    empties their first-level caches; but `first_alive` may meet chains that are being made shorter.
+    In each round the threads find the nearest cluster of the one that was merged last, or else has to look anew, and
+    at the same time the first pair of all others; what they agree on says what comes next. Only the first block
+    changes clusters, between an agreement and a barrier. `near` and `partner` of a slot are one thread's. So what a
+    block writes is read by others after a barrier of the team, and its fences make first-level caches forget what they
+    hold (CCTL.IVALL in the machine code). Chains that `first_alive` makes shorter meanwhile lead to the same end.
     """
     block, thread = np.int64(np.uint32(rank) // np.uint32(desk.threads)), rank & (desk.threads - 1)
     own, room, done = own_part(i, block, sets, clusters, shapes, merges, desk)
@@ -245,18 +248,18 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
             gone, kept = unite(rule, own, room, done, value, own.slot_of[older], own.slot_of[newer], share, d)
             if thread == 0:
                 near[gone] = np.inf
-            if done.state[SWITCHED] == was_switched:
-                use_shape(rule, own, room, done, kept, share, d)
+            begin, end = kept, kept + 1
+            if done.state[SWITCHED] != was_switched:  # from here on sizes count
+                begin, end = np.int64(0), np.int64(slots)
+            make_shapes(begin, end, 1, rule, own, room, done, share, d)
         team_barrier(desk.blocks, desk.arrived[i])
         ident = 2 * slots - 1 - left
         left -= 1
         slot = own.slot_of[ident]
-        if done.state[SWITCHED] != was_switched:  # sizes count: all distances are to be found anew
+        if done.state[SWITCHED] != was_switched:  # all distances are to be found anew
             was_switched, slot = done.state[SWITCHED], np.int64(-1)
-            make_shapes(block, desk.blocks, rule, own, room, done, share, d)
             k = rank
             while k < slots:
                 if own.ident[k] >= 0:
                     near[k], partner[k] = 0.0, -1
                 k += size
-            team_barrier(desk.blocks, desk.arrived[i])
