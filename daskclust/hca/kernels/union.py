@@ -83,33 +83,37 @@ def use_shape(rule, clusters, shapes, merges, slot, share, d):
 
 @body
 def enter(rule, clusters, shapes, merges, height, older, newer, kept, gone, row):
-    """Write down a merge and what the union in slot `kept` is, but for its coordinates."""
-    step = merges.state[DONE]
-    merges.pairs[step, 0], merges.pairs[step, 1] = clusters.ident[older], clusters.ident[newer]
-    merges.heights[step] = height
-    if clusters.row[older] >= 0 and clusters.row[newer] >= 0:
-        shapes.free[shapes.unused[0]] = clusters.row[newer]
-        shapes.unused[0] += 1
-    elif row >= 0 and clusters.row[older] < 0 and clusters.row[newer] < 0:
-        shapes.unused[0] -= 1
-    for turn in range(2):
-        slot = older if turn == 0 else newer
-        merges.state[REACHED] -= np.int64(has_reached(rule, clusters.size[slot]))
-        clusters.slot_of[clusters.ident[slot]] = -2 - clusters.ident[slot]
-    clusters.follower[clusters.last[older]] = clusters.first[newer]
-    clusters.first[kept] = clusters.first[older]
-    clusters.last[kept] = clusters.last[newer]
-    clusters.size[kept] += clusters.size[gone]
-    clusters.row[kept] = row
-    ident = len(merges.heights) + 1 + step
-    clusters.ident[kept] = ident
-    clusters.ident[gone] = -1
-    clusters.slot_of[ident] = kept
-    merges.state[DONE] += 1
-    merges.state[ALIVE] -= 1
-    merges.state[REACHED] += np.int64(has_reached(rule, clusters.size[kept]))
-    if rule.scales and merges.state[REACHED] == merges.state[ALIVE]:
-        merges.state[SWITCHED] = 1
+    """Write down a merge and what the union in slot `kept` is, but for its coordinates.
+
+    All is read before anything is written, so that a GPU waits for memory once.
+    """
+    state, unused = merges.state, shapes.unused[0]
+    step, alive, reached = state[DONE], state[ALIVE] - 1, state[REACHED]
+    one, other, ident = clusters.ident[older], clusters.ident[newer], len(merges.heights) + 1 + state[DONE]
+    one_size, other_size = clusters.size[older], clusters.size[newer]
+    one_row, other_row = clusters.row[older], clusters.row[newer]
+    first, before, after, last = (
+        clusters.first[older],
+        clusters.last[older],
+        clusters.first[newer],
+        clusters.last[newer],
+    )
+    size = one_size + other_size
+    reached += np.int64(has_reached(rule, size))
+    reached -= np.int64(has_reached(rule, one_size)) + np.int64(has_reached(rule, other_size))
+    merges.pairs[step, 0], merges.pairs[step, 1], merges.heights[step] = one, other, height
+    if one_row >= 0 and other_row >= 0:
+        shapes.free[unused], shapes.unused[0] = other_row, unused + 1
+    elif row >= 0 and one_row < 0 and other_row < 0:
+        shapes.unused[0] = unused - 1
+    clusters.slot_of[one], clusters.slot_of[other], clusters.slot_of[ident] = -2 - one, -2 - other, kept
+    clusters.follower[before] = after
+    clusters.first[kept], clusters.last[kept] = first, last
+    clusters.size[kept], clusters.row[kept] = size, row
+    clusters.ident[kept], clusters.ident[gone] = ident, -1
+    state[DONE], state[ALIVE], state[REACHED] = step + 1, alive, reached
+    if rule.scales and reached == alive:
+        state[SWITCHED] = 1
 
 
 @body
