@@ -29,16 +29,21 @@ def make_recorder():
         """A CUDA device whose arrays are numpy's and whose kernels run on the CPU."""
 
         def __init__(self):
-            super().__init__(gives_cupy=False)
             self.launched = []
 
         def empty(self, shape, dtype):
             return np.empty(shape, dtype)
 
+        def full(self, shape, value, dtype):
+            return np.full(shape, value, dtype)
+
         def count_up(self, n):
             return np.arange(n)
 
-        def run(self, kernel, n, *args, grain=0):
+        def scratch(self, name, shape, dtype):
+            return np.empty(shape, dtype)
+
+        def run(self, kernel, n, *args, grain=0, limit=None):
             self.launched.append((kernel, args))
             kernel.run(n, *args)
 
@@ -47,8 +52,13 @@ def make_recorder():
             kernel.run(teams, *args, grain=1)
 
         def running_sum(self, values, sums):
-            self.launched.append(("running_sum", (values, sums)))
             np.cumsum(values, out=sums, dtype=np.int32)
+
+        def take(self, array, rows):
+            return array[rows]
+
+        def order_of(self, values):
+            return np.argsort(values, kind="stable")
 
         def to_host(self, array):
             return array
@@ -107,18 +117,11 @@ def check(launched, folder, monkeypatch, may_divide=("_place_by_order",)):
 
 def sources_of(launched):
     """Yield functions of what was launched, and the types of their arguments."""
-    from numba.cuda import types
-    from numba.cuda.typing.typeof import typeof
-
-    from daskclust.core.device import scan
+    from daskclust.core.device.machine_code.cuda_arguments import rebuilding, signature
 
     for kernel, args in launched:
-        if kernel == "running_sum":
-            totals = typeof(args[1])
-            yield scan._scan_blocks.py_func, (typeof(args[0]), totals, totals, types.int64)
-            yield scan._add_before.py_func, (totals, totals, types.int64)
-        else:
-            yield kernel.grid.py_func, (types.int64, typeof(args))
+        wanted, types = signature(args)
+        yield kernel.dispatcher(rebuilding(wanted), 1).py_func, types
 
 
 def compiled(function, types):

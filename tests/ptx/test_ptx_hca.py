@@ -36,4 +36,4 @@ def test_every_kernel_assembles(recorder, tmp_path, monkeypatch, dtype):
         np.testing.assert_array_equal(found.Z, hca.linkage_)
     compiled = check(recorder.launched, tmp_path, monkeypatch)
     assert compiled
-    assert names(recorder.launched) >= {"fill", "_survey_point", "place", "shape_roots", "link_sets", "close_set"}
+    assert names(recorder.launched) >= {"_survey_point", "place", "shape_roots", "link_sets", "close_set"}
