@@ -125,7 +125,7 @@ def parts_of(buffer: Any, parts: Parts) -> dict[str, Any]:
 
 def _bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     """Return how many bytes an array takes, and what is left free after it."""
-    return -(-int(np.prod(shape)) * np.dtype(dtype).itemsize // ALIGNED) * ALIGNED
+    return -(-int(np.prod(shape)) * int(np.dtype(dtype).itemsize) // ALIGNED) * ALIGNED
 
 
 def _room(device: Host | Cuda, parts: Parts) -> dict[str, Any]:
