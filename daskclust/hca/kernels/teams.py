@@ -22,7 +22,7 @@ import numpy as np
 from daskclust.core.device.kernels import body, team_kernel
 from daskclust.core.device.operations import block_barrier, block_memory, team_barrier
 from daskclust.hca.kernels.clusters import Clusters, distance, first_alive
-from daskclust.hca.kernels.shapes import Shapes, share_of
+from daskclust.hca.kernels.shapes import ALL, Shapes, share_of
 from daskclust.hca.kernels.union import SWITCHED, Merges, unite, use_shape
 
 NOBODY = np.int64(1) << 62
@@ -199,7 +199,7 @@ def shape_roots(i, rank, size, rule, sets, clusters, shapes, merges, desk):
     """Make the shapes that the clusters of a set begin with."""
     block, thread = np.int64(np.uint32(rank) // np.uint32(desk.threads)), rank & (desk.threads - 1)
     own, room, done = own_part(i, block, sets, clusters, shapes, merges, desk)
-    share, d = share_of(thread, desk.threads), clusters.center.shape[1]
+    share, d = ALL if size == 1 else share_of(thread, desk.threads), clusters.center.shape[1]
     make_shapes(block, len(own.ident), desk.blocks, rule, own, room, done, share, d)
 
 
@@ -209,13 +209,15 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
 
     In each round the threads find the nearest cluster of the one that was merged last, or else has to look anew, and
     at the same time the first pair of all others; what they agree on says what comes next. Only the first block
-    changes clusters, between an agreement and a barrier. `near` and `partner` of a slot are one thread's. So what a
-    block writes is read by others after a barrier of the team, and its fences make first-level caches forget what they
-    hold (CCTL.IVALL in the machine code). Chains that `first_alive` makes shorter meanwhile lead to the same end.
+    changes clusters, between an agreement and a barrier; `near` and `partner` of a slot are one thread's, but for that
+    of a cluster that goes. So what a block writes is read by others after a barrier of the team, whose fences make
+    first-level caches forget what they hold (CCTL.IVALL in the machine code). Chains that `first_alive` makes shorter
+    meanwhile lead to the same end.
     """
     block, thread = np.int64(np.uint32(rank) // np.uint32(desk.threads)), rank & (desk.threads - 1)
     own, room, done = own_part(i, block, sets, clusters, shapes, merges, desk)
-    offers, share = room.memory[desk.numbers - OFFER * desk.threads :], share_of(thread, desk.threads)
+    offers = room.memory[desk.numbers - OFFER * desk.threads :]
+    share = ALL if size == 1 else share_of(thread, desk.threads)  # which the CPU's compiler knows
     near, partner = sets.near[sets.begin[i] : sets.begin[i + 1]], sets.partner[sets.begin[i] : sets.begin[i + 1]]
     d, slots, turn = clusters.center.shape[1], len(own.ident), 0
     slot = rank
