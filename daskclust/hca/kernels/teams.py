@@ -241,7 +241,8 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
             value, older, newer = away, nearest, 2 * ident
         looks_anew, newer = newer & 1, newer >> 1
         is_own = np.uint32(slot) % np.uint32(size) == np.uint32(rank)  # 32 bits: GPUs have no 64-bit division
-        if slot >= 0 and is_own and ident != older and ident != newer:  # those two change
+        stays = looks_anew or (ident != older and ident != newer)  # else it is merged now
+        if slot >= 0 and is_own and stays:
             near[slot], partner[slot] = away, nearest
         if looks_anew:
             slot, ident = own.slot_of[newer], newer
