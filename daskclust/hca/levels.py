@@ -6,6 +6,7 @@ The points of apriori clusters are such sets, and so are the roots of apriori cl
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +14,16 @@ from numpy.typing import NDArray
 
 from daskclust.core.device.arrays import HOST, Cuda, Host, multiprocessors
 from daskclust.core.device.threads import in_threads, one_thread, thread_count
-from daskclust.hca.clusters import LevelClusters, are_rows, on_device
+from daskclust.hca.clusters import LevelClusters
 from daskclust.hca.equal_clusters import merge_equal_clusters, with_equal
 from daskclust.hca.kernels.blocks import SIDE
-from daskclust.hca.kernels.clusters import Clusters
 from daskclust.hca.kernels.layout import arrange, principal_axes
 from daskclust.hca.kernels.loop import merge_down_to
 from daskclust.hca.kernels.search import find_all
-from daskclust.hca.kernels.sets import close_set, place, shape_roots
-from daskclust.hca.kernels.shapes import Rule, Shapes
-from daskclust.hca.kernels.teams import Desk, Sets, link_sets
-from daskclust.hca.kernels.union import ALIVE, REACHED, SWITCHED, Merges
+from daskclust.hca.kernels.sets import close_set
+from daskclust.hca.kernels.shapes import Rule
+from daskclust.hca.kernels.teams import link_sets, shape_roots
+from daskclust.hca.tables import Parts, Tables, parts_of, size_of, tables_of
 
 FEW = 256  # clusters that are not given new slots any more
 SMALL = 160  # clusters of a set whose pairs are all looked at
@@ -44,16 +44,6 @@ class Level(NamedTuple):
     scatter: NDArray[np.float64]  # (sets, p)
     first: NDArray[np.int64]  # (sets,)
     last: NDArray[np.int64]  # (sets,)
-
-
-class Tables(NamedTuple):
-    """The arrays that kernels work on, for some sets."""
-
-    sets: Sets
-    clusters: Clusters
-    shapes: Shapes
-    merges: Merges
-    has_shapes: bool  # whether there are clusters of more than a point
 
 
 def link_level(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
@@ -103,31 +93,38 @@ def _parts(sizes: NDArray[np.int64], device: Host | Cuda) -> list[int]:
 
 
 def _link_part(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Level:
-    tables = _tables(start, begin, rule, device)
-    sets = len(begin) - 1
-    if tables.has_shapes:
-        device.run(shape_roots, sets, rule, *tables[:4], grain=1)
+    sets, m, d = len(begin) - 1, int(begin[-1] - begin[0]), start.points.shape[1]
+    wanted: Parts = {
+        "pairs": ((m - sets, 2), np.int64), "heights": ((m - sets,), np.float64), "total": ((sets, d), np.float64),
+        "scatter": ((sets, d * (d + 1) // 2), np.float64), "ends": ((sets, 2), np.int64),
+    }  # fmt: skip
+    answer = device.empty(size_of(wanted), np.uint8)
+    found = parts_of(answer, wanted)
+    blocks, threads = _team_of(sets, m, device)
+    tables = tables_of(start, begin, rule, device, found["pairs"], found["heights"], blocks, threads)
+    roots = found["total"], found["scatter"], found["ends"]
     if isinstance(device, Cuda):
-        _link_on_cuda(tables, rule, device)
-    elif sets == 1 and begin[1] - begin[0] > SMALL:
-        tables = _link_large(tables, rule)
+        # two grids that wait for their own blocks would wait for each other's place
+        with _ONE_GRID if blocks > 1 else nullcontext():
+            _link_on_cuda(tables, rule, device, roots)
+            answer = device.to_host(answer)
     else:
-        nobody = np.empty(0, np.int64)
-        desk = Desk(np.empty(0), nobody, nobody, np.empty((sets, 1), np.int32), 1, 1)
-        link_sets.run(sets, rule, *tables[:4], desk, grain=1)
-    total = device.empty((sets, start.total.shape[1]), np.float64)
-    scatter = device.empty((sets, tables.shapes.scatter.shape[1]), np.float64)
-    ends = device.empty((sets, 2), np.int64)
-    device.run(close_set, sets, *tables[:4], total, scatter, ends, grain=1)
-    ends = device.to_host(ends)
-    found = [device.to_host(array) for array in (*tables.merges[:2], total, scatter)]
-    return Level(found[0], found[1], found[2], found[3], ends[:, 0], ends[:, 1])
+        _link_on_host(tables, rule, roots)
+    found = parts_of(answer, wanted)
+    first, last = found["ends"].T
+    return Level(found["pairs"], found["heights"], found["total"], found["scatter"], first, last)
+
+
+def _team_of(sets: int, m: int, device: Host | Cuda) -> tuple[int, int]:
+    """Return how many blocks take a set, and their threads: on CUDA one block, or all of them for one large set."""
+    if device is HOST:
+        return 1, 1
+    return (multiprocessors() if sets == 1 and m > LARGE else 1), THREADS
 
 
 def _link_large(tables: Tables, rule: Rule) -> Tables:
     """Merge one set on the CPU, with bounds for most distances; return its tables with new slots."""
-    _, clusters, shapes, merges, _ = tables
-    shapes = shapes._replace(matrix=shapes.matrix[0], factor=shapes.factor[0], spare=shapes.spare[0])
+    _, clusters, shapes, merges, *_ = tables
     merges = merges._replace(state=merges.state[0])
     m = len(clusters.ident)
     axes = principal_axes(clusters.center)
@@ -146,99 +143,23 @@ def _link_large(tables: Tables, rule: Rule) -> Tables:
     return tables._replace(sets=sets, clusters=clusters)
 
 
-def _tables(start: LevelClusters, begin: NDArray[np.int64], rule: Rule, device: Host | Cuda) -> Tables:
-    """Return the arrays to start from."""
-    own = slice(begin[0], begin[-1])
-    size, begin = start.size[own], begin - begin[0]
-    m, sets, d = len(size), len(begin) - 1, start.points.shape[1]
-    base = np.repeat(begin[:-1], np.diff(begin))
-    is_union = start.ref[own] < 0
-    row, rows, free, unused = _matrix_rows(is_union, size, begin, rule)
-    scatter = np.empty((rows[-1], d * (d + 1) // 2))
-    before = np.count_nonzero(start.ref[: own.start] < 0)
-    known = start.scatter[before : before + np.count_nonzero(is_union)]
-    scatter[row[is_union]] = known
-    clusters = _room_for_clusters(m, start, device)
-    is_row = are_rows(start.ref[own], known)
-    given = (base, np.arange(m) - base, size, start.total[own], start.first[own], start.last[own], row, is_row)
-    device.run(place, m, *(on_device(device, array) for array in given), clusters)
-    shapes = Shapes(
-        scatter=device.from_host(scatter),
-        whiten=device.empty(scatter.shape, np.float64),
-        unscale=device.empty(len(scatter), np.float64),
-        free=device.from_host(free),
-        unused=device.from_host(unused),
-        matrix=device.empty((sets, d, d), np.float64),
-        factor=device.empty((sets, d, d), np.float64),
-        spare=device.empty((sets, d, d), np.float64),
-    )
-    state = device.from_host(_first_state(size, begin, rule))
-    merges = Merges(device.empty((m - sets, 2), np.int64), device.empty(m - sets, np.float64), state)
-    near, partner = device.empty(m, np.float64), device.empty(m, np.int64)
-    slots = Sets(device.from_host(begin), device.from_host(rows), near, partner)
-    return Tables(slots, clusters, shapes, merges, bool(is_union.any()))
+def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda, roots: tuple[Any, ...]) -> None:
+    """Merge sets on the current device and write what is left of each."""
+    sets, desk = len(tables.sets.begin) - 1, tables.desk
+    shared = 0 if len(tables.shapes.memory) else 8 * desk.numbers
+    if tables.has_shapes:
+        device.run_teams(shape_roots, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
+    device.run_teams(link_sets, sets, desk.blocks, desk.threads, rule, *tables[:5], shared=shared)
+    device.run_teams(close_set, sets, 1, desk.threads, *tables[:5], *roots)
 
 
-def _room_for_clusters(m: int, start: LevelClusters, device: Host | Cuda) -> Clusters:
-    d = start.points.shape[1]
-    return Clusters(
-        ident=device.empty(m, np.int64),
-        size=device.empty(m, np.int64),
-        total=device.empty((m, d), np.float64),
-        center=device.empty((m, d), np.float64),
-        first=device.empty(m, np.int64),
-        last=device.empty(m, np.int64),
-        row=device.empty(m, np.int64),
-        is_shaped=device.empty(m, np.bool_),
-        stretch=device.empty(m, np.float64),
-        slot_of=device.full(2 * m, -1, np.int64),
-        follower=on_device(device, start.follower),
-        points=on_device(device, start.points),
-    )
-
-
-def _matrix_rows(
-    has_row: NDArray[np.bool_], size: NDArray[np.int64], begin: NDArray[np.int64], rule: Rule
-) -> tuple[NDArray[np.int64], ...]:
-    """Return the row of each cluster, -1 for none, where the rows of each set begin, the free ones and their number."""
-    of_set = np.repeat(np.arange(len(begin) - 1), np.diff(begin))
-    given = np.add.reduceat(has_row, begin[:-1], dtype=np.int64)
-    # a cluster that gets its row later takes as many points as that needs
-    least = max(rule.smallest, 3 if rule.mixes else int(min(np.ceil(rule.threshold), 2.0**62)))
-    points = np.add.reduceat(np.where(has_row, 0, size), begin[:-1])
-    rows = np.concatenate([[0], np.cumsum(given + np.minimum(points // least, np.diff(begin) - given) + 2)])
-    number = np.cumsum(has_row) - 1 - (np.cumsum(given) - given)[of_set]
-    row = np.where(has_row, rows[:-1][of_set] + number, -1)
-    # the first rows of each set are given; the list of free ones has the others first, and takes from its end
-    unused = np.diff(rows) - given
-    of_set = np.repeat(np.arange(len(given)), np.diff(rows))
-    place = np.arange(rows[-1]) - rows[:-1][of_set]
-    free = rows[:-1][of_set] + np.where(place < unused[of_set], place + given[of_set], place - unused[of_set])
-    return row, rows, free, unused
-
-
-def _first_state(size: NDArray[np.int64], begin: NDArray[np.int64], rule: Rule) -> NDArray[np.int64]:
-    """Return `Merges.state` of each set before any merge."""
-    left = np.diff(begin)
-    reached = np.add.reduceat((size >= rule.threshold) & (size >= rule.smallest), begin[:-1], dtype=np.int64)
-    state: NDArray[np.int64] = np.zeros((len(left), 4), np.int64)
-    state[:, ALIVE], state[:, REACHED] = left, reached
-    state[:, SWITCHED] = (rule.threshold <= 1.0) | (reached == left)
-    return state
-
-
-def _link_on_cuda(tables: Tables, rule: Rule, device: Cuda) -> None:
-    """Merge sets on the current device, a block each; one large set on the whole of it."""
+def _link_on_host(tables: Tables, rule: Rule, roots: tuple[Any, ...]) -> None:
+    """Merge sets on the CPU and write what is left of each."""
     sets = len(tables.sets.begin) - 1
-    blocks, threads = 1, THREADS
-    if sets == 1 and len(tables.clusters.ident) > LARGE:
-        blocks = multiprocessors()
-    seats = 4 * sets * blocks * threads
-    desk = Desk(
-        device.empty(seats, np.float64), device.empty(seats, np.int64), device.empty(seats, np.int64),
-        device.from_host(np.zeros((sets, 1), np.int32)), blocks, threads,
-    )  # fmt: skip
-    with _ONE_GRID:  # two grids that wait for their own blocks would wait for each other's place
-        device.run_teams(link_sets, sets, blocks, threads, rule, *tables[:4], desk)
-        if blocks > 1:
-            device.to_host(tables.merges.state)
+    if tables.has_shapes:
+        shape_roots.run(sets, rule, *tables[:5], grain=1)
+    if sets == 1 and len(tables.clusters.ident) > SMALL:
+        tables = _link_large(tables, rule)
+    else:
+        link_sets.run(sets, rule, *tables[:5], grain=1)
+    close_set.run(sets, *tables[:5], *roots, grain=1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from daskclust import MahalanobisHCA
-from daskclust.core.device.arrays import HOST, Cuda
+from daskclust.core.device.arrays import CUDA, HOST
 from daskclust.hca import levels
 
 
@@ -40,7 +40,7 @@ def test_points_of_several_chunks_have_no_matrices(apriori):
     assert peak_of(run) < allowed
 
 
-@pytest.mark.parametrize("device", [HOST, Cuda(gives_cupy=False)], ids=["cpu", "cuda"])
+@pytest.mark.parametrize("device", [HOST, CUDA], ids=["cpu", "cuda"])
 def test_many_small_sets_are_worked_on_in_parts(device):
     """Each set has matrices to work in, and on CUDA a desk for each thread: as many as there are sets at once."""
     parts = levels._parts(np.full(10_000, 2), device)

@@ -251,6 +251,24 @@ def team_barrier(_typing, blocks, arrived):
     return types.void(blocks, arrived), codegen
 
 
+@intrinsic
+def block_barrier(_typing):
+    def codegen(context, _builder, _signature, _arguments):
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def block_memory(_typing, size, spare):
+    result = types.UniTuple(spare, 1)
+
+    def codegen(context, builder, _signature, arguments):
+        return context.make_tuple(builder, result, arguments[1:])
+
+    return result(size, spare), codegen
+
+
 def equal_run(context, builder, kind, array, i, last):
     """Return how many elements from `i` on, at most `LANES` and before `last`, equal ``array[i]``."""
     pointer = element_pointer(context, builder, kind, array, [i])

@@ -118,6 +118,17 @@ def atomic_cas(array, i, old, new):
 
 
 @cuda.jit(device=True)
+def block_barrier():
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def block_memory(size, spare):
+    shared = cuda.shared.array(0, types.float64)  # as long as the launch says
+    return ((shared if len(shared) >= size else spare),)
+
+
+@cuda.jit(device=True)
 def atomic_load(array, i):
     return cuda.ldcg(array, i)  # of the second-level cache: the first level's may hold an older value for ever
 

@@ -128,6 +128,19 @@ def team_barrier(blocks, arrived):
         wait()
 
 
+def block_barrier():
+    """Wait for the other threads of the block, and see what they wrote."""
+
+
+def block_memory(size, spare):
+    """Return an array for `size` float64 that the threads of a block share, in a tuple: numba wants that.
+
+    On CUDA it is the memory of the block's multiprocessor where the launch gave that much, else, as on other targets,
+    the array `spare`.
+    """
+    return (spare,)
+
+
 def atomic_add(array, i, value):
     """Add `value` to ``array[i]`` at once and return the element before."""
     with _MEMORY:

@@ -13,7 +13,8 @@ from daskclust.hca.kernels.blocks import FAR, HIGHEST, SIDE
 from daskclust.hca.kernels.clusters import first_alive
 from daskclust.hca.kernels.layout import DOWN, YOUNG
 from daskclust.hca.kernels.search import find_nearest, forget
-from daskclust.hca.kernels.union import ALIVE, SWITCHED, switches_now, unite, use_shape
+from daskclust.hca.kernels.shapes import ALL
+from daskclust.hca.kernels.union import ALIVE, SWITCHED, unite, use_shape
 
 
 @body
@@ -145,19 +146,18 @@ def merge_down_to(_once, count, rule, clusters, shapes, blocks, merges):
     while merges.state[ALIVE] > count:
         slot, other = next_pair(clusters, blocks)
         if other >= 0:
-            height = blocks.near[slot]
-            gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, d)
+            height, was_switched = blocks.near[slot], merges.state[SWITCHED]
+            gone, slot = unite(rule, clusters, shapes, merges, height, other, slot, ALL, d)
             clear(blocks, gone, d)
             keep_oldest(gone, clusters, blocks)
             keep_oldest(slot, clusters, blocks)
             begin, end = slot, slot + 1
-            switches = switches_now(rule, merges)
+            switches = merges.state[SWITCHED] != was_switched
             if switches:  # from here on sizes count, and all distances are to be found anew
-                merges.state[SWITCHED] = 1
                 begin, end = 0, len(clusters.ident)
             for k in range(begin, end):
                 if clusters.ident[k] >= 0:
-                    use_shape(rule, clusters, shapes, merges, k, d)
+                    use_shape(rule, clusters, shapes, merges, k, ALL, d)
                     put(clusters, blocks, k, d)
                     if switches:
                         blocks.near[k], blocks.partner[k] = 0.0, -1

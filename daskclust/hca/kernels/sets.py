@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from daskclust.core.device.kernels import body, kernel
+from daskclust.core.device.kernels import body, kernel, team_kernel
+from daskclust.hca.kernels.shapes import at, share_of
 from daskclust.hca.kernels.teams import own_part
-from daskclust.hca.kernels.union import add_members, use_shape
+from daskclust.hca.kernels.union import add_members
 
 LAST, GONE = -1, -2  # in a queue: no id follows; the id is in no queue any more
 
@@ -61,28 +62,26 @@ def place(slot, base, ident, size, total, first, last, row, is_row, clusters):
         clusters.center[slot, f] = clusters.points[first[slot], f] if is_row[slot] else total[slot, f] / size[slot]
 
 
-@kernel
-def shape_roots(i, rule, sets, clusters, shapes, merges):
-    """Make the shapes that the clusters of a set begin with."""
-    own, room, done = own_part(i, sets, clusters, shapes, merges)
-    for slot in range(len(own.ident)):
-        if own.row[slot] >= 0:
-            use_shape(rule, own, room, done, slot, clusters.center.shape[1])
-
-
-@kernel
-def close_set(i, sets, clusters, shapes, merges, total, scatter, ends):
+@team_kernel
+def close_set(i, rank, size, sets, clusters, shapes, merges, desk, total, scatter, ends):
     """Write the sums of the cluster that is left of a set, and where its members begin and end."""
-    own, _, _ = own_part(i, sets, clusters, shapes, merges)
+    own, _, _ = own_part(i, 0, sets, clusters, shapes, merges, desk)
+    share, d = share_of(rank, size), total.shape[1]
     slot = own.slot_of[2 * (sets.begin[i + 1] - sets.begin[i]) - 2]
     row = own.row[slot]
-    for f in range(total.shape[1]):
-        total[i, f] = own.total[slot, f]
-    for k in range(scatter.shape[1]):
-        scatter[i, k] = shapes.scatter[row, k] if row >= 0 else 0.0
+    p = share.row
+    while p < d:
+        if share.column == 0:
+            total[i, p] = own.total[slot, p]
+        q = share.column
+        while q <= p:
+            scatter[i, at(p, q)] = shapes.scatter[row, at(p, q)] if row >= 0 else 0.0
+            q += share.columns
+        p += share.rows
     if row < 0 and own.size[slot] > 1:
-        add_members(own, scatter, slot, i, total.shape[1])
-    ends[i, 0], ends[i, 1] = own.first[slot], own.last[slot]
+        add_members(own, scatter, slot, i, share, d)
+    if rank == 0:
+        ends[i, 0], ends[i, 1] = own.first[slot], own.last[slot]
 
 
 @kernel
