@@ -71,7 +71,7 @@ class ClueParameters(Plan):
     def measure(self, chunk: Chunk) -> Densities:
         """Compute density, nearest higher and separation: all that does not depend on thresholds."""
         device = device_of(chunk.columns["X"])
-        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        columns = chunk.columns
         n, dtype, new = len(columns["X"]), columns["X"].dtype.type, maker(device, chunk)
         order, nearest = new("order", n + PAD, np.int32), new("nearest", n, np.int32)
         rho, delta = new("rho", n + PAD, dtype), new("delta", n, dtype)
@@ -124,9 +124,9 @@ class ClueParameters(Plan):
         device.run(equal_points.density_of_row, n, *known, rho)
         rows, least = places.rows, device.empty(n, np.int32)
         if not self._is_flat:  # points of a place may differ in their density
-            by_density = device.argument(device.order_of(device.take_at(rho, device.argument(rows))))
+            by_density = device.order_of(device.take_at(rho, rows))
             rows = device.take_at(rows, by_density)
-            rows = device.take_at(rows, device.argument(device.order_of(device.take_at(places.of_row, rows))))
+            rows = device.take_at(rows, device.order_of(device.take_at(places.of_row, rows)))
         device.run(equal_points.find_least, k, places.begin, rows, least)
         members = Members(order, places.begin, rows, least, rho)
         device.run(equal_points.find_top, k, order, members, top, tie, rho_of)

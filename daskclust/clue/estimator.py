@@ -330,7 +330,7 @@ def _from_densities(
     """Return the results that follow from densities and nearest highers in input order."""
     device = device_of(density)
     order = device.from_host(np.arange(len(density), dtype=np.int32))
-    nearest = device.argument(on_device_of(density, nearest_higher, np.int32))
-    rho, separation = device.argument(density), device.argument(delta)
+    nearest = on_device_of(density, nearest_higher, np.int32)
+    rho, separation = density, delta
     chunk = Chunk({"X": density, **columns})  # the coordinates are not needed again, but what class they are of
     return plan.one_chunk(Densities(chunk, order, rho, separation, nearest))

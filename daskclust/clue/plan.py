@@ -67,10 +67,10 @@ class CluePlan(ClueParameters):
         device, n, dtype = device_of(chunk.columns["X"]), len(delta), rho.dtype.type
         types = {"density": dtype, "delta": dtype, "nearest_higher": np.int64}
         results = {name: device.empty(n, kind) for name, kind in types.items()}
-        ids = device.empty(0, np.int64) if chunk.ids is None else device.argument(chunk.ids)
+        ids = device.empty(0, np.int64) if chunk.ids is None else chunk.ids
         device.run(formulas.emit, n, order, ids, rho, delta, nearest, dtype(self.dm), tuple(results.values()))
         # all are written, and then the halo's left out: measured to take half of the time of leaving them out there
-        return _own(chunk, chunk.ids), {name: _own(chunk, device.give(values)) for name, values in results.items()}
+        return _own(chunk, chunk.ids), {name: _own(chunk, values) for name, values in results.items()}
 
     def one_chunk(self, densities: Densities) -> dict[str, Any]:
         """Return all results where one chunk holds all points: its seeds are numbered as they come."""
@@ -78,7 +78,7 @@ class CluePlan(ClueParameters):
         chains, labels = self._chains(device, densities), device.empty(n, np.int64)
         seeds = self._label(device, chains, device.empty(0, np.int32), labels)
         n_clusters = int(device.to_host(seeds[n - 1 : n])[0]) if n else 0
-        found = {"labels": device.give(labels), "is_seed": device.give(chains.is_seed), "n_clusters": n_clusters}
+        found = {"labels": labels, "is_seed": chains.is_seed, "n_clusters": n_clusters}
         return found | self.before_merge(densities)[1]
 
     def local(self, densities: Densities, before: None = None) -> tuple[ChainEnds, Fragments]:
@@ -89,7 +89,7 @@ class CluePlan(ClueParameters):
         if chunk.owned is not None:
             exits, frontier = self._links(device, chains)
             return self._ends(device, chains, exits), frontier
-        seeds = device.to_host(chunk.ids[device.give(chains.is_seed)])
+        seeds = device.to_host(chunk.ids[chains.is_seed])
         ones, groups = np.ones(len(seeds), np.int64), self._own_groups(device, chunk)
         frontier = Fragments(seeds, ones, NOTHING, NOTHING, np.empty((0, 0)), groups)
         return self._ends(device, chains, device.count_up(0)), frontier
@@ -100,8 +100,8 @@ class CluePlan(ClueParameters):
         n, dtype, new = len(delta), rho.dtype.type, maker(device, chunk)
         kind, parent = new("kind", n, np.int8), new("parent", n, np.int32)
         is_seed = device.empty(n, np.bool_)
-        rhoc_of = device.argument(chunk.columns["rhoc"]) if self.rhoc is None else device.empty(0, dtype)
-        owned = device.empty(0, np.bool_) if chunk.owned is None else device.argument(chunk.owned)
+        rhoc_of = chunk.columns["rhoc"] if self.rhoc is None else device.empty(0, dtype)
+        owned = device.empty(0, np.bool_) if chunk.owned is None else chunk.owned
         thresholds = dtype(self.rhoc or 0), rhoc_of, dtype(self.delta_c), dtype(self.delta_o), dtype(self.dm)
         device.run(formulas.classify, n, order, rho, delta, nearest, *thresholds, owned, kind, parent, is_seed)
         unfinished = device.full(1, 1, np.int32)
@@ -113,12 +113,12 @@ class CluePlan(ClueParameters):
     def _ends(self, device: Host | Cuda, chains: Chains, exits: Any) -> ChainEnds:
         """Return where chains of own points end."""
         chunk, n = chains.densities.chunk, len(chains.root)
-        is_seed, end_of = device.give(chains.is_seed), device.empty(n, np.int32)
-        number_of_exit = device.give(device.empty(n if len(exits) else 0, np.int32))
+        is_seed, end_of = chains.is_seed, device.empty(n, np.int32)
+        number_of_exit = device.empty(n if len(exits) else 0, np.int32)
         number_of_exit[exits] = np.count_nonzero(is_seed) + device.count_up(len(exits))
-        self._label(device, chains, device.argument(number_of_exit), end_of)
+        self._label(device, chains, number_of_exit, end_of)
         ids = OwnIds.of(_own(chunk, chunk.ids))
-        return ChainEnds(ids, _own(chunk, device.give(end_of)), np.flatnonzero(_own(chunk, is_seed)))
+        return ChainEnds(ids, _own(chunk, end_of), np.flatnonzero(_own(chunk, is_seed)))
 
     def _label(self, device: Host | Cuda, chains: Chains, number_of_exit: Any, labels: Any) -> Any:
         """Write the number of the seed, or of the exit, where each point's chain ends; return seeds up to each."""
@@ -136,15 +136,14 @@ class CluePlan(ClueParameters):
         it follows, which is another block's.
         """
         (chunk, order, *_, nearest), kind, root, is_seed = chains
-        X, owned, n = device.argument(chunk.columns["X"]), device.argument(chunk.owned), len(nearest)
+        X, owned, n = chunk.columns["X"], chunk.owned, len(nearest)
         is_border = device.empty(n, np.bool_)
         low, high = (tuple(ends) for ends in zip(*chunk.region, strict=True))
         reach = self.dm * WIDER + float(8 * np.finfo(X.dtype).eps * _largest(low, high))
         device.run(formulas.mark_border, n, X, owned, low, high, self.period, reach, is_border)
 
-        order, kind, root, nearest = device.give(order), *map(device.give, (kind, root, nearest))
-        seeds, exits = np.flatnonzero(device.give(is_seed)), np.flatnonzero(kind == formulas.EXIT)
-        border = np.flatnonzero(device.give(is_border)[order[:n]])
+        seeds, exits = np.flatnonzero(is_seed), np.flatnonzero(kind == formulas.EXIT)
+        border = np.flatnonzero(is_border[order[:n]])
         border = border[(kind[root[border]] == formulas.SEED) | (kind[root[border]] == formulas.EXIT)]
         ends = root[border]
         set_of = np.where(
@@ -154,7 +153,7 @@ class CluePlan(ClueParameters):
         )
         members = order[np.concatenate([border, nearest[exits]])]
         member_of = np.concatenate([set_of, len(seeds) + device.count_up(len(exits))])
-        places = device.give(X)[members, : len(low)]
+        places = X[members, : len(low)]
 
         firsts = np.concatenate([device.to_host(chunk.ids[seeds]), np.full(len(exits), NONE)])
         sizes = np.repeat(np.array([1, 0]), [len(seeds), len(exits)])
@@ -167,7 +166,7 @@ class CluePlan(ClueParameters):
             return NOTHING
         if "layer" not in chunk.columns:
             return np.zeros(1, np.int64)
-        return np.unique(device.to_host(device.argument(chunk.columns["layer"]))).astype(np.int64)
+        return np.unique(device.to_host(chunk.columns["layer"])).astype(np.int64)
 
     def merge(self, frontiers: list[Fragments]) -> list[Slice]:
         """Follow the links between chunks and number the seeds by their place in the data set."""
@@ -181,8 +180,8 @@ class CluePlan(ClueParameters):
     def finish(self, local: ChainEnds, merged: Slice) -> dict[str, Any]:
         """Return labels and which points are seeds, in the order of the data set."""
         device = device_of(local.end_of)
-        numbers = device.give(device.from_host(np.append(merged.numbers, -1)))
-        is_seed = device.give(device.full(len(local.end_of), False, np.bool_))
+        numbers = device.from_host(np.append(merged.numbers, -1))
+        is_seed = device.full(len(local.end_of), False, np.bool_)
         is_seed[local.seeds] = True
         return {"labels": numbers[local.end_of], "is_seed": is_seed}
 

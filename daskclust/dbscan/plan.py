@@ -108,7 +108,7 @@ class DbscanPlan(Plan):
         if not self.links_alone:
             weight = None
             if self.weighted:
-                weight = device.argument(chunk.columns["weight"]), device.empty(0, np.float64)
+                weight = chunk.columns["weight"], device.empty(0, np.float64)
             search.find_core(self.min_samples, weight, self._exact_zone(chunk))
         return search.link()
 
@@ -130,8 +130,8 @@ class DbscanPlan(Plan):
         """
         device = device_of(local.set_of)
         number = device.from_host(np.append(merged.numbers, -1))
-        labels = device.give(number)[local.set_of]
-        given = device.argument(local.others), number, device.argument(labels)
+        labels = number[local.set_of]
+        given = local.others, number, labels
         device.run(links.lower_to_set, len(local.others), *given)
         in_cluster = labels >= 0
         return {"labels": labels, "is_core": in_cluster if local.is_core is None else in_cluster & local.is_core}
@@ -139,7 +139,7 @@ class DbscanPlan(Plan):
     # ------------------------------------------------------------------------------------------------------ its steps
     def _search(self, device: Host | Cuda, chunk: Chunk) -> Search:
         """Check the points and sort them for the search of neighbours."""
-        X = device.argument(chunk.columns["X"])
+        X = chunk.columns["X"]
         check_count(len(X))
         low, high = extent_of(chunk)
         if self.weighted:
@@ -198,7 +198,7 @@ class DbscanPlan(Plan):
         else:
             device.run(on_cuda.label_point, n, *args)
         n_clusters = int(device.to_host(up_to[n - 1 :])[0])
-        return {"labels": device.give(labels), "is_core": device.give(is_core), "n_clusters": n_clusters}
+        return {"labels": labels, "is_core": is_core, "n_clusters": n_clusters}
 
     def _sets(self, device: Host | Cuda, chunk: Chunk, search: Search, parent: Any) -> tuple[Sets, Fragments]:
         """Return the sets that have own points or are within eps of one, and what goes up of them.
@@ -206,19 +206,19 @@ class DbscanPlan(Plan):
         Sets that no other chunk has a part of and that are too small are dropped here.
         """
         n, cells = len(chunk.ids), search.n_cells
-        owned = device.give(device.full(n, True, np.bool_)) if chunk.owned is None else chunk.owned
-        first, size, _ = self._count(device, search, parent, device.argument(owned))
-        order = device.give(search.order)[:n]
+        owned = device.full(n, True, np.bool_) if chunk.owned is None else chunk.owned
+        first, size, _ = self._count(device, search, parent, owned)
+        order = search.order[:n]
         is_core, root, others = self._roots(device, search, parent, owned[order])
         is_shared = is_core & self._is_shared(device, chunk, search, owned)
 
         # the last is for no set
-        is_used, goes_on = (device.give(device.full(cells + 1, False, np.bool_)) for _ in range(2))
+        is_used, goes_on = (device.full(cells + 1, False, np.bool_) for _ in range(2))
         is_used[root[owned[order]]] = True
         is_used[others[:, 1]] = True
         goes_on[root[is_shared]] = True
         used = np.flatnonzero(is_used[:-1] & (goes_on[:-1] | (size >= self.min_size)))
-        number = device.give(device.full(cells + 1, -1, np.int32))
+        number = device.full(cells + 1, -1, np.int32)
         number[used] = device.count_up(len(used))
 
         set_of, core = np.empty_like(root), np.empty_like(is_core)
@@ -239,9 +239,8 @@ class DbscanPlan(Plan):
         A root is the number of a cell, int32, or that of all cells for none. The last is (m, 2): own points that are
         within eps of several sets, and the roots of all but the first of these.
         """
-        label = device.full(len(is_own), links.NONE, np.int32)
-        device.run(links.label_core, search.n_cells, search.start, search.stop, parent, label)
-        root = device.give(label)
+        root = device.full(len(is_own), links.NONE, np.int32)
+        device.run(links.label_core, search.n_cells, search.start, search.stop, parent, root)
         is_core = root != links.NONE
         others = device.count_up(0).reshape(0, 2)
         if not self.links_alone:
@@ -259,7 +258,7 @@ class DbscanPlan(Plan):
         while not found or (found[-1] != links.NONE).any():
             label = device.full(n, links.NONE, np.int32)
             search.label_border(parent, above, label)
-            found.append(device.give(label))
+            found.append(label)
             above = label  # NONE where there is none: no root is larger
         return found
 
@@ -268,9 +267,9 @@ class DbscanPlan(Plan):
         is_shared = device.full(len(chunk.ids), False, np.bool_)
         if chunk.region:
             low, high = _faces(chunk)
-            args = search.positions, search.order, device.argument(owned), low, high, self.eps * WIDER, is_shared
+            args = search.positions, search.order, owned, low, high, self.eps * WIDER, is_shared
             device.run(links.mark_shared, len(chunk.ids), *args)
-        return device.give(is_shared)
+        return is_shared
 
 
 def _faces(chunk: Chunk) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -55,14 +55,14 @@ def time_of(measures: Sorted, at: int) -> float:
 def place_of(measures: Sorted, time: float, side: Literal["left", "right"] = "left") -> int:
     """Return how many hits are earlier than `time`, or, on its right side, not later."""
     device = device_of(measures.chunk.columns["toa"])
-    at = device.give(device.from_host(np.array([time])))
-    return int(np.searchsorted(device.give(measures.hits.toa), at, side=side)[0])
+    at = device.from_host(np.array([time]))
+    return int(np.searchsorted(measures.hits.toa, at, side=side)[0])
 
 
 def ids_in_time(measures: Sorted) -> Any:
     """Return the global ids of a chunk's hits in the order of time."""
     ids = measures.chunk.ids
-    return ids if measures.order is None else ids[device_of(ids).give(measures.order)]
+    return ids if measures.order is None else ids[measures.order]
 
 
 def first_hits(device: Host | Cuda, labels: Any, count: int) -> Any:
@@ -73,7 +73,7 @@ def first_hits(device: Host | Cuda, labels: Any, count: int) -> Any:
         return firsts[:count]
     firsts = device.full(count, len(labels), np.int64)
     device.run(rules.find_first, len(labels), labels, firsts)
-    return device.give(firsts)
+    return firsts
 
 
 def part_of(hits: Hits, places: Any) -> Hits:

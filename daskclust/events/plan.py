@@ -81,7 +81,7 @@ class EventPlan(Plan):
     def measure(self, chunk: Chunk) -> Sorted:
         """Check the hits, put them in the order of time, and cluster them where that needs no other chunk."""
         device, chunk = device_of(chunk.columns["toa"]), _without_halo(chunk)
-        columns = {name: device.argument(values) for name, values in chunk.columns.items()}
+        columns = chunk.columns
         hits = Hits(columns["x"], columns["y"], columns.get("chip", device.empty(0, np.uint8)), columns["toa"])
         check_count(len(hits.toa))
         return self._measure_on_host(chunk, hits) if device is HOST else self._measure_on_cuda(device, chunk, hits)
@@ -133,7 +133,7 @@ class EventPlan(Plan):
         if device is HOST:  # on CUDA they are noise already
             count = self._drop_small(labels, count)
         labels = numbering.in_given_order(device, labels, measures.order)
-        return {"labels": device.give(labels), "n_clusters": count}
+        return {"labels": labels, "n_clusters": count}
 
     def carry(self, measures: Sorted, before: Open | None) -> Open:
         """Return the open hits after a chunk, from those before it."""
@@ -148,7 +148,7 @@ class EventPlan(Plan):
             return Open(part_of(joined, still), ids[roots[still]], latest)
         device = device_of(measures.chunk.columns["toa"])
         late = slice(place_of(measures, np.nextafter(latest - self.dt_max, -np.inf)), None)
-        root = ids_in_time(measures)[measures.firsts[device.give(measures.labels)[late]]]
+        root = ids_in_time(measures)[measures.firsts[measures.labels[late]]]
         since = slice(int(np.searchsorted(before.hits.toa, np.nextafter(latest - self.dt_max, -np.inf))), None)
         both = one_after_the_other(part_of(before.hits, since), on_host(measures, late))
         return Open(both, np.concatenate([before.root[since], device.to_host(root)]), latest)
@@ -162,12 +162,12 @@ class EventPlan(Plan):
             return Clusters(OwnIds.of(none), none, none > 0, none), NO_CLUSTERS
         self._check_sequence(measures, before)
         if self.variant == "local":
-            labels, firsts = device.give(measures.labels), measures.firsts
+            labels, firsts = measures.labels, measures.firsts
             late = place_of(measures, np.nextafter(time_of(measures, -1) - self.dt_max, -np.inf))
             open_now, edges = np.unique(labels[late:]), self._edges(measures, before)
         else:
             replayed = self._split_replay(before, measures)
-            labels, firsts, open_now = (device.give(device.from_host(part)) for part in replayed[:3])
+            labels, firsts, open_now = (device.from_host(part) for part in replayed[:3])
             edges = replayed[3]
         return self._clusters(device, measures, labels, firsts, open_now, edges)
 
@@ -182,12 +182,12 @@ class EventPlan(Plan):
         is_shared = firsts < 0
         is_shared[open_now] = True
         if len(edges):
-            is_shared |= np.isin(first_ids, device.give(device.from_host(edges)))
+            is_shared |= np.isin(first_ids, device.from_host(edges))
         shared = np.flatnonzero(is_shared)
         is_kept = (sizes >= self.min_hits) & ~is_shared
         ids, before, their_sizes = map(device.to_host, (first_ids[shared], np.cumsum(is_kept)[shared], sizes[shared]))
         window = WindowClusters(int(is_kept.sum()), ids, before, their_sizes, edges)
-        given = device.give(numbering.in_given_order(device, device.argument(labels), measures.order))
+        given = numbering.in_given_order(device, labels, measures.order)
         ids = OwnIds.of(measures.chunk.ids)
         return Clusters(ids, device.cast(given, np.int32), is_kept, shared), window
 
@@ -202,7 +202,7 @@ class EventPlan(Plan):
     def finish(self, local: Clusters, merged: WindowSlice) -> dict[str, Any]:
         """Return the labels of the chunk's hits, in the order of the data set."""
         device, contributes = device_of(local.labels), local.is_kept.copy()
-        numbers, is_counted = (device.give(device.from_host(values)) for values in (merged.numbers, merged.is_counted))
+        numbers, is_counted = (device.from_host(values) for values in (merged.numbers, merged.is_counted))
         contributes[local.shared] = is_counted
         table = np.where(contributes, merged.first + np.cumsum(contributes) - 1, -1)
         table[local.shared] = numbers
@@ -309,7 +309,7 @@ class EventPlan(Plan):
             return NO_IDS.reshape(0, 2)
         device = device_of(measures.chunk.columns["toa"])
         early = slice(place_of(measures, np.nextafter(before.latest + self.dt_max, np.inf), "right"))
-        root = ids_in_time(measures)[measures.firsts[device.give(measures.labels)[early]]]
+        root = ids_in_time(measures)[measures.firsts[measures.labels[early]]]
         both = one_after_the_other(before.hits, on_host(measures, early))
         return distinct_pairs(np.concatenate([before.root, device.to_host(root)]), self._in_order(both))
 

@@ -37,5 +37,5 @@ def kmeans(X: Any, n_clusters: int) -> Any:
 def _assign(X: Any, centers: NDArray[np.float64]) -> Any:
     device = device_of(X)
     labels = device.empty(len(X), np.int64)
-    device.run(nearest_center, len(X), device.argument(X), device.from_host(centers), labels, grain=512)
-    return device.give(labels)
+    device.run(nearest_center, len(X), X, device.from_host(centers), labels, grain=512)
+    return labels

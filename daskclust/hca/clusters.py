@@ -34,7 +34,7 @@ def clusters_of_points(ref: NDArray[np.int64], points: Any, device: Host | Cuda 
 
 def on_device(device: Host | Cuda, array: Any) -> Any:
     """Return an array of the host or of the device as kernels there take it."""
-    return device.argument(array) if is_cuda(array) else device.from_host(array)
+    return array if is_cuda(array) else device.from_host(array)
 
 
 def are_rows(ref: NDArray[np.int64], scatter: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -87,7 +87,7 @@ def together(parts: Sequence[LevelClusters]) -> LevelClusters:
 def moved(clusters: LevelClusters, device: Host | Cuda) -> LevelClusters:
     """Return clusters whose sums and members are on a device."""
     arrays = [
-        array if is_cuda(array) or device is HOST else device.give(device.from_host(array))
+        array if is_cuda(array) or device is HOST else device.from_host(array)
         for array in (clusters.total, clusters.follower, clusters.points)
     ]
     return clusters._replace(total=arrays[0], follower=arrays[1], points=arrays[2])

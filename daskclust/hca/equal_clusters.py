@@ -58,7 +58,7 @@ def _chain(clusters: LevelClusters, places: Places, device: Host | Cuda) -> None
     at = np.flatnonzero(is_next)
     before, after = places.members[at - 1], places.members[at]
     ends = device.from_host(clusters.first[after]), device.from_host(clusters.last[before])
-    device.run(put, len(at), *ends, 0, device.argument(clusters.follower))
+    device.run(put, len(at), *ends, 0, clusters.follower)
 
 
 def _clusters_of(

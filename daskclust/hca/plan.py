@@ -74,7 +74,7 @@ class HcaPlan(WholePlan):
         ids = measures.ids_on_host()
         _check_coordinates(measures)
         points = device.cast(X, np.float64)
-        clusters, history = clusters_of_points(ids, device.argument(points), device), NOTHING
+        clusters, history = clusters_of_points(ids, points, device), NOTHING
         if apriori is None:
             return None, Frontier(clusters, history)
         labels = device_of(apriori).to_host(apriori)

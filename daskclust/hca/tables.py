@@ -144,4 +144,4 @@ def _sent(device: Host | Cuda, **arrays: Any) -> dict[str, Any]:
     for name, part in parts_of(buffer, parts).items():
         part[...] = arrays[name]
     sent = parts_of(device.from_host(buffer), parts)
-    return {name: sent[name] if name in sent else device.argument(array) for name, array in arrays.items()}
+    return {name: sent.get(name, array) for name, array in arrays.items()}

@@ -142,7 +142,7 @@ def on_device(device: Host | Cuda, arrays: Mapping[str, Any]) -> dict[str, Any]:
             array = device_of(array).to_host(array)
         elif not is_cuda(array) and device is not HOST:
             array = device.from_host(array)
-        found[role] = device.argument(array)
+        found[role] = array
     return found
 
 

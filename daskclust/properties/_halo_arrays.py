@@ -53,7 +53,7 @@ def measure(device: Host | Cuda, arrays: Mapping[str, Any], setting: Setting, n_
     first, order = _members(device, labels, rows)
     means, spreads = _empty_means(device, rows), _empty(device, Spreads, rows)
     device.run(kernels.find_both, rows, first, order, particles, setting.box, means, spreads, grain=_GRAIN)
-    columns = {name: device.give(column) for name, column in _columns(device, setting, means, spreads).items()}
+    columns = _columns(device, setting, means, spreads)
     return columns | {"noise_size": np.asarray(noise_size), "noise_mass": np.asarray(noise_mass)}
 
 

@@ -78,7 +78,7 @@ def tabulate(device: Host | Cuda, arrays: Mapping[str, Any], by: int, n_clusters
         device.run(chain_kernels.tabulate_row, rows, ends, order, following, hits, by, columns, bad)
     if device.to_host(bad)[0]:
         explain(arrays, 0, *CHECKED)
-    result = {name: device.give(column) for name, column in columns._asdict().items() if is_there(name, arrays)}
+    result = {name: column for name, column in columns._asdict().items() if is_there(name, arrays)}
     size, total = device.to_host(blocks.noise_size).sum(), np.sum(device.to_host(blocks.noise_weight))
     return result | {"noise_size": size, "noise_weight": total}
 

@@ -93,7 +93,7 @@ def assert_running_sum(give: Any, n: int, dtype: Any = np.int32) -> None:
     values = np.random.default_rng(n).integers(-5 * (dtype is np.int32), 2, n).astype(dtype)
     given = give(values)
     device = arrays.device_of(given)
-    source, sums = device.argument(given), device.empty(n, np.int32)
+    source, sums = given, device.empty(n, np.int32)
     for into in (sums, source) if dtype is np.int32 else (sums,):
         device.running_sum(source, into)
         np.testing.assert_array_equal(device.to_host(into), np.cumsum(values))
@@ -106,7 +106,7 @@ def assert_union_find(give: Any, n: int, m: int) -> None:
     device = arrays.device_of(ends[0])
     parent = device.empty(n, np.int32)
     device.run(start, n, parent)
-    device.run(unite_edges, m, *map(device.argument, ends), parent)
+    device.run(unite_edges, m, *ends, parent)
     device.run(flatten, n, parent)
     graph = coo_array((np.ones(m, bool), edges.T), shape=(n, n))
     _, first, group = np.unique(connected_components(graph)[1], return_index=True, return_inverse=True)

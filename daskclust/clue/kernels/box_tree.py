@@ -101,17 +101,17 @@ def _along_curve(device: Host | Cuda, cells: Cells, n: int, group: Any, extent: 
     keys = device.scratch("curve keys", n, np.int64)
     clumped = device.full(1, 0, np.int32)
     device.run(_curve_key, n, cells.positions, group, tuple(map(float, low[:axes])), scale, bits, keys)
-    points = device.argument(device.order_of(keys))
+    points = device.order_of(keys)
     device.run(_look_for_clumps, max(0, n - _CLUMP), keys, points, clumped)
     if device.to_host(clumped)[0]:  # few points are so far away that the others cannot be told apart
         ranks = device.scratch("curve ranks", (axes, n), np.float64)
         for k in range(axes):
             coordinates = device.empty(n, np.float64)
             device.run(_copy_axis, n, cells.positions, k, coordinates)
-            device.run(_rank_axis, n, device.argument(device.order_of(coordinates)), k, ranks)
+            device.run(_rank_axis, n, device.order_of(coordinates), k, ranks)
         scale = (math.ldexp(1.0, bits) / n,) * axes
         device.run(_curve_key, n, ranks, group, (0.0,) * axes, scale, bits, keys)
-        points = device.argument(device.order_of(keys))
+        points = device.order_of(keys)
     return points
 
 

@@ -53,7 +53,7 @@ def find_places(device: Host | Cuda, cells: Cells, n: int, group: Any) -> Places
         return None
     of_row, firsts = device.empty(n, np.int64), device.empty(k, np.int32)
     device.run(_number, n, first_of, up_to, of_row, firsts)
-    rows, begin = device.argument(device.order_of(of_row)), device.empty(k + 1, np.int32)
+    rows, begin = device.order_of(of_row), device.empty(k + 1, np.int32)
     device.run(_mark_begin, n, rows, of_row, begin)
     return Places(of_row, firsts, rows, begin)
 

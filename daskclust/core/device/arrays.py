@@ -109,11 +109,11 @@ class Host(_Device):
         values.partition(cuts[1:-1])
         in_threads(lambda k: values[cuts[k] : cuts[k + 1]].sort(), threads, threads)
 
-    def argument(self, array: Any) -> Any:
-        """Return an array as kernels take it, without a copy; `give` one in the class that the user works with."""
+    def to_host(self, array: Any) -> Any:
+        """Return an array of the host, a copy where it was on a device."""
         return array
 
-    to_host = from_host = give = argument  # they are one here
+    from_host = to_host
 
     def cast(self, array: Any, dtype: Any) -> Any:
         """Return an array of this device with another dtype."""
@@ -168,11 +168,6 @@ class Cuda(_Device):
 
     def from_host(self, array: Any) -> Any:
         return cupy_module().asarray(np.ascontiguousarray(array))
-
-    def argument(self, array: Any) -> Any:
-        return array
-
-    give = argument
 
     def cast(self, array: Any, dtype: Any) -> Any:
         return array.astype(dtype, copy=False)

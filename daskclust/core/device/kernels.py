@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from daskclust.core.device import operations as ops
-from daskclust.core.device.machine_code import shipped
+from daskclust.core.device.machine_code import cuda_loops, shipped
 from daskclust.core.device.machine_code.arguments import Kinds, flatten, packed
 from daskclust.core.device.machine_code.compiling import loaded, telling, watched
 from daskclust.core.device.machine_code.kernel_cache import cache_of, cached_on_disk
@@ -106,46 +106,12 @@ class Body:
         return cuda.jit(device=True, forceinline=True)(self.rebound("cuda"))
 
 
-# -------------------------------------------------------------------------------------------------------------- drivers
-# Templates for CUDA: `Kernel._driver` copies them with `body` bound to the compiled body, `arguments` to what makes its
-# arguments of flattened ones, and `number` to what reads n, which may be on the device.
-def _itself(n):  # type: ignore[no-untyped-def]
-    return n
-
-
-def _in_memory(n):  # type: ignore[no-untyped-def]
-    return n[0]
-
-
-def _team_grid(blocks, flat):  # type: ignore[no-untyped-def]
-    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
-    team = whole(cuda.blockIdx.x) // whole(blocks)  # type: ignore[name-defined]  # noqa: F821
-    size = blocks * cuda.blockDim.x  # type: ignore[name-defined]  # noqa: F821
-    body(team, cuda.grid(1) - team * size, size, *args)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _grid(n, flat):  # type: ignore[no-untyped-def]
-    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
-    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
-    while i < last:
-        body(i, *args)
-        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
-
-
-def _lane_grid(n, flat):  # type: ignore[no-untyped-def]
-    args = arguments(flat)  # type: ignore[name-defined]  # noqa: F821
-    i, last = whole(cuda.grid(1)), whole(number(n))  # type: ignore[name-defined]  # noqa: F821
-    while i < last:
-        body(i, 1, *args)  # type: ignore[call-arg]
-        i = whole(i + whole(cuda.gridsize(1)))  # type: ignore[name-defined]  # noqa: F821
-
-
 # -------------------------------------------------------------------------------------------------------------- kernels
 class Kernel(Body):
     """A body that is run for every index from 0 to n - 1, in any order and on any number of threads."""
 
     loop = "each"  # on the CPU, see `compiled.LOOPS`
-    driver: Callable[..., Any] = staticmethod(_grid)  # template for CUDA
+    driver: Callable[..., Any] = staticmethod(cuda_loops.grid)  # template for CUDA
 
     def dispatcher(self, arguments: Any, n: Any) -> Any:
         """Return numba-cuda's dispatcher of ``(n, flat)``, a grid-stride loop, or a team's.
@@ -157,7 +123,7 @@ class Kernel(Body):
         here = isinstance(n, int)
         whole = np.int64 if here and n > 1 << 31 else np.uint32  # 32 bits where they do: GPUs divide 64 bits slowly
         names = {"body": self.cuda, "cuda": cuda, "whole": whole, "arguments": arguments}
-        names["number"] = cuda.jit(device=True)(_itself if here else _in_memory)
+        names["number"] = cuda.jit(device=True)(cuda_loops.itself if here else cuda_loops.in_memory)
         driver = self._driver(self.driver, names, f"{arguments.wanted} {whole.__name__}")
         return watched(cached_on_disk(cuda.jit(driver)) if self.cacheable else cuda.jit(driver))
 
@@ -291,7 +257,7 @@ compiled_here: list[Compiled] = []
 class LaneKernel(Kernel):
     """A kernel whose body ``body(i, m, row, *args)`` treats points `i` to `i + m - 1`, which share a row."""
 
-    loop, driver = "lanes", staticmethod(_lane_grid)
+    loop, driver = "lanes", staticmethod(cuda_loops.lane_grid)
 
 
 class TeamKernel(Kernel):
@@ -301,7 +267,7 @@ class TeamKernel(Kernel):
     that they can wait for each other (`team_barrier`).
     """
 
-    loop, driver = "team", staticmethod(_team_grid)
+    loop, driver = "team", staticmethod(cuda_loops.team_grid)
 
     def launch_teams(self, teams: int, blocks: int, threads: int, *args: Any, shared: int = 0) -> None:
         """Launch `teams` teams of so many blocks on the current CUDA device; `shared` bytes are a block's own."""

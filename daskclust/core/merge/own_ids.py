@@ -34,7 +34,7 @@ class OwnIds(NamedTuple):
         device, dtype = device_of(self.beyond), self.beyond.dtype
         # numbers that it does not hold would make all of the array wider
         ends = np.clip([start - self.first, end - self.first], 0, np.iinfo(dtype).max).astype(dtype)
-        a, b = map(int, device.to_host(np.searchsorted(self.beyond, device.give(device.from_host(ends)))))
+        a, b = map(int, device.to_host(np.searchsorted(self.beyond, device.from_host(ends))))
         return OwnIds(self.first, b - a, self.beyond[a:b]), slice(a, b)
 
     def on(self, device: Host | Cuda) -> Any:

@@ -158,10 +158,10 @@ def _sampled(X: Any, period: tuple[float, ...]) -> tuple[Any, Any, Any]:
 def _look(block: Any, period: tuple[float, ...]) -> Any:
     """Return, in an array of one element, up to 8192 points, evenly spaced, on the host, and the extent of all."""
     device = device_of(block)
-    points = device.to_host(device.argument(block[:: max(1, len(block) // 8192)]))
+    points = device.to_host(block[:: max(1, len(block) // 8192)])
     ends = np.full((2, block.shape[1]), np.nan)
     if len(block):
-        low, high, bad = survey(device, device.argument(block))
+        low, high, bad = survey(device, block)
         ends = np.stack([low, high]) if bad == len(block) else ends
         for axis, cycle in enumerate(period):
             ends[:, axis] = _around(block[:, axis], points[:, axis], cycle, *ends[:, axis])

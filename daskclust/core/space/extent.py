@@ -19,7 +19,7 @@ _THREADS = 1 << 17  # on CUDA, each of which looks at many values and then once 
 def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     """Return the lowest and highest coordinates of a chunk's points; refuse one that is not finite, by its id."""
     device = device_of(chunk.columns["X"])
-    X = device.argument(chunk.columns["X"])
+    X = chunk.columns["X"]
     low, high, bad = survey(device, X)
     if bad < len(X):
         raise_not_finite(device.to_host(X[bad : bad + 1])[0], chunk.ids_on_host()[bad])
@@ -29,7 +29,7 @@ def extent_of(chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
 def check_values(chunk: Chunk, column: str, name: str) -> None:
     """Refuse a value of a chunk's column that is not finite, by its id."""
     device = device_of(chunk.columns[column])
-    values = device.argument(chunk.columns[column])
+    values = chunk.columns[column]
     *_, bad = survey(device, values.reshape(len(values), 1))
     if bad < len(values):
         raise_not_finite_value(name, device.to_host(values[bad : bad + 1])[0], chunk.ids_on_host()[bad])

@@ -246,16 +246,16 @@ class Partition:
         if self.groups > 1:
             wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
             number = device.cast(wide % self.groups, np.int32) * self.n_blocks
-            home, copy_block = device.give(home) + number, copy_block + number[copied]
+            home, copy_block = home + number, copy_block + number[copied]
         rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
         if among is not None:
             _check_among(among, np.diff(ends), first_id)
         chunks = []
         for number in map(int, range(len(self)) if among is None else among):
             part = slice(ends[number], ends[number + 1])
-            taken = {name: device.give(device.take_at(device.argument(v), rows[part])) for name, v in columns.items()}
-            ids = first_id + device.cast(device.give(rows[part]), np.int64)
-            is_own = device.give(owned[part]).copy() if self.cuts else None
+            taken = {name: device.take_at(v, rows[part]) for name, v in columns.items()}
+            ids = first_id + device.cast(rows[part], np.int64)
+            is_own = owned[part].copy() if self.cuts else None
             chunks.append(Chunk(taken, ids, is_own, self.region(number)))
         return chunks
 
@@ -268,10 +268,10 @@ class Partition:
         reach, tree = along_axes(self.halo, cut), Tree(*map(device.from_host, self._tree))
         home, is_near = device.scratch("home", len(X), np.int32), device.scratch("is near", len(X), np.bool_)
         whole = len(tree.low) - self.n_blocks
-        device.run(find_home, len(X), device.argument(X[:, :cut]), tree, period, reach, whole, home, is_near)
-        near = np.flatnonzero(device.give(is_near))
+        device.run(find_home, len(X), X[:, :cut], tree, period, reach, whole, home, is_near)
+        near = np.flatnonzero(is_near)
         rows, block = self._blocks_near(device, X[near, :cut])
-        is_copy = block != device.give(home)[near[rows]]
+        is_copy = block != home[near[rows]]
         return home, near[rows[is_copy]], block[is_copy]
 
     def _blocks_near(self, device: Host | Cuda, places: Any) -> tuple[Any, Any]:
@@ -282,7 +282,7 @@ class Partition:
         block = 0 * rows
         for axis, level in enumerate(self._levels):
             x = positions[rows, axis].astype(np.float64)
-            here = Level(*[device.give(device.from_host(values)) for values in level])
+            here = Level(*[device.from_host(values) for values in level])
             rows, block = self._spread(device, axis, here, x, x, rows, block)
         return rows, block
 

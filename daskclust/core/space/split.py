@@ -24,7 +24,7 @@ def in_parts(
     step = -(-len(home) // pieces)
     begins = device.scratch("begins of parts", count * pieces + 1, np.int32)
     device.run(fill, len(begins), begins, np.int32(0))
-    given = step, pieces, *map(device.argument, (home, copied, copy_block))
+    given = step, pieces, home, copied, copy_block
     device.run(count_in_parts, pieces, *given, begins)
     device.running_sum(begins, begins)
     ends = device.to_host(begins)[::pieces].astype(np.int64)

@@ -52,7 +52,7 @@ def prepare(dispatcher_for: Callable[[Any], Any], n: Any, args: tuple[Any, ...])
     """
     wanted, types = signature(n, args)
     compiled = dispatcher_for(rebuilding(wanted)).compile(types)
-    handle = compiled._codelibrary.get_cufunc().kernel._handle
+    handle = compiled._codelibrary.get_cufunc().handle
     return Prepared(driver.CUfunction(int(handle)), struct.Struct("q" + packing(types[1])).pack_into)
 
 

@@ -52,7 +52,7 @@ def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     n, setup = int(cells[:, HITS].sum()), hits.setup
     columns = {name: device.empty(n, dtype) for name, dtype in DTYPES.items()}
     if n == 0:
-        return {name: device.give(values) for name, values in columns.items()}
+        return columns
     on_device = device.from_host(hits.index.file.data())
     ticks, fields = device.empty(n, np.int64), device.empty(n, np.int64)
     starts = device.from_host(np.cumsum(cells[:, HITS]) - cells[:, HITS])
@@ -61,4 +61,4 @@ def read_on_device(hits: HitFile, device: Host | Cuda) -> Mapping[str, Any]:
     order = device.order_of(ticks)
     is_quad, gap = bool(setup.is_quad), int(setup.gap)
     device.run(spread_hit, n, order, ticks, fields, setup.base, is_quad, gap, tuple(columns.values()))
-    return {name: device.give(values) for name, values in columns.items()}
+    return columns
