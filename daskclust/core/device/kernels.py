@@ -313,7 +313,7 @@ def body(function: Callable[..., Any]) -> Body:
     Parameters
     ----------
     function : function
-        What is compiled, as it is, for the CPU and for CUDA; in the simulator it stays Python.
+        What is compiled, as it is, for the CPU and for CUDA.
 
     Returns
     -------

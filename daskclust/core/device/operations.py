@@ -10,8 +10,6 @@ exponentials made of additions and multiplications only (`core/device/exp.py`). 
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 
 
@@ -117,15 +115,8 @@ def count_bits(mask):
     return (int(mask) & 0xFFFFFFFFFFFFFFFF).bit_count()
 
 
-_MEMORY = threading.Lock()  # the simulator's threads are Python threads; on real targets these are instructions
-
-
 def team_barrier(blocks, arrived):
     """Wait for the other threads of the team, of so many `blocks`; `arrived` (1,) counts those that are there."""
-    # in the simulator a team is one block; on the host it is one thread
-    wait = getattr(threading.current_thread(), "syncthreads", None)
-    if wait is not None:
-        wait()
 
 
 def block_barrier():
@@ -143,34 +134,30 @@ def block_memory(size, spare):
 
 def atomic_add(array, i, value):
     """Add `value` to ``array[i]`` at once and return the element before."""
-    with _MEMORY:
-        before = array[i]
-        array[i] = before + value
+    before = array[i]
+    array[i] = before + value
     return before
 
 
 def atomic_min(array, i, value):
     """Lower ``array[i]`` to `value` if that is smaller, at once; return the element before."""
-    with _MEMORY:
-        before = array[i]
-        array[i] = min(before, value)
+    before = array[i]
+    array[i] = min(before, value)
     return before
 
 
 def atomic_max(array, i, value):
     """Raise ``array[i]`` to `value` if that is larger, at once; return the element before."""
-    with _MEMORY:
-        before = array[i]
-        array[i] = max(before, value)
+    before = array[i]
+    array[i] = max(before, value)
     return before
 
 
 def atomic_cas(array, i, old, new):
     """Write `new` to ``array[i]`` if it equals `old`, at once; return the element before."""
-    with _MEMORY:
-        before = array[i]
-        if before == old:
-            array[i] = new
+    before = array[i]
+    if before == old:
+        array[i] = new
     return before
 
 

@@ -135,16 +135,16 @@ def nearest_of(start, step, slot, rule, clusters, shapes, d):
 
 
 @body
-def first_pair(start, step, left_out, near, partner, clusters):
-    """Return the pair whose turn comes first of those that the clusters in some slots know of, but for one slot.
+def first_pair(start, step, near, partner, clusters):
+    """Return the pair whose turn comes first of those that the clusters in some slots know of.
 
     It is (distance, id of the older, twice the id of the newer; 1 more if that one has to look anew).
     """
     value, first, second = np.inf, NOBODY, NOBODY
     k = start
     while k < len(clusters.ident):
-        # infinite for the oldest and for empty slots
-        if near[k] < np.inf and near[k] <= value and k != left_out:
+        # infinite for the oldest, for empty slots, and for one that is looked for now
+        if near[k] < np.inf and near[k] <= value:
             # the partner, or if that was merged the first that may have its place
             known = first_alive(clusters, max(partner[k], np.int64(0)))
             newer = 2 * clusters.ident[k] + np.int64(known != partner[k])
@@ -228,9 +228,12 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
     slot, ident = np.int64(-1), np.int64(-1)  # of the cluster that looks for its nearest
     while left > 0:
         away, nearest = np.inf, NOBODY
+        is_own = slot >= 0 and np.uint32(slot) % np.uint32(size) == np.uint32(rank)  # GPUs divide 64 bits slowly
         if slot >= 0:
             away, nearest = nearest_of(rank, size, slot, rule, own, room, d)
-        value, older, newer = first_pair(rank, size, slot, near, partner, own)
+        if is_own:
+            near[slot] = np.inf
+        value, older, newer = first_pair(rank, size, near, partner, own)
         if size > 1:
             offer = away, float(nearest), value, float(older), float(newer)
             offer = agree(i, block, thread, turn, offer, desk, offers)
@@ -240,9 +243,8 @@ def link_sets(i, rank, size, rule, sets, clusters, shapes, merges, desk):
         if slot >= 0 and is_less(away, nearest, 2 * ident, value, older, newer):
             value, older, newer = away, nearest, 2 * ident
         looks_anew, newer = newer & 1, newer >> 1
-        is_own = np.uint32(slot) % np.uint32(size) == np.uint32(rank)  # 32 bits: GPUs have no 64-bit division
         stays = looks_anew or (ident != older and ident != newer)  # else it is merged now
-        if slot >= 0 and is_own and stays:
+        if is_own and stays:
             near[slot], partner[slot] = away, nearest
         if looks_anew:
             slot, ident = own.slot_of[newer], newer
