@@ -19,7 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from daskclust.core.data.columns import Kind, column, label_numbers, plain, times
-from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.hierarchy import point_heights
 from daskclust.core.merge.labels import NOISE
 
@@ -260,7 +260,7 @@ def _in_memory(name: str, values: Any, kind: Kind) -> npt.NDArray[Any]:
     """Return a column of any container on the host, computed where it is lazy."""
     values = plain(name, values)
     values = values.compute() if is_dask(values) else values
-    array = column(name, device_of(values).to_host(values), kind)
+    array = column(name, to_host(values), kind)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     return np.asarray(array)

@@ -159,8 +159,8 @@ class State:
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:
-    from daskclust.core.device.arrays import device_of
+    from daskclust.core.device.arrays import to_host
 
     loaded = ds.compute()
-    on_host = {name: np.asarray(device_of(v.data).to_host(v.data)) for name, v in loaded.data_vars.items()}
+    on_host = {name: np.asarray(to_host(v.data)) for name, v in loaded.data_vars.items()}
     return loaded.assign({name: loaded[name].copy(data=values) for name, values in on_host.items()})

@@ -67,7 +67,10 @@ def measure_ceilings(place: Any, finish: Callable[[], None], copied: int, points
     source, target = (place.full(max(copied // 4, 1), 1.0, np.float32) for _ in range(2))
     copies: list[Callable[[], Any]] = [functools.partial(_copy_in_threads, source, target)]
     if place.name != "cpu":  # by a kernel, or by the driver
-        copies = [lambda: place.run(copy, len(source), source, target), lambda: target.copy_to_device(source)]
+        copies = [
+            lambda: place.run(copy, len(source), source, target),
+            lambda: target.data.copy_from_device(source.data, source.nbytes),
+        ]
     seconds = min(second for call in copies for second in all_seconds(call, finish, _REPEATS))
     row, numbers = (place.full(points + 16, 0, dtype) for dtype in (np.int32, np.float32))
     compute = functools.partial(place.run, multiply_add, points, row, rounds, numbers)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.device.arrays import device_of, is_dask, to_host
 from daskclust.core.run.lazy import map_points
 from daskclust.hca.kernels.centers import nearest_center
 
@@ -25,7 +25,7 @@ def kmeans(X: Any, n_clusters: int) -> Any:
 
     sample = X[:: max(1, len(X) // max(SAMPLE, 20 * n_clusters))]
     sample = sample.compute() if is_dask(sample) else sample
-    sample = np.asarray(device_of(sample).to_host(sample), np.float64)
+    sample = np.asarray(to_host(sample), np.float64)
     if not np.isfinite(sample).all():
         raise ValueError("X contains NaN or infinity; remove such points first, e.g. X[np.isfinite(X).all(axis=1)]")
     model = MiniBatchKMeans(min(n_clusters, len(sample)), random_state=0, n_init=1, batch_size=4096)

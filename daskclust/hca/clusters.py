@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 
 
 class LevelClusters(NamedTuple):
@@ -63,7 +63,7 @@ def take(clusters: LevelClusters, rows: NDArray[np.int64]) -> LevelClusters:
 
 def joined(parts: Sequence[LevelClusters]) -> LevelClusters:
     """Return clusters of several parts with members among the same points; their sums come to the host."""
-    total = np.concatenate([device_of(part.total).to_host(part.total) for part in parts])
+    total = np.concatenate([to_host(part.total) for part in parts])
     ref, size, scatter, first, last = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("ref", "size", "scatter", "first", "last")
     )
@@ -77,10 +77,8 @@ def together(parts: Sequence[LevelClusters]) -> LevelClusters:
         part._replace(first=part.first + shift, last=part.last + shift)
         for part, shift in zip(parts, begin, strict=False)
     ]
-    points = [device_of(part.points).to_host(part.points) for part in parts]
-    follower = [
-        device_of(part.follower).to_host(part.follower) + shift for part, shift in zip(parts, begin, strict=False)
-    ]
+    points = [to_host(part.points) for part in parts]
+    follower = [to_host(part.follower) + shift for part, shift in zip(parts, begin, strict=False)]
     return joined(shifted)._replace(follower=np.concatenate(follower), points=np.concatenate(points))
 
 
@@ -96,6 +94,6 @@ def moved(clusters: LevelClusters, device: Host | Cuda) -> LevelClusters:
 def without_members(clusters: LevelClusters) -> LevelClusters:
     """Return clusters with one point in place of all members: distances of centroids need no more."""
     place = np.arange(len(clusters.ref))
-    total = device_of(clusters.total).to_host(clusters.total)
+    total = to_host(clusters.total)
     points = centers(clusters, are_rows(clusters.ref, clusters.scatter))
     return clusters._replace(total=total, first=place, last=place, follower=np.zeros_like(place), points=points)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import Cuda, Host, device_of, put
+from daskclust.core.device.arrays import Cuda, Host, put, to_host
 from daskclust.core.space.equal_rows import Places, equal_rows
 from daskclust.hca.clusters import LevelClusters, are_rows, centers, take
 from daskclust.hca.kernels.sets import merge_equal
@@ -75,7 +75,7 @@ def _clusters_of(
     row[place] = np.cumsum(has_row) - 1
     scatter = np.zeros((np.count_nonzero(has_row), clusters.scatter.shape[1]))
     np.add.at(scatter, row[places.of_row[is_union]], clusters.scatter)
-    total = device_of(found.total).to_host(found.total)
+    total = to_host(found.total)
     total[is_many] = rows[first[is_many]] * size[is_many, None]
     last = clusters.last[places.members[places.begin[1:] - 1]][place]
     return found._replace(ref=np.where(has_row, -1, 0), size=size, total=total, scatter=scatter, last=last)

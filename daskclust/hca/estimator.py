@@ -13,7 +13,7 @@ from daskclust.core.data.checks import check_points, check_whole
 from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
-from daskclust.core.device.arrays import device_of, is_dask, keeping_device, library
+from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
 from daskclust.core.run.division import rows_per_task, task_count
 from daskclust.core.run.engine import gather
 from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
@@ -310,7 +310,7 @@ def _labels_beside(X: Any, labels: Any) -> Any:
 
 
 def _as_levels(labels: Any, noise: int) -> Any:
-    values = device_of(labels).to_host(labels)
+    values = to_host(labels)
     values = values if values.ndim == 2 else values[:, None]
     is_label = (values < LAST) | (values == noise)
     if not is_label.all():

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskclust.core.device.arrays import Cuda, Host, device_of
+from daskclust.core.device.arrays import Cuda, Host, device_of, to_host
 from daskclust.core.run.chunk_sizes import Cost
 from daskclust.core.run.plan import WholePlan
 from daskclust.core.space.extent import extent_of
@@ -77,7 +77,7 @@ class HcaPlan(WholePlan):
         clusters, history = clusters_of_points(ids, points, device), NOTHING
         if apriori is None:
             return None, Frontier(clusters, history)
-        labels = device_of(apriori).to_host(apriori)
+        labels = to_host(apriori)
         _check_nested(labels)
         groups = tuple(np.setdiff1d(column, [LAST]) for column in labels.T)
         for level in range(labels.shape[1]):

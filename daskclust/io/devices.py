@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.device.arrays import cupy_module, device_of, is_cuda, is_dask
+from daskclust.core.device.arrays import cupy_module, is_cuda, is_dask, to_host
 from daskclust.io.blocks import native
 
 _NUMBERS = "fiub"  # kinds of dtypes that a GPU has
@@ -71,4 +71,4 @@ def _to_gpu(values: Any) -> Any:
 
 
 def _to_host(values: Any) -> Any:
-    return device_of(values).to_host(values)
+    return to_host(values)

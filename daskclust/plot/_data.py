@@ -12,7 +12,7 @@ import xarray as xr
 from daskclust.core.data.columns import column, coordinate, label_numbers, native, plain
 from daskclust.core.data.inputs import stack, table_of
 from daskclust.core.data.units import hit_column
-from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import hv
 
@@ -53,7 +53,7 @@ def on_host(values: Any, name: str = "values") -> Array:
     values = plain(name, values)
     values = values.compute() if is_dask(values) else values
     kind = {"label": label_numbers, "is_seed": native}.get(name, shown)
-    return np.asarray(column(name, device_of(values).to_host(values), kind))
+    return np.asarray(column(name, to_host(values), kind))
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells

@@ -15,6 +15,7 @@ from daskclust.core.data.columns import numbers_of
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.quote import repeated
 from daskclust.core.data.units import common, converted
+from daskclust.core.device.arrays import keeping_device
 
 from . import _lazy, _pixels
 from ._columns import check_n_clusters, checked, in_rows, label_values, table_of, variable
@@ -29,6 +30,7 @@ Array = npt.NDArray[Any]
 _COORDS = ("x", "y", "z")
 
 
+@keeping_device()
 def cluster_table(
     ds: xr.Dataset,
     labels: str | xr.DataArray | npt.ArrayLike = "label",

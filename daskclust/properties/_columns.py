@@ -12,7 +12,7 @@ import xarray as xr
 from daskclust.core.data.checks import check_count, check_whole
 from daskclust.core.data.columns import Kind, column, for_kernels, label_numbers, native, numbers_of, reals
 from daskclust.core.data.quote import quoted
-from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda
+from daskclust.core.device.arrays import HOST, Cuda, Host, device_of, is_cuda, to_host
 from daskclust.core.merge.labels import NOISE
 
 Array = npt.NDArray[Any]
@@ -59,7 +59,7 @@ def pixels(name: str, values: Any, first: int = 0) -> Any:
     values = numbers_of(name, values, first)
     if values.dtype in (np.uint8, np.uint16):
         return values
-    host = device_of(values).to_host(values)
+    host = to_host(values)
     check((host >= 0) & (host <= 65535), host, name, "must be from 0 to 65535", first)
     return device_of(values).cast(values, np.uint16)
 
@@ -124,7 +124,7 @@ def explain(arrays: Mapping[str, Any], start: int, names: Collection[str], not_n
 
     `start` is the index of point 0.
     """
-    host = {role: device_of(array).to_host(array) for role, array in arrays.items()}
+    host = {role: to_host(array) for role, array in arrays.items()}
     check_labels(host["labels"], start)
     for name in names:
         if name in host:
@@ -139,7 +139,7 @@ def on_device(device: Host | Cuda, arrays: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for role, array in arrays.items():
         if is_cuda(array) and device is HOST:
-            array = device_of(array).to_host(array)
+            array = to_host(array)
         elif not is_cuda(array) and device is not HOST:
             array = device.from_host(array)
         found[role] = array

@@ -15,7 +15,7 @@ import xarray as xr
 from daskclust.core.data.checks import check_positive
 from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, common, converted
-from daskclust.core.device.arrays import device_of
+from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
 from ._columns import check_n_clusters, checked, label_values, table_of, variable
@@ -25,6 +25,7 @@ _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
 
 
+@keeping_device()
 def halo_table(
     ds: xr.Dataset,
     labels: str | xr.DataArray | npt.ArrayLike = "label",

@@ -15,7 +15,7 @@ import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
 from daskclust.core.data.quote import meant
-from daskclust.core.device.arrays import device_of, is_dask
+from daskclust.core.device.arrays import is_dask, to_host
 
 from ._columns import check_labels, checked, label_values
 from ._lazy import in_same_chunks, mapped
@@ -143,7 +143,7 @@ def select_hits(
 def _on_host(array: Any) -> npt.NDArray[Any]:
     """Return a numpy array, computed where it is lazy."""
     array = array.compute() if is_dask(array) else array
-    return np.asarray(device_of(array).to_host(array))
+    return np.asarray(to_host(array))
 
 
 def _tree(expression: str) -> ast.expr:

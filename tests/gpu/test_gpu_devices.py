@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from laws.registry import RUNS, fit
 
+from daskclust.core.device.arrays import keeping_device
 from daskclust.core.run import steps
 from daskclust.systems import SYSTEMS
 
@@ -57,6 +58,7 @@ def test_columns_come_to_the_points_device(cupy, devices):
 def test_parts_of_a_chunk_come_to_the_device_of_the_first(cupy, devices):
     X = np.arange(12.0).reshape(6, 2)
     blocks = [put(cupy, device, part) for device, part in zip(devices[::-1], (X[:2], X[2:]), strict=True)]
-    joined = steps.as_chunk(["X"], [blocks], 0).columns["X"]
+    with keeping_device():
+        joined = steps.as_chunk(["X"], [blocks], 0).columns["X"]
     assert joined.device.id == devices[1]
     np.testing.assert_array_equal(joined.get(), X)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from daskclust.core.data.nested import flat, is_awkward
-from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over
+from daskclust.core.device.arrays import device_of, is_cuda, is_dask, library, taken_over, to_host
 
 Kind = Callable[[str, Any, int], Any]  # name, values in memory, index of the first -> what they become
 
@@ -50,7 +50,7 @@ def integers(name: str, values: Any, first: int = 0) -> Any:
     if values.dtype.kind == "b":
         raise ValueError(f"{name} must be whole numbers, got bool; {name}.astype(int) makes them such")
     if values.dtype.kind == "f":
-        host = device_of(values).to_host(values)
+        host = to_host(values)
         good = (host == np.floor(host)) & (np.abs(host) < 2.0**63)
         if not good.all():
             row = int(np.argmin(good))
@@ -123,7 +123,7 @@ def _check_size(name: str, values: Any, first: int, most: int, beyond: str) -> N
     """Refuse whole numbers of 64 bits whose size is above `most`."""
     if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or 0 in values.shape:
         return
-    host = device_of(values).to_host(values)
+    host = to_host(values)
     if host.max() > most or host.min() < -most:
         place = np.unravel_index(int(host.argmax() if host.max() > most else host.argmin()), host.shape)
         raise ValueError(f"{_at(name, place, first)} = {host[place]} is beyond {beyond}")

@@ -17,7 +17,7 @@ from daskclust.core.data.columns import Kind, column, coordinate, lengths_of, of
 from daskclust.core.data.groups import group_number
 from daskclust.core.data.nested import Nesting, flatten, is_awkward
 from daskclust.core.data.units import HITS, common, converted, hit_column
-from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library
+from daskclust.core.device.arrays import device_of, here, is_cuda, is_dask, library, to_host
 
 LAYER = ("layer",)
 EVENT = ("event",)
@@ -186,7 +186,7 @@ def beside(X: Any, name: str, values: Any, kind: Kind, dtype: Any = None) -> Any
         return chunked_as(X, values).astype(dtype)
     if is_cuda(X):
         return on_device_of(X, values, dtype)
-    return np.ascontiguousarray(device_of(values).to_host(values), dtype)
+    return np.ascontiguousarray(to_host(values), dtype)
 
 
 def chunked_as(X: Any, values: Any) -> Any:
@@ -207,7 +207,7 @@ def joined_groups(X: Any, event: Any, layer: Any) -> Any:
 
 
 def _joined(event: Any, layer: Any) -> Any:
-    number = group_number(*[device_of(values).to_host(values) for values in (event, layer)])
+    number = group_number(*[to_host(values) for values in (event, layer)])
     return on_device_of(event, number)
 
 
@@ -244,7 +244,7 @@ def on_device_of(X: Any, values: Any, dtype: Any = None) -> Any:
     """Return an array of the host or a device on the device of X, in its class, as `dtype` if given."""
     device = device_of(X)
     if is_cuda(values) != is_cuda(X):
-        values = device.from_host(device_of(values).to_host(values))
+        values = device.from_host(to_host(values))
     elif is_cuda(values):
         values = here(values)
     return values if dtype is None else device.cast(values, dtype)

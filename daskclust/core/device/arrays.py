@@ -164,7 +164,7 @@ class Cuda(_Device):
         cupy_module().cumsum(values, dtype=np.int32, out=sums)
 
     def to_host(self, array: Any) -> Any:
-        return array.get() if is_cuda(array) else array
+        return to_host(array)
 
     def from_host(self, array: Any) -> Any:
         return cupy_module().asarray(np.ascontiguousarray(array))
@@ -206,6 +206,11 @@ def is_dask(array: Any) -> bool:
 def is_cuda(array: Any) -> bool:
     """Return True for arrays on a CUDA device: CuPy's, and those of others until they are taken over."""
     return library(array) == "cupy" or hasattr(array, "__cuda_array_interface__")
+
+
+def to_host(array: Any) -> Any:
+    """Return an array of the host or of any device on the host."""
+    return array.get() if is_cuda(array) else array
 
 
 def taken_over(array: Any) -> Any:

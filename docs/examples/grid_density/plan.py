@@ -50,7 +50,6 @@ class GridPlan(Plan):
         """Find the cell of each point."""
         X = chunk.columns["X"]
         device = device_of(X)
-        X = device.argument(X)
         check_count(len(X))
         check_extent(*extent_of(chunk), self.width)
         cell = device.empty(X.shape, np.int64)
@@ -97,7 +96,7 @@ class GridPlan(Plan):
         device, n = device_of(local.chunk.columns["X"]), len(local.place)
         labels = device.empty(n, np.int64)
         device.run(take_label, n, device.from_host(local.place), device.from_host(merged.numbers), labels)
-        return {"labels": device.give(labels)}
+        return {"labels": labels}
 
 
 def distinct(cells: Any) -> tuple[Any, Any, Any]:

@@ -78,7 +78,7 @@ class RedshiftPlan(Plan):
         check_extent(low, high, reach)
         grid = make_grid(low, high, reach, period, device.empty(0, np.int64))
         order, no_group = device.empty(n + PAD, np.int32), device.empty(0, np.int32)
-        cells = sort_into_cells(device, device.argument(X), no_group, 1, grid, order)
+        cells = sort_into_cells(device, X, no_group, 1, grid, order)
         parent, first = device.empty(n + PAD, np.int32), device.empty(n, np.int32)
         device.run(start, n + PAD, parent)
         limits = X.dtype.type(self.across) ** 2, X.dtype.type(self.along)
@@ -109,4 +109,4 @@ class RedshiftPlan(Plan):
         device, n = local.device, len(local.set_of)
         labels, numbers = device.empty(n, np.int64), np.append(merged.numbers, NOISE)  # -1 takes the last
         device.run(take_label, n, device.from_host(local.set_of), device.from_host(numbers), labels)
-        return {"labels": device.give(labels)}
+        return {"labels": labels}

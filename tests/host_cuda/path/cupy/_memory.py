@@ -82,6 +82,9 @@ class MemoryPointer:
     ptr = property(lambda self: self.mem.ptr + self.offset)
     device_id = property(lambda self: self.mem.device_id)
 
+    def copy_from_device(self, src: MemoryPointer, size: int) -> None:
+        checked(LIBRARY.api_cuMemcpyDtoD(ctypes.c_uint64(self.ptr), ctypes.c_uint64(src.ptr), size))
+
 
 def allocate(size: int) -> int:
     """Return the address of new memory of the driver's."""

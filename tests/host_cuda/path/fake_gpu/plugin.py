@@ -16,10 +16,13 @@ gc.set_threshold(100_000, 50, 50)  # looking for garbage is a sixth of the time 
 
 @pytest.fixture(autouse=True)
 def no_faults(request):
-    """Fail a test that wrote outside of memory, or whose launches the driver refused."""
+    """Fail a test that wrote outside of memory, whose launches the driver refused, or that leaves another device."""
     driver.faults()
     yield
     found = driver.faults()
+    if cupy.cuda.runtime.getDevice() != 0:
+        found.append(f"device {cupy.cuda.runtime.getDevice()} is current; before, device 0 was")
+        cupy.cuda.runtime.setDevice(0)
     if found:
         pytest.fail("the stand-in driver found:\n" + "\n".join(found))
 
