@@ -70,7 +70,7 @@ def test_friends_launch_what_links_need(recorder, d):
     assert_answer(case.fit(), case.answer())
     assert names(recorder.launched) == OF_ALL
     run_in_blocks(case)
-    assert names(recorder.launched) == OF_ALL | {"label_core", "mark_shared", "lower_to_set"}
+    assert names(recorder.launched) == OF_ALL | {"label_core", "mark_shared"}
 
 
 @pytest.mark.parametrize("d", [1, 2])
