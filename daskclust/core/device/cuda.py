@@ -128,9 +128,24 @@ def block_memory(size, spare):
     return ((shared if len(shared) >= size else spare),)
 
 
-@cuda.jit(device=True)
-def atomic_load(array, i):
-    return cuda.ldcg(array, i)  # of the second-level cache: the first level's may hold an older value for ever
+@intrinsic
+def atomic_load(_typing, array, i):
+    """Load what neither the compiler nor the first-level cache may answer by what it was before.
+
+    numba's `ldcg` may be moved out of a loop.
+    """
+    from numba.cuda import cgutils
+
+    def codegen(context, builder, signature, arguments):
+        view = context.make_array(signature.args[0])(context, builder, arguments[0])
+        pointer = cgutils.get_item_pointer(context, builder, signature.args[0], view, [arguments[1]])
+        item, bits = context.get_value_type(array.dtype), array.dtype.bitwidth
+        kind, letter = ("f", {32: "f", 64: "d"}) if isinstance(array.dtype, types.Float) else ("b", {32: "r", 64: "l"})
+        load = f"ld.volatile.global.{kind}{bits} $0, [$1];"
+        function = ir.FunctionType(item, [item.as_pointer()])
+        return builder.call(ir.InlineAsm(function, load, f"={letter[bits]},l", side_effect=True), [pointer])
+
+    return array.dtype(array, types.intp), codegen
 
 
 @cuda.jit(device=True)
