@@ -20,7 +20,8 @@ from daskclust.clue.plan import CluePlan
 from daskclust.core.device.arrays import CUDA, device_of
 from daskclust.core.space.grid import MAX_AXES, PAD, WIDER, Cells, Grid, make_grid
 
-MOST = 1 << 28  # points: places in the table of cells stay within 32 bits
+_FREE = 1 << 16  # cells that the table has beside eight for each point
+MOST = ((1 << 31) - _FREE - 1) // 8  # points: numbers of cells stay within 32 bits
 _THREADS = 1 << 17  # that look at the coordinates
 _HOPS = 1024  # links of a chain that a thread follows; chains are that much shorter after each round
 
@@ -83,7 +84,7 @@ def fit_at_once(plan: CluePlan, columns: dict[str, Any]) -> dict[str, Any] | Non
 def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used: Any) -> tuple[Cells, Any, Any]:
     """Return the grid with the number of points up to each cell, and the cell and the number in it of each point."""
     device, (n, d) = CUDA, X.shape
-    most = 8 * n + (1 << 16)
+    most = 8 * n + _FREE
     facts = device.from_host(_nothing_seen(d))
     ends, groups, is_bad = facts[: 2 * d].view(np.float64), facts[2 * d : 2 * d + 2], facts[2 * d + 2 :]
     threads = min(n, _THREADS)
@@ -94,9 +95,8 @@ def _counted(plan: CluePlan, X: Any, columns: tuple[Any, Any], group: Any, used:
     a = len(like.axes)
     numbers = device.from_host(np.array([0] * a + [axis.cells for axis in like.axes] + [0]))
     origin, along_axis, first_group = numbers[:a], numbers[a:-1], numbers[2 * a :]
-    width = tuple(period or plan.dc for period in plan.period)
     device.run(
-        usual.lay_grid, 1, n, like.axes, width, most, ends, groups, is_bad, origin, along_axis, first_group, used
+        usual.lay_grid, 1, n, like.axes, plan.dc, most, ends, groups, is_bad, origin, along_axis, first_group, used
     )
     axes = [axis._replace(origin=_number(origin, k), cells=_number(along_axis, k)) for k, axis in enumerate(like.axes)]
     grid = Grid(tuple(axes), like.period, _number(first_group, 0))

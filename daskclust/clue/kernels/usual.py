@@ -58,12 +58,12 @@ def look(t, stride, X, columns, group, ends, groups, is_bad):
 def lay_grid(_once, n, axes, width, most, ends, groups, is_bad, origin, cells, first_group, used):
     """Lay cells over the points; where they would be more than `most`, or not be told apart, no point is treated.
 
-    `cells` comes with the number of cells along periodic axes. `width` is the least one of cells along each axis.
+    `cells` comes with the number of cells along periodic axes. They are wider than `width`.
     """
     d = len(ends) >> 1
     good = is_bad[0] == 0
     for k in range(d):
-        good = good and max(abs(ends[k]), abs(ends[d + k])) < 2.0**50 * width[k]
+        good = good and max(abs(ends[k]), abs(ends[d + k])) < 2.0**50 * width
     number = 1.0
     first_group[0] = groups[0]
     if groups[1] >= groups[0]:
