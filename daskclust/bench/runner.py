@@ -102,7 +102,7 @@ def _timed(case: Case, device: str, repeats: int) -> dict[str, Any]:
     run: dict[str, Any] = {}
 
     def through_host() -> Any:
-        return getattr(case.fit(*map(place.take, case.arrays)), case.result)
+        return place.give(getattr(case.fit(*map(place.take, case.arrays)), case.result))
 
     if device == "cuda":
         run["host_to_host_ms"] = median_ms(case.host_to_host or through_host, place.finish, repeats)

@@ -64,7 +64,7 @@ class DbscanPlan(Plan):
     @property
     def kernels(self) -> int:
         """About how many kernels a fit in memory needs."""
-        return 20 if self.links_alone else 25
+        return 17 if self.links_alone else 23
 
     @property
     def links_alone(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,37 +51,6 @@ def test_every_operation_is_done():
         chains = [chain * by + more for chain in chains]
     np.testing.assert_allclose(numbers[:n], np.sum(chains, axis=0)[:n], rtol=1e-5)
     np.testing.assert_array_equal(numbers[n:], start[n:])
-
-
-def test_ceilings_of_a_gpu(monkeypatch):
-    """Without one: the device's own arrays, copies and launches are used."""
-    launched = []
-
-    class Array(np.ndarray):
-        def copy_to_device(self, source):
-            launched.append("driver")
-            self[:] = source
-
-    class Device(type(HOST)):
-        name = "cuda"
-
-        def __init__(self, gives_cupy):
-            assert gives_cupy
-
-        def full(self, shape, value, dtype):
-            return super().full(shape, value, dtype).view(Array)
-
-        def run(self, kernel, n, *args, **options):
-            launched.append(kernel.__name__)
-            super().run(kernel, n, *(np.asarray(arg) if isinstance(arg, Array) else arg for arg in args), **options)
-
-    monkeypatch.setattr(roofline, "device_of", lambda _: SimpleNamespace(finish=lambda: None))
-    monkeypatch.setattr(roofline, "Cuda", Device)
-    for name, small in {"_COPIED": {"cuda": 4096}, "_POINTS": 64, "_ROUNDS": {"cuda": 3}}.items():
-        monkeypatch.setattr(roofline, name, small)
-    ceilings = roofline.ceilings_of.__wrapped__("cuda")
-    assert set(launched) == {"copy", "driver", "multiply_add"}
-    assert all(value > 0 for value in ceilings.values())
 
 
 # ---------------------------------------------------------------------------------------------------------------- work
