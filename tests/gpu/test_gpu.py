@@ -26,11 +26,7 @@ from daskclust.core.space.grid import PAD, make_grid
 from daskclust.core.space.partition import Partition
 from daskclust.core.space.sorting import sort_into_cells
 
-pytestmark = [
-    pytest.mark.gpu,
-    # of numba-cuda, on launches too small to fill a GPU: most of these are
-    pytest.mark.filterwarnings("ignore:Grid size"),
-]
+pytestmark = pytest.mark.gpu
 
 
 def fit_on_device(case, columns_too=True):

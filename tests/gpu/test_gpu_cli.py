@@ -12,10 +12,7 @@ from distributed import LocalCluster
 from daskclust import io
 from daskclust.machine import gpus
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),  # of numba-cuda, on launches too small to fill a GPU
-]
+pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture

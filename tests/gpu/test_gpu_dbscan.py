@@ -18,11 +18,7 @@ from hypothesis import given, settings
 from daskclust import DBSCAN, FriendsOfFriends
 from daskclust.dbscan import block_search
 
-pytestmark = [
-    pytest.mark.gpu,
-    # of numba-cuda, on launches too small to fill a GPU: most of these are
-    pytest.mark.filterwarnings("ignore:Grid size"),
-]
+pytestmark = pytest.mark.gpu
 
 
 # ------------------------------------------------------------------------------------------ DBSCAN, friends-of-friends

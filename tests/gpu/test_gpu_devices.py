@@ -10,7 +10,7 @@ from daskclust.core.device.arrays import keeping_device
 from daskclust.core.run import steps
 from daskclust.systems import SYSTEMS
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
+pytestmark = pytest.mark.gpu
 NAMES = {system.name: name for name, (system, _) in RUNS.items() if system.name in SYSTEMS}  # a run of each system
 
 

@@ -16,11 +16,7 @@ from hypothesis import given, settings
 
 from daskclust.core.space.partition import Partition
 
-pytestmark = [
-    pytest.mark.gpu,
-    # of numba-cuda, on launches too small to fill a GPU: most of these are
-    pytest.mark.filterwarnings("ignore:Grid size"),
-]
+pytestmark = pytest.mark.gpu
 
 
 # ------------------------------------------------------------------------------------------------------ event building

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gpu.first_contact import PARTS
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
+pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("name", PARTS)

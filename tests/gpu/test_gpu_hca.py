@@ -10,10 +10,7 @@ from cases.lanes import size
 from daskclust import MahalanobisHCA
 from daskclust.datasets import apriori_gaussians, cytometry
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),
-]
+pytestmark = pytest.mark.gpu
 
 RULES = ["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 

@@ -17,10 +17,7 @@ from daskclust.hca.kernels.teams import shape_roots
 from daskclust.hca.plan import rule_of
 from daskclust.hca.tables import tables_of
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),
-]
+pytestmark = pytest.mark.gpu
 
 RULES = ["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"]
 TEAMS = [(1, 1), (1, 8), (1, 64), (3, 16)]  # blocks and threads

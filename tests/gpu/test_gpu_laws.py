@@ -13,10 +13,7 @@ from laws.registry import ENTRIES, RUNS, assert_same, computed, fit, name_of
 
 from daskclust import workers
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),  # of numba-cuda, on launches too small to fill a GPU
-]
+pytestmark = pytest.mark.gpu
 
 FIRST = {system.name: name_of(system, system.runs[0]) for system in ENTRIES}
 

@@ -10,10 +10,7 @@ from daskclust.core.device.arrays import HOST, device_of, is_cuda
 from daskclust.properties import _halo_arrays, _pixel_arrays
 from daskclust.properties.kernels.clusters import BY_ENERGY, BY_NOTHING, BY_TOT
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),  # of numba-cuda, on launches too small to fill a GPU
-]
+pytestmark = pytest.mark.gpu
 
 
 def on_device(measure, arrays, *options):

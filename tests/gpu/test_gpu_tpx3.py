@@ -9,10 +9,7 @@ import xarray as xr
 from daskclust.core.device.arrays import device_of, is_cuda
 from daskclust.io import calibrate, correct_timewalk, open_tpx3, time_of_flight, write_tpx3
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.filterwarnings("ignore:Grid size"),  # of numba-cuda, on launches too small to fill a GPU
-]
+pytestmark = pytest.mark.gpu
 
 COLUMNS = ("x", "y", "toa", "tot", "chip")
 

@@ -17,7 +17,7 @@ from daskclust.io import write_tpx3
 from daskclust.readout import stream
 from daskclust.readout.gpu import cluster_on_gpu, quiet_windows
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:Grid size")]
+pytestmark = pytest.mark.gpu
 
 
 def bursts(n=3000, every=100, **more):

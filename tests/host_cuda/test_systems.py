@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from laws.registry import RUNS, fit
 
-pytestmark = [pytest.mark.host_cuda, pytest.mark.filterwarnings("ignore:Grid size")]
+pytestmark = pytest.mark.host_cuda
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -27,3 +27,14 @@ def test_work_stays_on_its_device(cupy, counts, name):
         labels = fit(name, sample).labels_
         assert {launch.device for launch in counts().launched} == {1}
     assert labels.device.id == 1
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_work_goes_to_the_current_stream(cupy, counts, name):
+    system, run = RUNS[name]
+    sample = system.sample(150, run, np.float32).map(cupy.asarray)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    counts()
+    with stream:
+        fit(name, sample)
+    assert {launch.stream for launch in counts().launched} == {stream.ptr}
