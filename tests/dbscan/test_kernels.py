@@ -17,7 +17,7 @@ from daskclust.core.device.kernels import body, kernel
 from daskclust.core.device.operations import atomic_add
 from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.dbscan.block_search import squared_limits
-from daskclust.dbscan.kernels.blocks import fold_around, fold_behind, make_grid, reach_table, sweep_row
+from daskclust.dbscan.kernels.blocks import fold_around, make_grid, reach_table, sweep_row
 from daskclust.dbscan.kernels.core_points import add_exactly, run_of
 
 RNG = np.random.default_rng(12)
@@ -34,17 +34,12 @@ def _note(state, a, b, code, wraps, context):
     return state
 
 
-_note_around, _note_behind, _note_sweep = (fold.bind(meet=_note) for fold in (fold_around, fold_behind, sweep_row))
+_note_around, _note_sweep = (fold.bind(meet=_note) for fold in (fold_around, sweep_row))
 
 
 @kernel
 def _around(block, blocks, met, codes, around):
     _note_around(0, block, blocks, (met, codes, around))
-
-
-@kernel
-def _behind(block, blocks, met, codes, around):
-    _note_behind(0, block, blocks, (met, codes, around))
 
 
 @kernel
@@ -77,25 +72,22 @@ def block_sets(draw, dims=(1, 2, 3)):
 
 @given(block_sets(dims=(2, 3)))
 def test_pairs_of_blocks_are_met_once(drawn):
-    """`fold_behind` and `sweep_row` meet the pairs that `fold_around` meets, and see the same of them.
+    """`sweep_row` meets the pairs that `fold_around` meets, and sees the same of them.
 
     Each is met once; where a period is two blocks long, some are met from both sides.
     """
     _, _, blocks = drawn
     n, rows = len(blocks.row), len(blocks.row_first) - 1
     whole, codes, around = met_by(_around, n, blocks)
-    behind, behind_codes, behind_around = met_by(_behind, n, blocks)
     swept, swept_codes, swept_around = met_by(_sweep, rows, blocks)
     assert whole.max() == 1
     assert (np.diag(whole) == 1).all()
     np.testing.assert_array_equal(whole, whole.T)
-    np.testing.assert_array_equal(behind, swept)
-    np.testing.assert_array_equal(np.maximum(behind, behind.T) + np.eye(n, dtype=int), whole)
+    np.testing.assert_array_equal(np.maximum(swept, swept.T) + np.eye(n, dtype=int), whole)
     if not blocks.grid.always_wraps:
-        np.testing.assert_array_equal(behind + behind.T + np.eye(n, dtype=int), whole)
-    for met, their_codes, their_around in ((behind, behind_codes, behind_around), (swept, swept_codes, swept_around)):
-        np.testing.assert_array_equal(their_codes[met == 1], codes[met == 1])
-        np.testing.assert_array_equal(their_around[met == 1], around[met == 1])
+        np.testing.assert_array_equal(swept + swept.T + np.eye(n, dtype=int), whole)
+    np.testing.assert_array_equal(swept_codes[swept == 1], codes[swept == 1])
+    np.testing.assert_array_equal(swept_around[swept == 1], around[swept == 1])
 
 
 @given(block_sets())

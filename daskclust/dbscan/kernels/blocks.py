@@ -187,28 +187,6 @@ def fold_around(state, a, blocks, context):
 
 
 @body
-def fold_behind(state, a, blocks, context):
-    """Fold `meet` over block `a` and the half of the blocks around it that lie behind it: so each pair is met once.
-
-    Where a period is two blocks long, each lies behind the other, and pairs are met from both sides.
-    """
-    grid = blocks.grid
-    x, y = row_of(a, blocks)
-    for dx in range(grid.highest[0] + 1):
-        for dy in range(0 if dx == 0 else grid.lowest[1], grid.highest[1] + 1):
-            row, wraps = row_beside(x, y, dx, dy, grid)
-            if row >= 0:
-                state = fold_row(state, a, row, code_of(dx, dy), first_behind(dx, dy, grid), wraps, blocks, context)
-    return state
-
-
-@body
-def first_behind(dx, dy, grid):
-    """Return the first column of row (dx, dy) from a block's, counted from its own, that lies behind the block."""
-    return 1 if dx == 0 and dy == 0 else grid.lowest[2]
-
-
-@body
 def code_of(dx, dy):
     """Return the code of the block (dx, dy, 0) from a block."""
     return SELF + dx * 9 + dy * 3
@@ -257,7 +235,10 @@ def first_from(column, first, last, blocks):
 
 @body
 def sweep_row(state, row, blocks, context):
-    """Do what `fold_behind` does for each block of a row, with one walk along each row behind it."""
+    """Fold `meet` over each block of a row and those behind it that touch it, with one walk along each row there.
+
+    So each pair is met once; where a period is two blocks long, each lies behind the other, and it is met twice.
+    """
     first, last = np.int64(blocks.row_first[row]), np.int64(blocks.row_first[row + 1])
     if first == last:
         return state
