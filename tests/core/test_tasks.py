@@ -18,6 +18,7 @@ from daskclust import FriendsOfFriends
 from daskclust.core.run.chunk_sizes import Cost, Workers, points_per_task
 from daskclust.core.run.division import blocks_of_space, rows_per_task
 from daskclust.core.run.layout import runs_of
+from daskclust.core.run.sampling import _look
 from daskclust.core.run.steps import boxed
 from daskclust.systems import SYSTEMS
 
@@ -112,6 +113,50 @@ def test_a_chunk_at_both_ends_of_a_period():
     x = np.sort(RNG.uniform(-2, 98, (2000, 1)), axis=0) % 100
     division = blocks_of_space(da.from_array(x, chunks=(100, 1)), 10, (100.0,), 0.1)
     assert [each.tolist() for each in division.reached][::19] == [[0, 9], [9]]
+
+
+def in_some_chunks(numbers):
+    """Return 600 chunks of 400 points that fill space, but in some of the chunks a small ball."""
+    points = np.random.default_rng(3).uniform(0, 100, (600, 400, 3))
+    points[numbers] = 50 + np.random.default_rng(4).normal(size=points[numbers].shape)
+    return points.reshape(-1, 3)
+
+
+SPACE = in_some_chunks([])
+UNEVEN = np.random.default_rng(6).permutation([200] * 595 + [24_200] * 5)
+ORDERS = {  # points, rows of chunks, whether all of these are read
+    "random": (SPACE, 400, False),
+    "in space": (SPACE[SPACE[:, 0].argsort()], 400, True),
+    "every 16th other": (in_some_chunks(slice(None, None, 16)), 400, True),
+    "every second other": (in_some_chunks(slice(None, None, 2)), 400, False),
+    "some other": (in_some_chunks(slice(30)), 400, True),
+    "uneven": (SPACE * np.where(np.repeat(UNEVEN, UNEVEN) > 200, 0.1, 1.0)[:, None], tuple(UNEVEN.tolist()), True),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_blocks_are_balanced(name):
+    """All chunks are read only where some do not tell how many points there are in each block, or for few blocks."""
+    points, rows, all_read = ORDERS[name]
+    lazy, read = da.from_array(points, chunks=(rows, 3)), []
+
+    def noted(block):
+        read.append(len(block))
+        return block
+
+    lazy = da.map_blocks(noted, lazy, dtype=float, meta=np.empty((0, 3)))
+    division = blocks_of_space(lazy, 300, (100.0,) * 3, 0.2)
+    sizes = [part.owned.sum() for part in division.partition.split({"X": points}, 0)]
+    assert len(sizes) == 300
+    assert 0.7 * len(points) / 300 < min(sizes) < max(sizes) < 1.5 * len(points) / 300
+    assert len(read) == 600 if all_read else 100 < len(read) <= 128
+    assert (division.reached is not None) == (name == "in space")
+
+
+def test_a_sample_does_not_hold_its_chunk():
+    points = _look(np.zeros((1000, 3)), 10, (0.0,) * 3)[0][0]
+    assert points.base is None
+    assert points.shape == (100, 3)
 
 
 def test_a_source_that_changes_is_told_of():
