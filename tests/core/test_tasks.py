@@ -130,7 +130,7 @@ ORDERS = {  # points, rows of chunks, whether all of these are read
     "every 16th other": (in_some_chunks(slice(None, None, 16)), 400, True),
     "every second other": (in_some_chunks(slice(None, None, 2)), 400, False),
     "some other": (in_some_chunks(slice(30)), 400, True),
-    "uneven": (SPACE * np.where(np.repeat(UNEVEN, UNEVEN) > 200, 0.1, 1.0)[:, None], tuple(UNEVEN.tolist()), True),
+    "uneven": (SPACE * np.where(np.repeat(UNEVEN, UNEVEN) > 200, 0.1, 1.0)[:, None], tuple(UNEVEN.tolist()), False),
 }
 
 
@@ -149,7 +149,7 @@ def test_blocks_are_balanced(name):
     sizes = [part.owned.sum() for part in division.partition.split({"X": points}, 0)]
     assert len(sizes) == 300
     assert 0.7 * len(points) / 300 < min(sizes) <= max(sizes) < 1.5 * len(points) / 300
-    assert len(read) == 600 if all_read else 100 < len(read) <= 128
+    assert len(read) == 600 if all_read else len(read) <= 128
     assert (division.reached is not None) == (name == "in space")
 
 
