@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from daskclust.core.device.arrays import is_cuda
-from daskclust.core.run.chunk_sizes import SECONDS, Cost, Workers, points_per_task
+from daskclust.core.run.chunk_sizes import MOST, SECONDS, Cost, dividing_size, points_per_task
 from daskclust.core.run.plan import Plan
 from daskclust.core.run.sampling import Looked, are_alike, look, some_chunks
+from daskclust.core.run.workers import Workers, find_workers
 from daskclust.core.space.grid import along_axes
 from daskclust.core.space.partition import Division, Halo, Partition
 from daskclust.core.space.planes import balanced_cuts
 
+_log = logging.getLogger(__name__)
 _HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
 _LOOKED_AT = 20_000  # points that tell along which axes to cut
 _CHUNKS_COUNTED = 128  # chunks that tell the same, and whether many have points for a block
@@ -28,14 +30,15 @@ _ERROR = 0.2  # of a block's number of points, relative, above which all chunks 
 
 def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Division:
     """Return the division of `columns`, dask arrays, that a user asks for."""
-    X, has_groups = columns[plan.positions], plan.group in columns
-    rows = rows_per_task(X, plan.cost)
+    X, has_groups, workers = columns[plan.positions], plan.group in columns, find_workers()
+    rows = rows_per_task(X, plan.cost, workers)
+    if asked == "auto":
+        asked = next(name for name in plan.divisions if has_groups or name != "layers")
+    tell_of_large_chunks(columns, workers, plan.cost.size if asked == "chunks" else None)
     if isinstance(asked, Partition):
         if asked.groups > 1 and not has_groups:
             raise ValueError(f"the partition has {asked.groups} groups of layers; the points have no {plan.group}")
         return Division(_with_halo(asked, plan), rows)
-    if asked == "auto":
-        asked = next(name for name in plan.divisions if has_groups or name != "layers")
     if not isinstance(asked, str) or asked not in plan.divisions:
         known = ", ".join(f'"{name}"' for name in ("auto", *plan.divisions))
         raise ValueError(f"partition must be {known} or a Partition, got {asked!r}")
@@ -73,10 +76,17 @@ def _with_halo(partition: Partition, plan: Plan) -> Partition:
 
 def task_count(X: Any, rows: int) -> int:
     """Return into how many chunks of about `rows` points to divide a dask array (n, ...); 0: as many as it has."""
-    return max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+    count = max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+    if rows and count > MOST:
+        _log.warning(
+            "%.3g points are divided into %d chunks of %d, as workers have memory for no more: one scheduler takes "
+            "minutes for so many; give workers more memory, or fewer threads",
+            *(X.shape[0], count, rows),
+        )
+    return count
 
 
-def rows_per_task(X: Any, cost: Cost) -> int:
+def rows_per_task(X: Any, cost: Cost, workers: Workers) -> int:
     """Return how many points of a dask array (n, ...) a task is given; 0: as many as chunks have.
 
     That is so for CUDA arrays, and where dask's configuration has 0 seconds for ``daskclust.task-seconds``.
@@ -84,20 +94,24 @@ def rows_per_task(X: Any, cost: Cost) -> int:
     import dask
 
     seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
-    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, _workers(), seconds)
+    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, workers, seconds)
 
 
-def _workers() -> Workers:
-    """Return the workers of the cluster that would compute now, or this process and its cores."""
-    from dask.base import get_scheduler
+def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float | None = None) -> None:
+    """Warn of a chunk that takes more memory than workers have: `size` bytes a point, by default for dividing it."""
+    from dask.utils import format_bytes
 
-    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
-    if hasattr(client, "scheduler_info"):
-        found = client.scheduler_info(n_workers=-1)["workers"].values()
-        shares = [each["memory_limit"] / each["nthreads"] for each in found if each["memory_limit"]]
-        return Workers(max(1, sum(each["nthreads"] for each in found)), min(shares, default=math.inf))
-    threads = len(os.sched_getaffinity(0))
-    return Workers(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads)
+    X = next(iter(columns.values()))
+    if size is None:
+        size = dividing_size(sum(math.prod(each.shape[1:]) * each.dtype.itemsize for each in columns.values()))
+    most = max(X.chunks[0])
+    if most * size > workers.memory and not is_cuda(X._meta):
+        _log.warning(
+            "a chunk has %d points and needs about %d bytes for each, %s; workers have about %s for each of their "
+            "threads, beside what they take themselves, and may be ended for lack of memory: make chunks smaller, with "
+            "chunks= where files are opened or X.rechunk(), or start workers with more memory or fewer threads",
+            *(most, size, format_bytes(int(most * size)), format_bytes(int(workers.memory))),
+        )
 
 
 # ----------------------------------------------------------------------------------------------------- blocks of space
