@@ -80,7 +80,7 @@ def _workers_of(there: list[_Worker], cluster: Any) -> Workers:
             'of them; dask.config.set({"daskclust.workers": 100, "daskclust.worker-memory": "8GB"}) says what it will '
             "have, or wait: client.wait_for_workers(100)",
             count,
-            format_bytes(_MEMORY if least.memory is None else least.memory),
+            "unlimited memory" if least.share == math.inf else format_bytes(int(least.memory or _MEMORY)),
         )
     to_come = max(0, count - len(there)) * known[0].threads
     return Workers(sum(each.threads for each in there[:count]) + to_come, least.share)
