@@ -199,7 +199,7 @@ def test_runs(lengths, rows, wanted):
         (10**6, 8, math.inf, 0.1),  # but not too short
         (10**12, 1000, math.inf, 10.0),  # longer where there are many workers: one scheduler serves them all
         (10**7, 4, math.inf, 1 / 12),  # as many for each thread, though ten of 0.1 s would do
-        (10**9, 2, 400e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a quarter of it
+        (10**9, 2, 300e6, 0.1),  # memory holds no more: 1e6 points of 100 bytes in a third of it
         (10**12, 10, math.inf, 10.0),  # ten thousand of any length, for one scheduler
     ],
 )
@@ -213,11 +213,11 @@ def warnings_in(caplog):
 
 def test_workers_of_a_client_are_asked(caplog):
     with start(3, processes=False, memory_limit="1GB"):
-        assert find_workers() == Workers(3, (0.8e9 - 300e6) / 3)
+        assert find_workers() == Workers(3, (0.8e9 - 400e6) / 3)
         with dask.config.set(scheduler="threads"):  # these have all of the machine
             assert find_workers().threads == len(os.sched_getaffinity(0))
         with dask.config.set({"daskclust.workers": 5, "daskclust.worker-memory": "4GB"}):
-            assert find_workers() == Workers(5 * 3, (0.8 * 4e9 - 300e6) / 3)
+            assert find_workers() == Workers(5 * 3, (0.8 * 4e9 - 400e6) / 3)
         with (
             dask.config.set({"daskclust.workers": 0}),
             pytest.raises(ValueError, match=r"daskclust.workers of dask's configuration must be 1 or more, got 0"),
@@ -229,7 +229,7 @@ def test_workers_of_a_client_are_asked(caplog):
 
 def test_workers_that_are_yet_to_come(caplog):
     each = {"n_workers": 0, "threads_per_worker": 2, "memory_limit": "2GB"}
-    share = (0.8 * 2e9 - 300e6) / 2
+    share = (0.8 * 2e9 - 400e6) / 2
     with LocalCluster(processes=False, dashboard_address="127.0.0.1:0", **each) as cluster, Client(cluster):
         assert find_workers() == Workers(16 * 2, share)
         (told,) = warnings_in(caplog)
@@ -244,8 +244,8 @@ def test_workers_of_jobs(caplog):
     """As dask-jobqueue says what it submits: each job has several processes."""
     job = {"options": {"cores": 16, "memory": "64GB"}, "group": ["-0", "-1", "-2", "-3"]}
     cluster = SimpleNamespace(worker_spec={"job-0": job, "job-1": job}, new_spec=job)
-    assert _workers_of([], cluster) == Workers(2 * 16, (0.8 * 16e9 - 300e6) / 4)
-    assert _workers_of([_Worker(4, 8e9)] * 3, cluster) == Workers(2 * 16, (0.8 * 8e9 - 300e6) / 4)
+    assert _workers_of([], cluster) == Workers(2 * 16, (0.8 * 16e9 - 400e6) / 4)
+    assert _workers_of([_Worker(4, 8e9)] * 3, cluster) == Workers(2 * 16, (0.8 * 8e9 - 400e6) / 4)
     assert not warnings_in(caplog)
     unknown = {"options": {}}
     assert _workers_of([], SimpleNamespace(worker_spec={"job-0": unknown}, new_spec=unknown)).threads == 1
@@ -257,22 +257,22 @@ def test_more_chunks_than_a_scheduler_likes_are_told_of(caplog):
     rows = points_per_task(len(X), Cost(100e-9, 100), Workers(100, 4e9))
     assert task_count(X, rows) <= 10_000
     assert not warnings_in(caplog)
-    rows = points_per_task(len(X), Cost(100e-9, 100), Workers(100, 40e6))
+    rows = points_per_task(len(X), Cost(100e-9, 100), Workers(100, 30e6))
     assert task_count(X, rows) == 100_000
     assert "1e+10 points are divided into 100000 chunks of 100000" in warnings_in(caplog)[0]
 
 
 def test_chunks_for_which_workers_have_too_little_memory_are_told_of(caplog):
     """Before anything is read: what is divided takes less than what is clustered as it is."""
-    hits = {name: da.zeros(10**6, chunks=((300_000, 700_000),)) for name in ("toa", "x", "y")}
+    hits = {name: da.zeros(10**6, chunks=((100_000, 900_000),)) for name in ("toa", "x", "y")}
     plan = EventPlan(200.0, "local", 8, 1)
-    with start(1, processes=False, memory_limit="435MB"):  # 48 MB for points
+    with start(1, processes=False, memory_limit="578MB"):  # 62.4 MB for points
         divide(plan, hits, Partition(cuts=(np.array([0.5]),), period=(0.0,)))
         assert warnings_in(caplog) == []
         divide(plan, hits, "chunks")
     (told,) = warnings_in(caplog)
     assert (
-        "a chunk has 700000 points and needs about 70 bytes for each, 46.73 MiB; workers have about 45.78 MiB" in told
+        "a chunk has 900000 points and needs about 70 bytes for each, 60.08 MiB; workers have about 59.51 MiB" in told
     )
 
 

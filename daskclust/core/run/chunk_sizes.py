@@ -17,7 +17,7 @@ SECONDS = 0.5  # of a task
 _SCHEDULING = 0.01
 _LEAST = 0.1  # seconds of a task, where there would be few of them otherwise
 _EACH = 4  # tasks for each thread, where they are not too short
-_SHARE = 4  # of a worker's memory for points that a task may take: one part in so many
+_SHARE = 3  # of a worker's memory for points that a task may take: one part in so many
 MOST = 10_000  # tasks of a step, if memory allows: one scheduler takes seconds for them, whoever computes
 
 
