@@ -14,7 +14,7 @@ from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
-from daskclust.core.run.division import rows_per_task, task_count, tell_of_large_chunks
+from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
 from daskclust.core.run.engine import gather
 from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
 from daskclust.core.run.workers import find_workers
@@ -336,7 +336,7 @@ def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Di
     packs = task_count(X, rows)
     pack = pack_groups(labels[known], sizes[known], packs)
     columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return columns, Division(Partition(groups=packs), rows)
+    return columns, for_exchange(Division(Partition(groups=packs), rows), columns, workers)
 
 
 def _pack_of(label: Any, labels: Any, pack: Any) -> Any:

@@ -30,7 +30,27 @@ _ERROR = 0.2  # of a block's number of points, relative, above which all chunks 
 
 def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Division:
     """Return the division of `columns`, dask arrays, that a user asks for."""
-    X, has_groups, workers = columns[plan.positions], plan.group in columns, find_workers()
+    workers = find_workers()
+    return for_exchange(_divide(plan, columns, asked, workers), columns, workers)
+
+
+def for_exchange(division: Division, columns: dict[str, Any], workers: Workers) -> Division:
+    """Return a division with how many chunks are taken together: there is something for each thread, and memory."""
+    if division.partition is None:
+        return division
+    count, n = len(division.partition), next(iter(columns.values())).shape[0]
+    size = _row_size(columns) * n / count  # of a chunk
+    most = min(count // (2 * workers.threads), workers.memory / 8 / max(size, 1))
+    return division._replace(together=max(1, math.floor(most)))
+
+
+def _row_size(columns: dict[str, Any]) -> int:
+    """Return the bytes of a point in all columns."""
+    return sum(math.prod(each.shape[1:]) * each.dtype.itemsize for each in columns.values())
+
+
+def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers: Workers) -> Division:
+    X, has_groups = columns[plan.positions], plan.group in columns
     rows = rows_per_task(X, plan.cost, workers)
     if asked == "auto":
         asked = next(name for name in plan.divisions if has_groups or name != "layers")
@@ -103,7 +123,7 @@ def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float 
 
     X = next(iter(columns.values()))
     if size is None:
-        size = dividing_size(sum(math.prod(each.shape[1:]) * each.dtype.itemsize for each in columns.values()))
+        size = dividing_size(_row_size(columns))
     most = max(X.chunks[0])
     if most * size > workers.memory and not is_cuda(X._meta):
         _log.warning(

@@ -29,7 +29,7 @@ from daskclust.core.run.boxes import unboxed
 from daskclust.core.run.division import divide
 from daskclust.core.run.exchange import all_to_all, is_few, one_by_one, pieces_of
 from daskclust.core.run.graph import Steps, keys_of
-from daskclust.core.run.layout import Layout, together_in
+from daskclust.core.run.layout import Layout
 from daskclust.core.run.lazy import whole
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Division, Partition
@@ -163,7 +163,7 @@ class Lazy:
         """Return the chunks of the plan: runs of the input's chunks, or the parts that a partition makes of them."""
         names, layout = list(columns), self._layout
         arrays = [array.rechunk({0: layout.run_lengths()}, method="tasks") for array in columns.values()]
-        steps, partition, count = Steps("", arrays, layout), layout.partition, len(layout.runs)
+        steps, partition = Steps("", arrays, layout), layout.partition
         given = work.Given(names, layout.starts, partition, positions, group)
         if partition is None:
             return steps.of_rows("chunk", work.as_chunk, arrays, steps.shared("given", given))
@@ -171,7 +171,7 @@ class Lazy:
             its = steps.shared("given", given._replace(among=layout.among))
             splits = steps.of_rows("split", work.split, arrays, its)
             return steps.each("chunk", work.join, pieces_of(steps, "part", splits, layout.among, len(partition)))
-        width = together_in(len(partition))
+        width = layout.together
         its = steps.shared("given", given._replace(width=width))
         groups = [min(width, len(partition) - a) for a in range(0, len(partition), width)]
         shares = all_to_all(steps.of_rows("split", work.share_out, arrays, its, row=len(groups)))

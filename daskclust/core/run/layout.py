@@ -23,15 +23,18 @@ class Layout(NamedTuple):
     starts: Ids  # (runs + 1,) the first id of each run, and one behind the last
     partition: Partition | None  # what divides the points of runs among chunks; None where runs are the chunks
     among: Sequence[Sequence[int]]  # for each run the chunks that have points of it, ascending
+    together: int  # how many chunks are taken together for an exchange
 
     @classmethod
     def of(cls, lengths: tuple[int, ...], division: Division) -> Layout:
         """Return the layout of a division of chunks with so many rows each."""
-        partition, rows, reached = division
-        runs = runs_of(lengths, rows)
+        partition, rows, reached, most = division
+        runs = runs_of(lengths, rows if any(lengths) else -1)  # dask joins no chunks of nothing
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)[[0, *(end for _, end in runs)]]
-        among = [] if partition is None else reached_by(runs, reached, len(partition))
-        return cls(lengths, runs, starts, partition, among)
+        if partition is None:
+            return cls(lengths, runs, starts, None, [], 1)
+        together = min(most, together_in(len(partition)))
+        return cls(lengths, runs, starts, partition, reached_by(runs, reached, len(partition)), together)
 
     def run_lengths(self) -> tuple[int, ...]:
         """Return the rows of each run."""

@@ -55,7 +55,7 @@ def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> 
 
 
 def _counted(steps: Steps, min_size: int, found: Any) -> tuple[Any, Any]:
-    """Number the clusters of chunks that follow each other and share none."""
+    """Add the numbering of clusters in chunks that follow each other and share none."""
     counts = steps.each("merge-count", partial(merge_tree.count_own, min_size), found)
     before = steps.each("merge-before", merge_tree.own_before, together(counts))
     slices = steps.each("merge-slice", partial(merge_tree.slice_of_own, min_size), found, before, numbered=True)
@@ -80,7 +80,7 @@ def _firsts(steps: Steps, min_size: int, found: Any, partition: Partition, width
 
 
 def _ranked(steps: Steps, min_size: int, found: Any, firsts: Any, layout: Layout) -> tuple[Any, Any]:
-    """Number clusters by ranges of the ids that they go by."""
+    """Add the numbering of clusters by ranges of the ids that they go by."""
     known = [found] if firsts is None else [found, firsts]
     starts = layout.ranges()
     ranges = steps.shared("merge-ranges", starts)
