@@ -18,6 +18,7 @@ from sklearn.base import clone
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
 from daskclust.core.merge.sets import Fragments, merge_fragments
 from daskclust.core.merge.tree import borders_of, join_borders
+from daskclust.core.run import exchange
 from daskclust.core.run.boxes import unboxed
 from daskclust.core.run.exchange import all_to_all, pieces_of
 from daskclust.core.run.graph import Steps
@@ -189,6 +190,19 @@ def test_all_to_all(senders, receivers, where, client):
 
 def _named(sender, receivers):
     return [f"{sender} to {b}" for b in range(receivers)]
+
+
+@pytest.mark.parametrize("system", ["clue around", "clue of layers in blocks", "dbscan", "friends in a box"])
+def test_answers_by_the_exchange_of_workers(system, client, monkeypatch):
+    monkeypatch.setattr(exchange, "_FEW", 0)
+    wanted = fit(system, MIXED).labels_
+    with dask.config.set({"scheduler": client, "daskclust.task-seconds": 0, "daskclust.merge-width": 8}):
+        found = fit(system, MIXED, in_chunks(200))
+        assert any("p2p" in str(key) for key in found.labels_.dask)
+        labels, n_clusters = dask.compute(found.labels_, found.n_clusters_)
+        np.testing.assert_array_equal(labels, wanted)
+        assert n_clusters == labels.max() + 1
+        np.testing.assert_array_equal(found.labels_[100:130].compute(), wanted[100:130])
 
 
 def points_of(count):

@@ -20,6 +20,7 @@ from daskclust.core.space.partition import Division, Halo, Partition
 from daskclust.core.space.planes import balanced_cuts
 
 _log = logging.getLogger(__name__)
+_OF_GROUP = 8  # a group of chunks may have points of one part in so many of a worker's memory
 _HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
 _LOOKED_AT = 20_000  # points that tell along which axes to cut
 _CHUNKS_COUNTED = 128  # chunks that tell the same, and whether many have points for a block
@@ -35,13 +36,9 @@ def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Divis
 
 
 def for_exchange(division: Division, columns: dict[str, Any], workers: Workers) -> Division:
-    """Return a division with how many chunks are taken together: there is something for each thread, and memory."""
-    if division.partition is None:
-        return division
-    count, n = len(division.partition), next(iter(columns.values())).shape[0]
-    size = _row_size(columns) * n / count  # of a chunk
-    most = min(count // (2 * workers.threads), workers.memory / 8 / max(size, 1))
-    return division._replace(together=max(1, math.floor(most)))
+    """Return a division with as many groups of chunks as give each thread work, and fit into memory."""
+    size = _row_size(columns) * next(iter(columns.values())).shape[0]
+    return division._replace(groups=max(2 * workers.threads, math.ceil(_OF_GROUP * size / workers.memory)))
 
 
 def _row_size(columns: dict[str, Any]) -> int:

@@ -171,7 +171,7 @@ class Lazy:
             its = steps.shared("given", given._replace(among=layout.among))
             splits = steps.of_rows("split", work.split, arrays, its)
             return steps.each("chunk", work.join, pieces_of(steps, "part", splits, layout.among, len(partition)))
-        width = layout.together
+        width = layout.together(len(partition))
         its = steps.shared("given", given._replace(width=width))
         groups = [min(width, len(partition) - a) for a in range(0, len(partition), width)]
         shares = all_to_all(steps.of_rows("split", work.share_out, arrays, its, row=len(groups)))

@@ -12,8 +12,6 @@ import numpy as np
 from daskclust.core.merge.sets import Ids
 from daskclust.core.space.partition import Division, Partition
 
-GROUPS = 64  # into which chunks are taken together for an exchange, or the root of their number where that is more
-
 
 class Layout(NamedTuple):
     """Which rows go where."""
@@ -23,18 +21,16 @@ class Layout(NamedTuple):
     starts: Ids  # (runs + 1,) the first id of each run, and one behind the last
     partition: Partition | None  # what divides the points of runs among chunks; None where runs are the chunks
     among: Sequence[Sequence[int]]  # for each run the chunks that have points of it, ascending
-    together: int  # how many chunks are taken together for an exchange
+    groups: int  # into how many groups chunks, or runs, are taken together for an exchange, at least
 
     @classmethod
     def of(cls, lengths: tuple[int, ...], division: Division) -> Layout:
         """Return the layout of a division of chunks with so many rows each."""
-        partition, rows, reached, most = division
+        partition, rows, reached, groups = division
         runs = runs_of(lengths, rows if any(lengths) else -1)  # dask joins no chunks of nothing
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)[[0, *(end for _, end in runs)]]
-        if partition is None:
-            return cls(lengths, runs, starts, None, [], 1)
-        together = min(most, together_in(len(partition)))
-        return cls(lengths, runs, starts, partition, reached_by(runs, reached, len(partition)), together)
+        among = [] if partition is None else reached_by(runs, reached, len(partition))
+        return cls(lengths, runs, starts, partition, among, groups)
 
     def run_lengths(self) -> tuple[int, ...]:
         """Return the rows of each run."""
@@ -52,12 +48,11 @@ class Layout(NamedTuple):
 
     def ranges(self) -> Ids:
         """Return where ranges of ids begin, and one behind the last: each has some runs."""
-        return self.starts[[*range(0, len(self.runs), together_in(len(self.runs))), -1]]
+        return self.starts[[*range(0, len(self.runs), self.together(len(self.runs))), -1]]
 
-
-def together_in(count: int) -> int:
-    """Return how many of so many chunks, or runs, are taken together for an exchange."""
-    return -(-count // max(GROUPS, math.isqrt(count)))
+    def together(self, count: int) -> int:
+        """Return how many of so many chunks, or runs, are taken together: few pieces, that are not small."""
+        return -(-count // max(self.groups, math.isqrt(count)))
 
 
 def runs_of(lengths: Sequence[int], rows: int) -> list[tuple[int, int]]:

@@ -369,7 +369,7 @@ class Division(NamedTuple):
     partition: Partition | None  # which point goes to which chunk; None takes the data set's chunks as they are
     rows: int = 0  # up to how many points of consecutive chunks are taken together; 0: each chunk is on its own
     reached: list[NDArray[np.int64]] | None = None  # chunks that each chunk's points may go to; None: all
-    together: int = 1  # up to how many chunks are taken together on their way
+    groups: int = 1  # into how many groups, at least, chunks are taken together on their way
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:
