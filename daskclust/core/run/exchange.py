@@ -41,7 +41,7 @@ def all_to_all(rows: Any) -> Lists:
     """
     senders, receivers = rows.shape
     method = "p2p" if on_workers() else "tasks"
-    return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method), "ca")
+    return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method))
 
 
 def on_workers() -> bool:

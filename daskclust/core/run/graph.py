@@ -47,7 +47,7 @@ class Lists(NamedTuple):
     """Values of which a step is given whole blocks, as lists."""
 
     array: Any
-    index: str = "ab"  # "ca": a block goes to the step of its second number
+    index: str = "ca"  # a block goes to the step of its second number
 
 
 class Steps:
@@ -137,6 +137,19 @@ class Steps:
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
 
+    def in_groups(
+        self, step: str, function: Callable[..., Any], values: Any, width: int = 0, *, after: Any = None
+    ) -> Any:
+        """Add a step for each `width` values that follow each other, or for all; it is given their list and a number.
+
+        It begins when the last of the values `after` is there, too.
+        """
+        keys, sources = keys_of(values), [values] if after is None else [values, after]
+        waits = [keys_of(each)[-1] for each in sources[1:]]
+        starts = range(0, len(keys), width or len(keys))
+        tasks = [(function, keys[a : a + (width or len(keys))], k, *waits) for k, a in enumerate(starts)]
+        return self.one_by_one(step, tasks, *sources)
+
     def apart(self, step: str, values: Any) -> Any:
         """Return values (m, 1) in any chunks with a chunk for each."""
         tasks = [
@@ -168,11 +181,6 @@ class Steps:
         wide = {"adjust_chunks": {"a": chunks, "b": width}} if has_width else {"new_axes": {"b": width}}
         kind = {"dtype": object, "meta": _nothing(), "align_arrays": False, "concatenate": False}
         return da.blockwise(function, "ab", *pairs, name=self.name(step), **wide, **kind, **options)
-
-
-def together(values: Any, width: int = -1) -> Lists:
-    """Return values (m, 1) as lists of so many that follow each other; -1: of all."""
-    return Lists(values.rechunk((width, 1), method="tasks"))
 
 
 def keys_of(values: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from daskclust.core.merge import tree as merge_tree
 from daskclust.core.run import steps as work
 from daskclust.core.run.exchange import all_to_all
-from daskclust.core.run.graph import Steps, together
+from daskclust.core.run.graph import Steps
 from daskclust.core.run.layout import Layout
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Partition
@@ -32,8 +32,8 @@ def merged(steps: Steps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     frontiers = steps.each("frontier", work.frontier, found)
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
-    turns = [] if plan.carry else [steps.chain("turn", work.turn, frontiers)[-1:]]
-    return steps.each("merge", partial(work.merge, plan), together(frontiers), *turns), frontiers
+    turns = None if plan.carry else steps.chain("turn", work.turn, frontiers)
+    return steps.in_groups("merge", partial(work.merge, plan), frontiers, after=turns), frontiers
 
 
 def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> tuple[Any, Any]:
@@ -57,7 +57,7 @@ def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> 
 def _counted(steps: Steps, min_size: int, found: Any) -> tuple[Any, Any]:
     """Add the numbering of clusters in chunks that follow each other and share none."""
     counts = steps.each("merge-count", partial(merge_tree.count_own, min_size), found)
-    before = steps.each("merge-before", merge_tree.own_before, together(counts))
+    before = steps.in_groups("merge-before", merge_tree.own_before, counts)
     slices = steps.each("merge-slice", partial(merge_tree.slice_of_own, min_size), found, before, numbered=True)
     return slices, steps.each("count", operator.itemgetter(-1), before)
 
@@ -68,10 +68,9 @@ def _firsts(steps: Steps, min_size: int, found: Any, partition: Partition, width
     level = steps.each("merge-border", merge_tree.borders_of, found, its, numbered=True)
     nodes, sizes, size = [], [], 1
     while not nodes or level.shape[0] > 1:
-        groups = together(level, width)
+        sizes.append([min(width, level.shape[0] - a) for a in range(0, level.shape[0], width)])
         size *= width
-        sizes.append(groups.array.chunks[0])
-        nodes.append(steps.each("merge-join", partial(merge_tree.join_borders, min_size, size), groups, numbered=True))
+        nodes.append(steps.in_groups("merge-join", partial(merge_tree.join_borders, min_size, size), level, width))
         level = steps.each("merge-above", operator.itemgetter(1), nodes[-1])
     above: list[Any] = []
     for node, below in zip(reversed(nodes), reversed(sizes), strict=True):
@@ -88,7 +87,7 @@ def _ranked(steps: Steps, min_size: int, found: Any, firsts: Any, layout: Layout
     reports = steps.each("merge-report", partial(merge_tree.report, min_size), ranges, *known, row=count)
     ranked = steps.each("merge-rank", merge_tree.rank, all_to_all(reports))
     counts = steps.each("merge-ranked", operator.itemgetter(0), ranked)
-    before = steps.each("merge-before", merge_tree.first_ranks, together(counts))
+    before = steps.in_groups("merge-before", merge_tree.first_ranks, counts)
     ranks = steps.each("merge-ranks", operator.itemgetter(1), ranked, row=found.shape[0])
     slices = steps.each("merge-slice", partial(merge_tree.slice_of, min_size), all_to_all(ranks), before, *known)
     return slices, steps.each("count", operator.itemgetter(-1), before)

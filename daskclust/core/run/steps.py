@@ -113,7 +113,7 @@ def turn(_frontier: Any, _before: None) -> None:
     """Do nothing, after a frontier and what was before that."""
 
 
-def merge(plan: WholePlan, frontiers: list[Any], _turns: None = None) -> Any:
+def merge(plan: WholePlan, frontiers: list[Any], *_turn: Any) -> Any:
     """Return what `plan` makes of all frontiers."""
     return plan.merge(frontiers)
 
