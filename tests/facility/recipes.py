@@ -198,6 +198,7 @@ def mpi() -> None:
     """dask-mpi, with mpirun."""
     script, command = blocks("With MPI")
     with folder("mpi") as here:
+        (here / "halos.py").write_text(blocks("As a batch job")[0])
         (here / "halos_mpi.py").write_text(script)
         clean(bash(command))
         same_halos(here, "dask-mpi")
@@ -207,6 +208,7 @@ def hand() -> None:
     """A scheduler and workers that are started by commands, and the command line."""
     scheduler, worker, command = blocks("Workers started by hand")
     with folder("hand") as here:
+        os.environ["DASK_LOGGING__DISTRIBUTED"] = "warning"
         active = "source ~/envs/daskclust/bin/activate; exec "
         programs = [subprocess.Popen(["bash", "-c", active + line]) for line in (scheduler, worker)]
         try:
