@@ -102,7 +102,7 @@ def _of_all(client: Client, there: int, count: int) -> str:
     """Return how many workers there are, and how many a cluster's object has asked for: maybe none."""
     requested = getattr(client.cluster, "requested", None)
     asked = "" if requested is None else f" ({len(requested)} asked for by `cluster.scale`)"
-    return f"{there} of {count} worker{'s' * (count > 1)}{asked}"
+    return f"{there} of {count} workers{asked}"
 
 
 def _in_words(wait: str | float) -> str:
