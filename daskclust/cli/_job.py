@@ -35,6 +35,9 @@ class Running:
         str | None,
         running("A Dask scheduler that runs, e.g. tcp://host:8786; its workers must see the files.", metavar="ADDRESS"),
     ] = None
+    wait: Annotated[
+        str | None, running("Time for a first worker of the --scheduler to come: 90s, 2h.", default="1 minute")
+    ] = None
     memory_limit: Annotated[
         str | None,
         running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
@@ -46,6 +49,8 @@ class Running:
     def __post_init__(self) -> None:
         if self.scheduler is not None and self.workers:
             raise ValueError(f"--scheduler {self.scheduler} has workers of its own; leave --workers out")
+        if self.wait is not None and self.scheduler is None:
+            raise ValueError(f"--wait {self.wait} is for workers of a --scheduler; leave it out")
         if self.memory_limit is not None and not self.workers:
             raise ValueError(
                 f"--memory-limit {self.memory_limit} is for workers that are started here; "
@@ -75,8 +80,14 @@ class Running:
         else:
             work.begin(f"connecting to {self.scheduler}")
             logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # that it is lost is told in two lines
-        limit, count, silent = self.memory_limit, self.workers or None, self.scheduler is None
-        client = start(count, cuda=self.cuda, scheduler=self.scheduler, memory_limit=limit, silent=silent)
+        client = start(
+            self.workers or None,
+            cuda=self.cuda,
+            scheduler=self.scheduler,
+            wait=self.wait,
+            memory_limit=self.memory_limit,
+            silent=self.scheduler is None,
+        )
         with client, only_needed():  # what is computed, counted and written has steps in common
             try:
                 yield

@@ -1,7 +1,8 @@
 """Workers for clustering: a Dask cluster on this machine, on its GPUs, or one that is there already."""
 
 from daskclust.workers._compile import SYSTEMS, compile_kernels
+from daskclust.workers._connect import stop
 from daskclust.workers._persist import persist
 from daskclust.workers._start import start
 
-__all__ = ["SYSTEMS", "compile_kernels", "persist", "start"]
+__all__ = ["SYSTEMS", "compile_kernels", "persist", "start", "stop"]

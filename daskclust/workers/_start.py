@@ -1,4 +1,4 @@
-"""Start a Dask cluster on this machine, on its GPUs, or go to one that is there."""
+"""Start a Dask cluster on this machine or on its GPUs, or go to one that is there, with what workers need."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from daskclust.core.data.checks import check_whole
 from daskclust.core.device.arrays import cupy_module
 from daskclust.machine import check_gpu, gpus, missing_for_cuda, no_gpu
 from daskclust.workers._compile import CompileKernels, checked_systems, compile_on, hear_compiling
+from daskclust.workers._connect import connect
 
 _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
-_PATIENCE = 60  # seconds for a scheduler to answer, and for workers to come
 # Bytes that a worker needs, roughly: it takes 66 MB alone, and 400 MB with the kernels of all systems.
 _LEAST_MEMORY = 150_000_000
 _OF_CHUNKS, _OF_POOL = 0.5, 0.9  # shares of a GPU's memory: of chunks that wait on it, and of all that CuPy takes
@@ -36,6 +36,7 @@ def start(
     *,
     cuda: bool | None = False,
     scheduler: Any = None,
+    wait: str | float | None = None,
     memory_limit: str | float | None = None,
     processes: bool = True,
     dashboard: str = "127.0.0.1:0",
@@ -60,6 +61,9 @@ def start(
     scheduler : str or cluster, optional
         Address of a scheduler that runs, such as ``"tcp://host:8786"``, or a cluster object, of dask-jobqueue or
         dask-gateway for instance. Nothing is started then.
+    wait : str or float, optional
+        How long to wait for the workers of a `scheduler`: ``"2h"``, ``"10 minutes"``, or seconds. Default: a minute; a
+        day for a cluster of dask-jobqueue, whose jobs may be in a queue. After ten seconds a line is logged.
     memory_limit : str, float or None, optional
         Memory of each worker: ``"4GB"``, a number of bytes, or a fraction of the machine's; 0: no limit. Workers write
         data to disk as they come near it. Default: the machine's memory over the workers.
@@ -81,11 +85,12 @@ def start(
     Raises
     ------
     ValueError
-        For numbers of workers, memory and systems that cannot be, and for `memory_limit` with a `scheduler`.
+        For numbers of workers, times, memory and systems that cannot be, for `memory_limit` with a `scheduler`, and for
+        `wait` without one.
     NoGPUError
         A RuntimeError: where a driver, a GPU or a package is missing, with how to install it.
     ConnectionError
-        Where no scheduler answers, or no workers come, within a minute.
+        Where no scheduler answers within a minute, or fewer workers come in time than were asked for.
 
     Examples
     --------
@@ -103,7 +108,9 @@ def start(
                 f"memory_limit is for workers that are started here, got {memory_limit!r}; those of a scheduler have "
                 "the limit that they were started with: `dask worker --memory-limit`"
             )
-        client = _connected(scheduler, n_workers or 1)
+        client = connect(scheduler, n_workers or 1, wait)
+    elif wait is not None:
+        raise ValueError(f"wait is for workers of a scheduler, got {wait!r}; those that are started here come at once")
     elif on_gpus:
         client = _on_gpus(n_workers, memory_limit, dashboard)
     else:
@@ -216,25 +223,6 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
     except BaseException:
         cluster.close()
         raise
-
-
-def _connected(scheduler: Any, count: int) -> Client:
-    try:
-        client = Client(scheduler, timeout=_PATIENCE)
-    except (OSError, ValueError) as error:
-        raise ConnectionError(
-            f"no scheduler answers at {scheduler!r}: {error}; `dask scheduler` starts one and prints its address"
-        ) from error
-    try:
-        client.wait_for_workers(count, timeout=_PATIENCE)
-    except TimeoutError as error:
-        there = len(client.scheduler_info()["workers"])
-        client.close()
-        raise ConnectionError(
-            f"the scheduler at {scheduler!r} has {there} workers after {_PATIENCE} s, and not {count}; "
-            "`dask worker ADDRESS` starts one, or ask for fewer"
-        ) from error
-    return client
 
 
 def _bytes(memory_limit: str | float | None, count: int) -> Any:

@@ -67,7 +67,7 @@ def state(folder):
 def told(command, wrong, monkeypatch):
     """Return a function that runs a line which fails, and gives the exit code and the two lines."""
     monkeypatch.chdir(wrong)
-    monkeypatch.setattr("daskclust.workers._start._PATIENCE", 0.5)
+    monkeypatch.setattr("daskclust.workers._connect._PATIENCE", 0.5)
 
     def run(line):
         before = state(wrong)
@@ -222,6 +222,8 @@ ERRORS = [
     # where it runs
     ("DBSCAN --scheduler tcp://h:1 --workers 2", "--scheduler tcp://h:1 has workers of its own", "leave --workers"),
     ("FOF --memory-limit 1GB", "--memory-limit 1GB is for workers that are started here", "give --workers"),
+    ("CLUE --wait 2h", "--wait 2h is for workers of a --scheduler", "leave it out"),
+    ("CLUE --wait soon --scheduler tcp://h:1", "a number of seconds, got 'soon'", "--wait: Time"),
     ("HCA --memory-limit 1GB --scheduler tcp://h:1", "--memory-limit 1GB is for workers", "give it to `dask worker`"),
     ("CLUE --workers 1 --memory-limit 4XB", "--memory-limit must be an amount of memory", "--memory-limit: Memory of"),
     ("CLUE --scheduler tcp://127.0.0.1:9", "no scheduler answers at 'tcp://127.0.0.1:9'", "`dask scheduler` starts"),

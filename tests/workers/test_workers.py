@@ -23,7 +23,7 @@ from daskclust.core.device.machine_code import compiling
 from daskclust.datasets import timepix
 from daskclust.io import read_hits, write_hits
 from daskclust.systems import SYSTEMS
-from daskclust.workers import _compile, _start
+from daskclust.workers import _compile, _connect, _start
 
 
 def limits(client):
@@ -131,16 +131,60 @@ def test_a_cluster_that_runs(cluster, name):
 
 
 def test_no_scheduler(monkeypatch):
-    monkeypatch.setattr(_start, "_PATIENCE", 0.5)
+    monkeypatch.setattr(_connect, "_PATIENCE", 0.5)
     with pytest.raises(ConnectionError, match=r"no scheduler answers at 'tcp://127.0.0.1:9'.*dask scheduler"):
         workers.start(scheduler="tcp://127.0.0.1:9")
 
 
-def test_too_few_workers(cluster, monkeypatch):
-    wait = Client.wait_for_workers
-    monkeypatch.setattr(Client, "wait_for_workers", lambda client, count, timeout: wait(client, count, timeout=0.1))
-    with pytest.raises(ConnectionError, match=r"has 1 workers after 60 s, and not 3"):
-        workers.start(3, scheduler=cluster)
+class Batch(LocalCluster):
+    """A cluster that is known, as dask-jobqueue's are, by the script of its jobs."""
+
+    def job_script(self):
+        """Return what a job runs."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_address", "words"),
+    [
+        (LocalCluster, True, r"the scheduler at '\S+' has 1 of 3 workers after 0.3 s; `dask worker \S+ --nthreads 1`"),
+        (LocalCluster, False, r"LocalCluster\(.* 1 of 3 workers \(1 asked for by `cluster.scale`\) after .* its logs"),
+        (Batch, False, r"Batch\(.* 1 of 3 workers \(1 asked .*; look at its queue and at the logs of its jobs"),
+    ],
+)
+def test_too_few_workers(kind, by_address, words):
+    with kind(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        given = cluster.scheduler_address if by_address else cluster
+        with pytest.raises(ConnectionError, match=f"{words}.*or wait longer, such as wait='2h'"):
+            workers.start(3, scheduler=given, wait=0.3)
+
+
+def test_workers_that_come_late(cluster, monkeypatch, caplog):
+    monkeypatch.setattr(_connect, "_SILENCE", 0)
+    counts = iter([{}, {}])
+    monkeypatch.setattr(Client, "nthreads", lambda self: next(counts, {"a": 1, "b": 1}))
+    with workers.start(2, scheduler=cluster, wait="1 minute"):
+        (told,) = [record.getMessage() for record in caplog.records if record.name == _connect.__name__]
+    assert told == "0 of 2 workers (1 asked for by `cluster.scale`) are there; waiting for 1 minute at most"
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [(LocalCluster, 60), (Batch, 86400)])
+def test_how_long_workers_are_waited_for(kind, seconds, monkeypatch):
+    asked = []
+    monkeypatch.setattr(_connect, "_wait", lambda client, count, limit, wait: asked.append(limit) or count)
+    with kind(n_workers=0, processes=False, dashboard_address=None) as cluster:
+        for wait in (None, "2h", 5):
+            workers.start(scheduler=cluster, wait=wait).close()
+    assert asked == [seconds, 7200, 5]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [True, False])  # with a nanny, and without
+def test_workers_are_ended(processes):
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "processes": processes}
+    with LocalCluster(**options) as cluster, workers.start(2, scheduler=cluster) as client:
+        workers.stop(client)
+        assert client.nthreads() == {}
+        assert client.status == "running"  # and so is the scheduler
 
 
 def test_a_scheduler_without_gpus(cluster, monkeypatch):
@@ -208,6 +252,10 @@ def test_an_error_of_a_task_is_raised():
         ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
+        ({"wait": "2h"}, ValueError, "wait is for workers of a scheduler, got '2h'; those that are started here"),
+        ({"scheduler": "tcp://h:1", "wait": "soon"}, ValueError, "wait must be a time such as '2h', or a number of"),
+        ({"scheduler": "tcp://h:1", "wait": ""}, ValueError, "wait must be a time .* got ''"),
+        ({"scheduler": "tcp://h:1", "wait": -1}, ValueError, "wait must be a time .* got -1"),
         ({"warm": "kmeans"}, ValueError, "systems are clue, events, fof, dbscan, hca, or all; got 'kmeans'"),
     ],
 )
