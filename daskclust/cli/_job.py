@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -155,24 +155,45 @@ class Job:
         from daskclust.io import to_device
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
-        self.work.begin(f"clustering {n:,} {self.unit}")
         with self.stage("clustering"):
-            given = to_device(points, "cuda") if self.run.cuda else points
-            found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
-            found = found if wanted is None else found[wanted]
-            found = to_device(found, "cpu") if self.run.cuda else found
+            with self._step(f"clustering {n:,} {self.unit}", (n, self.unit)):
+                given = to_device(points, "cuda") if self.run.cuda else points
+                found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
+                found = found if wanted is None else found[wanted]
+                found = to_device(found, "cpu") if self.run.cuda else found
             if not self.run.is_on_dask:
                 return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
             again = {column: points[column] for column in found.data_vars if column in points.data_vars}
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
+    @contextmanager
+    def table(self) -> Iterator[None]:
+        """Count the time spent here as that of making a table."""
+        with self.stage("table"), self._step(f"table of {self.name}"):
+            yield
+
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
-        if path is not None:
-            self.work.write(path)
+        if path is None:
+            return
+        with ExitStack() as step:
+            if self.run.is_on_dask and path.suffix == ".zarr":  # workers write its chunks; other files this process
+                step.enter_context(self.work.tasks(f"writing {path.name}"))
+            else:
+                self.work.write(path)
             with self.stage("writing"), naming(path):
                 write(path)
+
+    @contextmanager
+    def _step(self, name: str, points: tuple[int, str] | None = None) -> Iterator[None]:
+        """Show a step, on workers with its tasks."""
+        if self.run.is_on_dask:
+            with self.work.tasks(name, points):
+                yield
+        else:
+            self.work.begin(name)
+            yield
 
     def show(self, to: Console = console, **files: Path | None) -> None:
         """Show the summary, with the files that were written."""
