@@ -136,12 +136,16 @@ class Job:
         finally:
             self.stages[name] = self.stages.get(name, 0.0) + clock.seconds
 
-    def read(self, reader: Callable[..., xr.Dataset], chunks: int, **options: Any) -> xr.Dataset:
-        """Return the points of the source, lazy where workers cluster."""
+    def read(
+        self, reader: Callable[..., xr.Dataset], chunks: int | None, about: int = 1 << 20, **options: Any
+    ) -> xr.Dataset:
+        """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`."""
+        from daskclust.io.lazy import About
+
         path = Path(self.source)
         self.work.read(path)
         with self.stage("reading"):
-            return reader(path, chunks=chunks if self.run.is_on_dask else None, **options)
+            return reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None

@@ -74,7 +74,7 @@ def clue(
         Literal["auto", "layers", "space", "chunks"],
         running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
     ] = "auto",
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.

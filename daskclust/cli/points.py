@@ -125,7 +125,7 @@ def dbscan(
     ] = None,
     file: Reading,
     output: Annotated[Path | None, writing(f"Points with labels: {_KINDS}.", "--output", "-o")] = None,
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Cluster points with DBSCAN.
@@ -167,7 +167,7 @@ def fof(
     file: Reading,
     output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
     labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.
