@@ -171,12 +171,6 @@ class Job:
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
-    @contextmanager
-    def table(self) -> Iterator[None]:
-        """Count the time spent here as that of making a table."""
-        with self.stage("table"), self._step(f"table of {self.name}"):
-            yield
-
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if path is None:

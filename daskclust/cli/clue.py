@@ -108,7 +108,7 @@ def clue(
         }
         job.write(output, lambda target: write_hits(result, target))
         if table is not None:
-            with job.table():
+            with job.stage("table"):
                 clusters = _table_of(result, job.summary["clusters"])
             job.write(table, lambda target: write_hits(clusters, target))
     job.show(output=output, table=table)

@@ -176,7 +176,7 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
     from daskclust.properties import cluster_table, select, select_hits
 
     count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
-    with job.table():
+    with job.stage("table"):
         table = cluster_table(result, n_clusters=count).compute()
     table = table.drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}

@@ -196,7 +196,7 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            with job.table():
+            with job.stage("table"):
                 table = halo_table(result, boxsize=parameters["boxsize"])
                 job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
             job.write(output, lambda target: _write_points(table, target))
