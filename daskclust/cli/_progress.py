@@ -67,7 +67,7 @@ class Work:
         """Begin a step of so many hits, tasks or MB; of tasks, the rate is that of `points`, number and name."""
         self._bar.ask = None
         before = next(task for task in self._bar.tasks if task.id == self._task)
-        new = {"unit": unit, "points": points, "clock": compiling.Clock()}
+        new: dict[str, Any] = {"unit": unit, "points": points, "clock": compiling.Clock()}
         # A new task, not reset(): that keeps the total where the new one is None, and takes what is told late.
         self._task = self._bar.add_task(escape(name), total=total, visible=before.visible, **new)
         self._bar.remove_task(before.id)
