@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-_STAGES = "reading", "clustering", "table", "writing"
+_STAGES = "starting", "reading", "clustering", "table", "writing"
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -122,8 +122,12 @@ class Job:
     @contextmanager
     def started(self) -> Iterator[None]:
         """Show progress, and have a cluster where one is asked for; the time goes into the summary."""
-        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, self.run.cluster(self.work):
+        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, ExitStack() as cluster:
+            with self.stage("starting") if self.run.is_on_dask else nullcontext():
+                cluster.enter_context(self.run.cluster(self.work))
             yield
+            if self.run.workers:
+                self.work.begin("stopping workers")
         times = {"seconds": self._clock.seconds, "seconds_compiling": self._clock.compiling}
         self.summary |= {name: round(time, 3) for name, time in times.items()}
 

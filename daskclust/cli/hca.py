@@ -45,7 +45,8 @@ Keys of --json
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_writing, cells_per_second    with --verbose: s, and cells by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_writing    with --verbose, s
+  cells_per_second               with --verbose: cells by seconds
   output, labels                 files that were written
 
 Examples

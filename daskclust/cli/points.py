@@ -37,7 +37,8 @@ Writes
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_writing, points_per_second    with --verbose: s, and points by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_writing    with --verbose, s
+  points_per_second                       with --verbose: points by seconds
   output                                  the file that was written
 
 Examples
@@ -68,8 +69,8 @@ Keys of --json
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_table, seconds_writing, particles_per_second    with --verbose: s, and
-                    particles by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
+  particles_per_second       with --verbose: particles by seconds
   output, labels             files that were written
 
 Examples

@@ -100,6 +100,13 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, 
     assert hint == "hint: put it where all machines have it under the same name"
 
 
+def test_the_summary_tells_how_long_workers_took_to_start(summary, files, scheduler):
+    stages = {"seconds_starting", "seconds_reading", "seconds_clustering", "seconds_writing"}
+    told = summary("dbscan", "snapshot.hdf5", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
+    assert told.keys() >= stages
+    assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", 0.3, "--verbose")
+
+
 @pytest.mark.slow
 def test_a_limit_of_memory(summary, files, monkeypatch):
     """It reaches the processes that are started."""
