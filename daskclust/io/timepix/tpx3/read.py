@@ -131,7 +131,7 @@ def lazy_columns(hits: HitFile) -> dict[str, Any]:
     read, blocks = dask.delayed(read_piece, pure=True), []
     for number, size in enumerate(hits.sizes):
         piece = hits.piece(number)
-        blocks.append((read(piece, dask_key_name=f"daskclust-io-tpx3-{tokenize(piece)}"), size))
+        blocks.append((read(piece, dask_key_name=f"daskclust-io-read-{tokenize(piece)}"), size))
     return {
         name: da.concatenate([da.from_delayed(block[name], (size,), dtype=dtype) for block, size in blocks])
         for name, dtype in DTYPES.items()
