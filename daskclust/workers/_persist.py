@@ -11,7 +11,10 @@ from uuid import uuid4
 from distributed import CancelledError, SchedulerPlugin, as_completed, default_client, futures_of
 from distributed.utils import key_split
 
+from daskclust.systems import SYSTEMS
+
 TOPIC = "daskclust-steps"
+_OWNERS = *SYSTEMS, "io", "properties"  # of steps, in their names
 _CONNECTION_LOST = "scheduler-connection-lost"  # why distributed cancels what it was to compute
 _EVERY = 0.5  # s between reports
 
@@ -132,9 +135,7 @@ class _Steps(SchedulerPlugin):
         if finish != "memory" or key not in self._left:
             return
         self._left.remove(key)
-        name = key_split(key)
-        if name.startswith("daskclust-"):  # dask's own, of arrays and of a graph's end, tell a reader nothing
-            self._step = name.rpartition("-")[2]
+        self._step = _step_of(key) or self._step
         if not self._left or monotonic() - self._told > _EVERY:
             self._told = monotonic()
             self._scheduler.log_event(TOPIC, (self.name, self._total - len(self._left), self._total, self._step))
@@ -143,3 +144,10 @@ class _Steps(SchedulerPlugin):
         """End with the client, whatever ended that."""
         if client == self._client:
             scheduler.remove_plugin(self.name)
+
+
+def _step_of(key: Any) -> str:
+    """Return which step of ours a task does last; "" for dask's own, of arrays and the end of a graph."""
+    _, is_ours, name = key_split(key).rpartition("daskclust-")
+    first, *others = name.split("-")
+    return "" if not is_ours else others[0] if others and first in _OWNERS else first

@@ -23,7 +23,7 @@ from daskclust.core.device.machine_code import compiling
 from daskclust.datasets import timepix
 from daskclust.io import read_hits, write_hits
 from daskclust.systems import SYSTEMS
-from daskclust.workers import _compile, _start
+from daskclust.workers import _compile, _persist, _start
 
 
 def limits(client):
@@ -196,6 +196,22 @@ def test_tasks_of_a_scheduler_elsewhere_are_counted(away):
     assert told[-1] == (20, 20, "")  # no step is ours
     assert done["x"].size == 20
     assert not [name for name in away.scheduler.plugins if name.startswith("daskclust-steps")]
+
+
+@pytest.mark.parametrize(
+    ("key", "step"),
+    [
+        (("daskclust-fof-labels-0f", 3), "labels"),
+        (("daskclust-fof-gather-daskclust-fof-labels-0f", 3), "labels"),
+        (("daskclust-fof-finish-rechunk-transfer-0f", 3), "finish"),
+        (("daskclust-split-getitem-0f", 3), "split"),
+        ("daskclust-io-read-0f", "read"),
+        ("daskclust-properties-0f", "properties"),
+        (("getitem-0f", 3), ""),
+    ],
+)
+def test_steps_that_reports_name(key, step):
+    assert _persist._step_of(key) == step
 
 
 def test_what_is_in_memory_already_is_no_task_to_come(away):
