@@ -151,7 +151,7 @@ class CLUE(Estimator):
             Weights, e.g. energies in GeV. Default: 1.
         partition : {"auto", "layers", "space", "chunks"} or Partition, default "auto"
             How a dask array is divided into tasks of about half a second; the result is the same. ``"layers"``: groups
-            of layers (events, where given). ``"space"``: blocks; one pass over X finds them. ``"chunks"``: as it is,
+            of layers (events, where given). ``"space"``: blocks; a sample of X finds them. ``"chunks"``: as it is,
             every layer within one chunk. ``"auto"``: layers if there are any, else space.
 
         Returns

@@ -47,7 +47,7 @@ class CluePlan(ClueParameters):
     """CLUE's parameters, and all that is done with them."""
 
     name = "clue"
-    cost = Cost(seconds=180e-9, size=75)
+    cost = Cost(seconds=180e-9, size=95)
     kernels = 16
     results: ClassVar = {"labels": np.int64, "is_seed": np.bool_}
     results_before_merge: ClassVar = {"density": None, "delta": None, "nearest_higher": np.int64}

@@ -158,7 +158,7 @@ class DBSCAN(_DensityClusters):
             once: exact, and the same in any order, unless weights that cancel are over 2**50 times others. Default: 1.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
             How a dask array is divided; the result is the same. ``"space"`` and ``"auto"``: into blocks, each a task of
-            about half a second; one pass over X finds them. ``"chunks"``: as it is, which must be one chunk.
+            about half a second; a sample of X finds them. ``"chunks"``: as it is, which must be one chunk.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class FriendsOfFriends(_DensityClusters):
         y : None
             Ignored.
         partition : {"auto", "space", "chunks"} or Partition, default "auto"
-            As of `DBSCAN.fit`: one pass over X may be needed.
+            As of `DBSCAN.fit`: a sample of X may be taken.
 
         Returns
         -------

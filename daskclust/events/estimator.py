@@ -99,7 +99,7 @@ class EventBuilder(Estimator):
         partition : {"auto", "chunks", "windows"} or Partition, default "auto"
             How dask arrays are divided into tasks of about half a second; the result is the same. ``"chunks"``, and
             ``"auto"``: as they are; no chunk may have a hit earlier than one of a chunk before it. ``"windows"``: into
-            windows of time, with as many hits each; one pass over ``toa`` finds them.
+            windows of time, with as many hits each; a sample of ``toa`` finds them.
 
         Returns
         -------

@@ -70,7 +70,7 @@ class EventPlan(Plan):
     min_hits: int
 
     name = "events"
-    cost = Cost(seconds=50e-9, size=105)
+    cost = Cost(seconds=50e-9, size=70)
     kernels = 5
     results: ClassVar = {"labels": np.int64}
     divisions = "chunks", "windows"

@@ -14,9 +14,10 @@ from daskclust.core.data.columns import column, groups, plain
 from daskclust.core.data.inputs import Points, chunked_as, on_device_of, split_points, stack, table_of
 from daskclust.core.data.nested import nest, without_lists
 from daskclust.core.device.arrays import is_dask, keeping_device, library, to_host
-from daskclust.core.run.division import rows_per_task, task_count
+from daskclust.core.run.division import for_exchange, rows_per_task, task_count, tell_of_large_chunks
 from daskclust.core.run.engine import gather
 from daskclust.core.run.lazy import beside_points, count_values, map_points, map_rows, whole
+from daskclust.core.run.workers import find_workers
 from daskclust.core.space.partition import Division, Partition
 from daskclust.estimator import Estimator
 from daskclust.hca.apriori import kmeans
@@ -326,14 +327,16 @@ def _packed(columns: dict[str, Any], partition: str) -> tuple[dict[str, Any], Di
     X = columns["X"]
     if not is_dask(X) or partition == "chunks" or X.numblocks[0] == 1 or "apriori" not in columns:
         return columns, Division(None)
+    workers = find_workers()
+    tell_of_large_chunks(columns, workers)
     coarsest = columns["apriori"][:, -1]
     labels, sizes = count_values(coarsest)
     known = labels != LAST
-    rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]))
+    rows = rows_per_task(X, cost_of_points(sizes[known], X.shape[1]), workers)
     packs = task_count(X, rows)
     pack = pack_groups(labels[known], sizes[known], packs)
     columns = {**columns, "pack": map_points(_pack_of, coarsest, labels[known], pack)}
-    return columns, Division(Partition(groups=packs), rows)
+    return columns, for_exchange(Division(Partition(groups=packs), rows), columns, workers)
 
 
 def _pack_of(label: Any, labels: Any, pack: Any) -> Any:

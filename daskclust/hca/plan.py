@@ -142,7 +142,7 @@ def cost_of_points(sizes: NDArray[np.int64], d: int) -> Cost:
     """Return what a point of apriori clusters of these sizes costs a task; 1000 points in 20 axes were measured."""
     points = max(float(sizes.sum()), 1.0)
     seconds = 7e-6 * float((sizes * (sizes / 1000) ** 0.7).sum()) / points
-    return Cost(max(seconds, 1e-6), 90.0 * d)
+    return Cost(max(seconds, 1e-6), 190.0 + 26.0 * d)
 
 
 def pack_groups(labels: NDArray[np.int64], sizes: NDArray[np.int64], packs: int) -> NDArray[np.int64]:

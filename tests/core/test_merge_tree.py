@@ -1,24 +1,29 @@
-"""Many chunks are merged on all workers, and points go in bundles: the answer is that without chunks."""
+"""Many chunks are merged on all workers, and points go by Dask's exchange: the answer is that without chunks."""
 
 from __future__ import annotations
 
-from collections import Counter
+import pickle
+from functools import partial
 
 import dask
+import dask.array as da
 import numpy as np
 import pytest
 from cases.steps import in_chunks
+from dask.base import collections_to_expr
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from daskclust import CLUE, DBSCAN, FriendsOfFriends
-from daskclust.core.merge.sets import NONE, Fragments, merge_fragments
-from daskclust.core.merge.tree import borders_of, join_borders, report
-from daskclust.core.run.exchange import exchange, take_from, unbundled
-from daskclust.core.run.graph import Tasks
+from daskclust.core.merge.sets import Fragments, merge_fragments
+from daskclust.core.merge.tree import borders_of, join_borders
+from daskclust.core.run.boxes import unboxed
+from daskclust.core.run.exchange import all_to_all, pieces_of
+from daskclust.core.run.graph import Steps
 from daskclust.core.space.partition import Partition
 from daskclust.core.space.planes import balanced_cuts
+from daskclust.workers import start
 
 RNG = np.random.default_rng(8)
 CENTERS = RNG.uniform(0, 20, (30, 3))
@@ -102,11 +107,9 @@ def test_chunks_that_have_a_point_are_known(seed, is_ring, dtype):
     period = (5.0, 0.0) if is_ring else (0.0, 0.0)
     partition = blocks(points, (int(rng.integers(1, 5)), int(rng.integers(1, 5))), 0.4, period)
     chunks = partition.split({"X": points}, 0)
-    place = partition.along_curve
-    assert sorted(place) == list(range(len(partition)))
     for k, chunk in enumerate(chunks):
         seen = partition.seen_from(k, chunk.columns["X"])
-        having = [[place[j] for j, other in enumerate(chunks) if i in other.ids] for i in chunk.ids]
+        having = [[j for j, other in enumerate(chunks) if i in other.ids] for i in chunk.ids]
         having = np.array([[min(own), max(own)] for own in having]).reshape(-1, 2)
         assert (seen[:, 0] <= having[:, 0]).all()
         assert (seen[:, 1] >= having[:, 1]).all()
@@ -114,10 +117,15 @@ def test_chunks_that_have_a_point_are_known(seed, is_ring, dtype):
         np.testing.assert_array_equal(seen[is_any], having[is_any])
 
 
-def test_a_curve_keeps_groups_apart():
+def test_chunks_that_follow_each_other_lie_together():
     partition = Partition(groups=3, cuts=((0.0, 1.0, 2.0), [(0.0,)] * 4), period=(0.0, 0.0), halo=0.1)
-    place = partition.along_curve.reshape(3, -1)
-    np.testing.assert_array_equal(place // partition.n_blocks, [[0] * 8, [1] * 8, [2] * 8])
+    for first in range(0, len(partition), 4):  # each four are a square
+        corners = np.array([partition.region(number) for number in range(first, first + 4)])
+        wide = np.isfinite(corners[..., 0]).any(axis=0)
+        assert len(np.unique(corners[:, 0], axis=0)) == len(np.unique(corners[:, 1], axis=0)) == 2, wide
+    x = np.array([[-0.5, -1.0], [0.5, 1.0], [9.0, 1.0]])
+    chunks = partition.split({"X": x, "layer": np.array([1, 2, 5])}, 0, group=np.array([1, 2, 5]))
+    assert [number // partition.n_blocks for number, chunk in enumerate(chunks) if chunk.owned.any()] == [1, 2, 2]
 
 
 def test_what_goes_up_is_what_reaches_out_of_a_region():
@@ -130,53 +138,79 @@ def test_what_goes_up_is_what_reaches_out_of_a_region():
         shared = np.flatnonzero(np.ptp(partition.seen_from(len(alone), chunk.columns["X"]), axis=1) > 0)
         own = chunk.owned.astype(np.int64)
         alone.append(Fragments(ids, own, ids[shared], shared, chunk.columns["X"][shared], nothing))
-    borders = [borders_of(each, partition, k) for k, each in enumerate(alone)]
+    borders = [borders_of((None, each), partition, k) for k, each in enumerate(alone)]
     sent = [sum(len(each.members) for each in borders)]
-    level = [borders[k] for k in np.argsort(partition.along_curve)]
+    level = borders
     for size in (16, 64):
         groups = [level[a : a + (16 if size == 16 else 4)] for a in range(0, len(level), 16 if size == 16 else 4)]
-        level = [join_borders(group, k * size, (k + 1) * size, 1)[1] for k, group in enumerate(groups)]
+        level = [join_borders(1, size, group, k)[1] for k, group in enumerate(groups)]
         sent.append(sum(len(each.members) for each in level))
     assert sent[0] > 3 * sent[1] > 0 == sent[2]
     assert merge_fragments(alone, 1)[0].n_clusters == 6000
 
 
-def test_ids_of_other_chunks_are_refused():
-    fragments = Fragments(*(np.array(values) for values in ([3, 20], [1, 1], [], [])))
-    assert [each.tolist() for each in report(fragments, None, 1, np.array([[0, 10], [20, 30]]))] == [[3], [20]]
-    with pytest.raises(RuntimeError, match="please report"):
-        report(fragments, None, 1, np.array([[0, 10]]))
-    assert (
-        report(Fragments(*[np.array([NONE])] * 2, *[np.empty(0, np.int64)] * 2), None, 1, np.array([[0, 9]]))[0].size
-        == 0
-    )
-
-
 # --------------------------------------------------------------------------------------------------------- exchanges
-def sent_to(targets, count):
+def send(targets, count):
     """Return how many steps an exchange of named pieces takes, and what each receiver gets."""
-    tasks = Tasks("", [], "test")
-    senders = [tasks.add("send", list, [f"{a} to {b}" for b in wanted]) for a, wanted in enumerate(targets)]
-    keys = exchange(tasks, "piece", take_from(tasks, "piece", senders), targets, count)
-    got = [tasks.add("got", unbundled, each) for each in keys]
-    delayed = tasks.delayed(got)
-    steps = Counter(key[0].split("-")[1] for key in delayed[0].dask if isinstance(key, tuple))
-    return steps["piece"], list(dask.compute(*delayed))
-
-
-@pytest.mark.parametrize(("senders", "receivers"), [(3, 4), (40, 50), (1, 90), (70, 1)])
-def test_all_to_all(senders, receivers):
-    steps, got = sent_to([range(receivers)] * senders, receivers)
-    assert got == [[f"{a} to {b}" for a in range(senders)] for b in range(receivers)]
-    assert steps <= senders * receivers
-    if (senders, receivers) == (40, 50):
-        assert steps == 40 * 7 + 6 * 7 + 6 * 50
+    steps = Steps("", "test", targets, count)
+    given = [[f"{a} to {b}" for b in wanted] for a, wanted in enumerate(targets)]
+    senders = steps.one_by_one("send", [(partial(list, each),) for each in given])
+    got = pieces_of(steps, "got", senders, targets, count)
+    pieces = sum("got-piece" in str(key) for key in dict(got.__dask_graph__()))
+    return pieces, [unboxed(got[k : k + 1].compute()) for k in range(count)]
 
 
 @given(st.integers(0, 2**32))
 def test_some_to_some(seed):
     rng = np.random.default_rng(seed)
-    senders, receivers, share = rng.integers(1, 40), rng.integers(1, 40), rng.choice([0.1, 0.9])
+    senders, receivers, share = rng.integers(1, 9), rng.integers(1, 9), rng.choice([0.1, 0.9])
     targets = [np.flatnonzero(rng.random(receivers) < share).tolist() for _ in range(senders)]
-    _, got = sent_to(targets, receivers)
+    pieces, got = send(targets, receivers)
     assert got == [[f"{a} to {b}" for a in range(senders) if b in targets[a]] for b in range(receivers)]
+    assert pieces == sum(map(len, targets))
+
+
+@pytest.fixture(scope="module")
+def client():
+    with start(2, processes=False, dashboard=":0") as client:
+        yield client
+
+
+@pytest.mark.parametrize(("senders", "receivers"), [(3, 4), (40, 5), (1, 9), (7, 1), (1, 1)])
+@pytest.mark.parametrize("where", ["threads", "workers"])
+def test_all_to_all(senders, receivers, where, client):
+    with dask.config.set(scheduler="threads" if where == "threads" else client):
+        steps = Steps("", "test", senders, receivers, where)
+        rows = steps.one_by_one("send", [(partial(_named, k, receivers),) for k in range(senders)])
+        rows = steps.each("row", list, rows, row=receivers)
+        got = steps.each("got", list, all_to_all(rows)).compute()
+    assert [got[k, 0] for k in range(receivers)] == [[f"{a} to {b}" for a in range(senders)] for b in range(receivers)]
+
+
+def _named(sender, receivers):
+    return [f"{sender} to {b}" for b in range(receivers)]
+
+
+def points_of(count):
+    """Return points in chunks that are never computed."""
+    chunks = ((1000,) * count, (3,))
+    return da.map_blocks(_never, chunks=chunks, dtype=np.float32, meta=np.empty((0, 3), np.float32))
+
+
+def _never(block_id=None):
+    raise RuntimeError(f"chunk {block_id} was computed")
+
+
+@pytest.mark.parametrize("where", ["threads", "workers"])
+def test_tasks_grow_with_chunks(where, client):
+    """Not with their square, as pairs of chunks and blocks do; and what is sent to a scheduler is small."""
+    counts, sample = [], np.random.default_rng(1).random((4000, 3))
+    for count in (200, 800):
+        halo, period = 0.01, (0.0,) * 3
+        blocks = Partition(cuts=balanced_cuts(sample, (10, 10, 8), period, count), period=period, halo=halo)
+        with dask.config.set({"scheduler": "threads" if where == "threads" else client, "daskclust.task-seconds": 0}):
+            labels = FriendsOfFriends(0.009).fit(points_of(count), partition=blocks).labels_
+            expression = collections_to_expr([labels])
+            assert len(pickle.dumps(expression)) < 1000 * count
+            counts.append(len(expression.__dask_graph__()))
+    assert counts[1] < 4.5 * counts[0] < 4.5 * 20 * 200

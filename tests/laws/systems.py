@@ -199,7 +199,8 @@ class Kill:
 
     def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if self.step in ("", getattr(args[0], "__name__", "").strip("_").removesuffix("_rows")):
+        step = getattr(args[0], "func", args[0])  # of a partial
+        if self.step in ("", getattr(step, "__name__", "").strip("_").removesuffix("_piece")):
             with suppress(FileExistsError):
                 if self.mark is not None:
                     self.mark.open("x").close()

@@ -1,16 +1,16 @@
 """The merge of many chunks in parts, for many workers: sets are joined in a tree, and numbered by ranges of ids.
 
 A node of the tree has a group of chunks that lie together. It joins their sets, and hands up those that chunks outside
-may have parts of; so what goes up is what reaches out of a region, and regions grow. Back down the tree goes what is
-known of whole sets. Each chunk then tells, for ranges of ids, which ids its clusters go by; each range is sorted for
-itself, and clusters are numbered over all.
+may have parts of; so what goes up is what reaches out of a region, and regions grow. Back down the tree go the ids that
+whole sets go by. Each chunk then tells these for ranges of ids; each range is sorted for itself, and clusters are
+numbered over all.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,9 @@ class Node(NamedTuple):
 
 
 # -------------------------------------------------------------------------------------------------------- up and down
-def borders_of(fragments: Fragments, partition: Partition, chunk: int) -> Borders:
-    """Return the sets of a chunk that others may have parts of."""
+def borders_of(found: tuple[Any, Fragments], partition: Partition, chunk: int) -> Borders:
+    """Return the sets of a chunk, of its local result and its frontier, that others may have parts of."""
+    _, fragments = found
     sets = border_sets(fragments)
     own = np.searchsorted(sets, fragments.member_of)
     assert fragments.places is not None
@@ -53,11 +54,12 @@ def border_sets(fragments: Fragments) -> Ids:
     return np.unique(fragments.member_of)
 
 
-def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) -> tuple[Node, Borders]:
+def join_borders(min_size: int, size: int, parts: Sequence[Borders], group: int) -> tuple[Node, Borders]:
     """Join the sets of the parts of a group; return what it keeps, and what goes up.
 
-    The group's chunks are `begin` to `end - 1` along the partition's curve; clusters below `min_size` are noise.
+    Groups are of `size` chunks each, or less at the end; clusters below `min_size` are noise.
     """
+    begin, end = group * size, (group + 1) * size
     starts = np.concatenate([[0], np.cumsum([len(part.firsts) for part in parts])]).astype(np.int64)
     member_of = np.concatenate([part.member_of + a for part, a in zip(parts, starts, strict=False)])
     members = np.concatenate([part.members for part in parts])
@@ -75,91 +77,78 @@ def join_borders(parts: Sequence[Borders], begin: int, end: int, min_size: int) 
     return node, Borders(firsts[up], sizes[up], members, member_of, seen[outside])
 
 
-def hand_down(node: Node, values: Ids | None, from_above: Ids | None) -> list[Ids]:
-    """Return a value for each set of each part.
-
-    `values` are those of joined sets, None for the ids that they go by; those that go up are known above alone.
-    """
-    values = (node.firsts if values is None else values).copy()
+def hand_down(joined: tuple[Node, Borders], from_above: Ids | None = None) -> list[Ids]:
+    """Return the id that each set of each part goes by; of sets that went up it is known above alone."""
+    node, _ = joined
+    firsts = node.firsts
     if from_above is not None:
-        values[node.up] = from_above
-    values = values[node.whole]
-    return [values[a:b] for a, b in itertools.pairwise(node.begin)]
-
-
-def numbers_within(node: Node, numbers: Sequence[Ids]) -> Ids:
-    """Return the number of each joined set, from those of the parts' sets: -1 where no part knows it."""
-    found = np.full(len(node.firsts), NOISE, np.int64)
-    np.maximum.at(found, node.whole, np.concatenate(numbers))
-    return found
-
-
-def numbers_up(node: Node, numbers: Ids) -> Ids:
-    """Return the numbers of sets that go up, from those of all joined sets."""
-    return numbers[node.up]
+        firsts = firsts.copy()
+        firsts[node.up] = from_above
+    firsts = firsts[node.whole]
+    return [firsts[a:b] for a, b in itertools.pairwise(node.begin)]
 
 
 # ----------------------------------------------------------------------------------------------------- ranges of ids
-def report(fragments: Fragments, firsts: Ids | None, min_size: int, ranges: Ids) -> list[Ids]:
-    """Return the ids of a chunk's elements that clusters go by, ascending, for each of some ranges (m, 2) of ids.
+def report(min_size: int, ranges: Ids, found: tuple[Any, Fragments], firsts: Ids | None = None) -> list[Ids]:
+    """Return the ids that a chunk's clusters go by, ascending, for each of some ranges of ids.
 
-    `firsts` are the ids that its `border_sets` go by; None where there are none of these.
+    `ranges` are where these begin, and the end of the last; `firsts` the ids that its `border_sets` go by.
     """
-    ids = fragments.firsts[_told(fragments, firsts, min_size)]
+    ids = np.unique(_known(found[1], firsts, min_size))
     ends = np.searchsorted(ids, ranges)
-    if (ends[:, 1] - ends[:, 0]).sum() != len(ids):
-        raise RuntimeError("clusters go by ids of points that the chunk does not have: please report this")
-    return [ids[a:b] for a, b in ends]
+    return [ids[a:b] for a, b in itertools.pairwise(ends)]
 
 
-def _told(fragments: Fragments, firsts: Ids | None, min_size: int) -> Ids:
-    """Return the sets that go by the ids of clusters, ascending by these."""
+def _known(fragments: Fragments, firsts: Ids | None, min_size: int) -> Ids:
+    """Return the ids that a chunk's sets go by, `NONE` for noise, which is no id of a range."""
     known = np.where(fragments.sizes >= min_size, fragments.firsts, NONE)
     if firsts is not None:
         known[border_sets(fragments)] = firsts
-    sets = np.flatnonzero((known == fragments.firsts) & (known != NONE))
-    return sets[np.argsort(known[sets])]
+    return known
 
 
-def rank(bundles: Sequence[Sequence[Ids]]) -> tuple[int, list[Ids]]:
+def rank(reports: Sequence[Ids]) -> tuple[int, list[Ids]]:
     """Return how many ids there are in a range, each counted once, and the rank of those of each report."""
-    reports = list(itertools.chain.from_iterable(bundles))
     ids = np.unique(np.concatenate([NOTHING, *reports]))
     return len(ids), [np.searchsorted(ids, each) for each in reports]
 
 
-def first_ranks(counts: Sequence[int], groups: Sequence[Ids]) -> Ids:
-    """Return how many ids are before each range, and in all; refuse groups that are in several chunks."""
-    check_groups([NOTHING, *groups])
+def first_ranks(counts: Sequence[int]) -> Ids:
+    """Return how many ids are before each range, and in all."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def number(
-    fragments: Fragments,
-    firsts: Ids | None,
-    min_size: int,
-    bundles: Sequence[Sequence[Ids]],
-    ranges: Ids,
-    before: Ids,
-) -> Ids:
-    """Return the numbers of a chunk's sets: those of the ids that it told, -1 for others.
+def slice_of(
+    min_size: int, ranks: Sequence[Ids], before: Ids, found: tuple[Any, Fragments], firsts: Ids | None = None
+) -> Slice:
+    """Return a chunk's slice.
 
-    `bundles` have the ranks of these ids in some ranges, and `before` how many ids are before each range.
+    `ranks` are those of the ids that it told, in each range, and `before` how many ids are before each range.
     """
-    numbers = np.full(len(fragments.firsts), NOISE, np.int64)
-    told = [ranks + before[each] for ranks, each in zip(itertools.chain.from_iterable(bundles), ranges, strict=True)]
-    numbers[_told(fragments, firsts, min_size)] = np.concatenate([NOTHING, *told])
-    return numbers
+    known = _known(found[1], firsts, min_size)
+    _, place = np.unique(known, return_inverse=True)
+    told = np.concatenate([NOTHING, *(own + start for own, start in zip(ranks, before, strict=False))])
+    return Slice(np.append(told, NOISE)[place], int(before[-1]))
 
 
-def border_numbers(fragments: Fragments, numbers: Ids) -> Ids:
-    """Return the numbers of `border_sets`, of those of all sets."""
-    return numbers[border_sets(fragments)]
+# --------------------------------------------------------------------------------------- chunks that follow each other
+def count_own(min_size: int, found: tuple[Any, Fragments]) -> tuple[int, Ids]:
+    """Return how many clusters a chunk has that shares none with others, and its groups."""
+    _, fragments = found
+    return int((fragments.sizes >= min_size).sum()), fragments.groups
 
 
-def slice_of(fragments: Fragments, numbers: Ids, of_borders: Ids | None, before: Ids) -> Slice:
-    """Return a chunk's slice, from the numbers of its sets and those that came down the tree."""
-    if of_borders is not None:
-        numbers = numbers.copy()
-        numbers[border_sets(fragments)] = of_borders
+def own_before(counted: Sequence[tuple[int, Ids]]) -> Ids:
+    """Return how many clusters are before each chunk, and in all; refuse groups that are in several chunks."""
+    check_groups([NOTHING, *(groups for _, groups in counted)])
+    return first_ranks([count for count, _ in counted])
+
+
+def slice_of_own(min_size: int, found: tuple[Any, Fragments], before: Ids, chunk: int) -> Slice:
+    """Return the slice of a chunk that shares no clusters with others."""
+    _, fragments = found
+    is_cluster = fragments.sizes >= min_size
+    numbers = np.full(len(is_cluster), NOISE, np.int64)
+    clusters = np.flatnonzero(is_cluster)
+    numbers[clusters[np.argsort(fragments.firsts[clusters])]] = before[chunk] + np.arange(len(clusters))
     return Slice(numbers, int(before[-1]))

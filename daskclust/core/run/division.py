@@ -3,35 +3,62 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import math
-import os
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from daskclust.core.device.arrays import device_of, is_cuda
-from daskclust.core.run.chunk_sizes import SECONDS, Cost, Workers, points_per_task
+from daskclust.core.device.arrays import is_cuda
+from daskclust.core.run.chunk_sizes import MOST, SECONDS, Cost, dividing_size, points_per_task
 from daskclust.core.run.plan import Plan
-from daskclust.core.space.extent import survey
+from daskclust.core.run.sampling import Looked, are_alike, look, some_chunks
+from daskclust.core.run.workers import Workers, find_workers
 from daskclust.core.space.grid import along_axes
 from daskclust.core.space.partition import Division, Halo, Partition
 from daskclust.core.space.planes import balanced_cuts
 
+_log = logging.getLogger(__name__)
 _HALO = 0.05  # points of halos for each point, that fewer pairs of chunks may cost
 _LOOKED_AT = 20_000  # points that tell along which axes to cut
+_CHUNKS_COUNTED = 128  # chunks that tell the same, and whether many have points for a block
+# Points of a sample: for each block, and at least and at most for all. With a thousand, blocks differ by a thirtieth.
+_OF_BLOCK, _SAMPLED, _MOST_SAMPLED = 1024, 1 << 18, 1 << 21
+_ERROR = 0.2  # of a block's number of points, relative, above which all chunks are looked at
 
 
 def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Division:
     """Return the division of `columns`, dask arrays, that a user asks for."""
+    workers = find_workers()
+    return for_exchange(_divide(plan, columns, asked, workers), columns, workers)
+
+
+def for_exchange(division: Division, columns: dict[str, Any], workers: Workers) -> Division:
+    """Return a division with how many chunks are taken together: there is something for each thread, and memory."""
+    if division.partition is None:
+        return division
+    count, n = len(division.partition), next(iter(columns.values())).shape[0]
+    size = _row_size(columns) * n / count  # of a chunk
+    most = min(count // (2 * workers.threads), workers.memory / 8 / max(size, 1))
+    return division._replace(together=max(1, math.floor(most)))
+
+
+def _row_size(columns: dict[str, Any]) -> int:
+    """Return the bytes of a point in all columns."""
+    return sum(math.prod(each.shape[1:]) * each.dtype.itemsize for each in columns.values())
+
+
+def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers: Workers) -> Division:
     X, has_groups = columns[plan.positions], plan.group in columns
-    rows = rows_per_task(X, plan.cost)
+    rows = rows_per_task(X, plan.cost, workers)
+    if asked == "auto":
+        asked = next(name for name in plan.divisions if has_groups or name != "layers")
+    tell_of_large_chunks(columns, workers, plan.cost.size if asked == "chunks" else None)
     if isinstance(asked, Partition):
         if asked.groups > 1 and not has_groups:
             raise ValueError(f"the partition has {asked.groups} groups of layers; the points have no {plan.group}")
         return Division(_with_halo(asked, plan), rows)
-    if asked == "auto":
-        asked = next(name for name in plan.divisions if has_groups or name != "layers")
     if not isinstance(asked, str) or asked not in plan.divisions:
         known = ", ".join(f'"{name}"' for name in ("auto", *plan.divisions))
         raise ValueError(f"partition must be {known} or a Partition, got {asked!r}")
@@ -69,10 +96,17 @@ def _with_halo(partition: Partition, plan: Plan) -> Partition:
 
 def task_count(X: Any, rows: int) -> int:
     """Return into how many chunks of about `rows` points to divide a dask array (n, ...); 0: as many as it has."""
-    return max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+    count = max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
+    if rows and count > MOST:
+        _log.warning(
+            "%.3g points are divided into %d chunks of %d, as workers have memory for no more: one scheduler takes "
+            "minutes for so many; give workers more memory, or fewer threads",
+            *(X.shape[0], count, rows),
+        )
+    return count
 
 
-def rows_per_task(X: Any, cost: Cost) -> int:
+def rows_per_task(X: Any, cost: Cost, workers: Workers) -> int:
     """Return how many points of a dask array (n, ...) a task is given; 0: as many as chunks have.
 
     That is so for CUDA arrays, and where dask's configuration has 0 seconds for ``daskclust.task-seconds``.
@@ -80,20 +114,24 @@ def rows_per_task(X: Any, cost: Cost) -> int:
     import dask
 
     seconds = float(dask.config.get("daskclust.task-seconds", SECONDS))
-    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, _workers(), seconds)
+    return 0 if is_cuda(X._meta) or seconds <= 0 else points_per_task(X.shape[0], cost, workers, seconds)
 
 
-def _workers() -> Workers:
-    """Return the workers of the cluster that would compute now, or this process and its cores."""
-    from dask.base import get_scheduler
+def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float | None = None) -> None:
+    """Warn of a chunk that takes more memory than workers have: `size` bytes a point, by default for dividing it."""
+    from dask.utils import format_bytes
 
-    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
-    if hasattr(client, "scheduler_info"):
-        found = client.scheduler_info(n_workers=-1)["workers"].values()
-        shares = [each["memory_limit"] / each["nthreads"] for each in found if each["memory_limit"]]
-        return Workers(max(1, sum(each["nthreads"] for each in found)), min(shares, default=math.inf))
-    threads = len(os.sched_getaffinity(0))
-    return Workers(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / threads)
+    X = next(iter(columns.values()))
+    if size is None:
+        size = dividing_size(_row_size(columns))
+    most = max(X.chunks[0])
+    if most * size > workers.memory and not is_cuda(X._meta):
+        _log.warning(
+            "a chunk has %d points and needs about %d bytes for each, %s; workers have about %s for each of their "
+            "threads, beside what they take themselves, and may be ended for lack of memory: make chunks smaller, with "
+            "chunks= where files are opened or X.rechunk(), or start workers with more memory or fewer threads",
+            *(most, size, format_bytes(int(most * size)), format_bytes(int(workers.memory))),
+        )
 
 
 # ----------------------------------------------------------------------------------------------------- blocks of space
@@ -103,16 +141,31 @@ def blocks_of_space(X: Any, count: int, period: tuple[float, ...], halo: Halo, r
     Blocks are as cubic as they can be; where points come in the order of space, they are slabs or columns instead, if
     these need few of the chunks of X and halos stay small. Consecutive chunks of up to `rows` points go together.
 
-    This computes, unless `count` is 1: one pass over X takes a sample and the extent of each of its chunks.
+    This computes, unless `count` is 1: a sample of points comes from up to 128 chunks of X. All chunks are read where
+    these have points for few blocks, as in data in the order of space, to know for which; and where these differ so
+    much that they do not tell how many points each block has.
     """
     if count == 1:
         return Division(None, X.shape[0])
-    period = period or (0.0,) * X.shape[1]
-    sample, *extents = _sampled(X, period)
-    sample = sample[np.isfinite(sample).all(axis=1)]
+    lengths, period = X.chunks[0], period or (0.0,) * X.shape[1]
+    wanted = min(max(_SAMPLED, _OF_BLOCK * count), _MOST_SAMPLED)
+    numbers, weights = some_chunks(lengths)
+    seen = look(X, numbers, period, wanted)
+    sample, chunk = seen.sample(weights, wanted)
+    partition, few = _balanced(sample, seen, count, period, halo)
+    is_all = len(numbers) == len(lengths)
+    if not is_all and (few or not are_alike(chunk, _block_of_each(sample, partition), weights, _ERROR)):
+        seen = seen.together(look(X, np.setdiff1d(np.arange(len(lengths)), numbers), period, wanted))
+        partition, few = _balanced(seen.sample(lengths, wanted)[0], seen, count, period, halo)
+    return Division(partition, rows, partition.reached(seen.low, seen.high) if few else None)
+
+
+def _balanced(sample: Any, seen: Looked, count: int, period: tuple[float, ...], halo: Halo) -> tuple[Partition, bool]:
+    """Return blocks with as many points each, and whether chunks have points for less than half of them."""
+    extents = [ends[:: max(1, len(ends) // _CHUNKS_COUNTED)] for ends in (seen.low, seen.high)]
     axes = _axes_to_cut(sample[:: max(1, len(sample) // _LOOKED_AT)], extents, count, period, halo)
     partition = _blocks(sample, axes, count, period, halo)
-    return Division(partition, rows, partition.reached(*extents))
+    return partition, sum(map(len, partition.reached(*extents))) <= len(extents[0]) * len(partition) / 2
 
 
 def _axes_to_cut(sample: Any, extents: list[Any], count: int, period: tuple[float, ...], halo: Halo) -> tuple[int, ...]:
@@ -138,45 +191,9 @@ def _blocks(sample: Any, axes: tuple[int, ...], count: int, period: tuple[float,
     return Partition(cuts=balanced_cuts(sample, tuple(blocks), period, count), period=period, halo=halo)
 
 
-def _sampled(X: Any, period: tuple[float, ...]) -> tuple[Any, Any, Any]:
-    """Return points of all chunks, and lowest and highest coordinates (chunks, d), NaN for chunks with such points.
-
-    Around a period the lowest may be negative: the other half of such a chunk is at the other end of the axis.
-    """
-    import dask.array as da
-
-    # an array, not delayed blocks: dask would optimise their graph in another way than that of the results, and a
-    # cluster that still knows of the one warns of two tasks of one name
-    meta = np.empty((0,), object)
-    one = {"chunks": ((1,) * X.numblocks[0],), "drop_axis": 1, "dtype": object, "meta": meta}
-    boxes = da.map_blocks(_look, X, period, token="daskclust-sample", **one).compute()
-    samples, low, high = zip(*boxes, strict=True)
-    return np.concatenate(samples), np.stack(low), np.stack(high)
-
-
-# ---------------------------------------------------------------------------------------------------------- on a worker
-def _look(block: Any, period: tuple[float, ...]) -> Any:
-    """Return, in an array of one element, up to 8192 points, evenly spaced, on the host, and the extent of all."""
-    device = device_of(block)
-    points = device.to_host(block[:: max(1, len(block) // 8192)])
-    ends = np.full((2, block.shape[1]), np.nan)
-    if len(block):
-        low, high, bad = survey(device, block)
-        ends = np.stack([low, high]) if bad == len(block) else ends
-        for axis, cycle in enumerate(period):
-            ends[:, axis] = _around(block[:, axis], points[:, axis], cycle, *ends[:, axis])
-    found = np.empty(1, object)
-    found[0] = points, *ends
-    return found
-
-
-def _around(x: Any, some: Any, period: float, low: float, high: float) -> tuple[float, float]:
-    """Return the extent of coordinates, those of the upper half of a period counted back where that is much less."""
-    if not (period and low >= 0 and high < period and high - low > period / 2):
-        return low, high
-    for each in (some, x):  # some of them tell fast that the others are not worth a look
-        back = np.where(each >= period / 2, each - period, each)
-        other = float(back.min()), float(back.max())
-        if other[1] - other[0] > 0.75 * (high - low):
-            return low, high
-    return other
+def _block_of_each(sample: Any, partition: Partition) -> Any:
+    """Return the number of the block that each point is in."""
+    block = np.empty(len(sample), np.int64)
+    for number, part in enumerate(replace(partition, halo=0.0).split({"X": sample}, 0)):
+        block[part.ids[part.owned]] = number
+    return block

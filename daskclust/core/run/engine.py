@@ -15,18 +15,20 @@ Where chunks are many and frontiers are `Fragments`, `core/run/merging.py` has t
 
 from __future__ import annotations
 
-import operator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from daskclust.core.data.columns import named_for_kernels
-from daskclust.core.device.arrays import is_dask
+from daskclust.core.device.arrays import is_cuda, is_dask
 from daskclust.core.device.machine_code.compiling import expecting
-from daskclust.core.run import merging, steps
+from daskclust.core.run import merging
+from daskclust.core.run import steps as work
+from daskclust.core.run.boxes import unboxed
 from daskclust.core.run.division import divide
-from daskclust.core.run.exchange import Take, exchange, take_from
-from daskclust.core.run.graph import Tasks
+from daskclust.core.run.exchange import all_to_all, is_few, one_by_one, pieces_of
+from daskclust.core.run.graph import Steps, keys_of
 from daskclust.core.run.layout import Layout
 from daskclust.core.run.lazy import whole
 from daskclust.core.run.plan import Plan, WholePlan
@@ -96,7 +98,7 @@ def gather(
     """Return results about the data set as a whole: attributes of what `merge` gives, with these shapes and dtypes."""
     if is_dask(next(iter(columns.values()))):
         merged = Lazy(columns, division, plan)._merged(plan)
-        return {name: whole(merged, operator.attrgetter(name), *kind) for name, kind in results.items()}
+        return {name: whole(merged, partial(_attribute, name), *kind) for name, kind in results.items()}
     with expecting(plan.kernels):
         merged = plan.merge([plan.local(plan.measure(Chunk(named_for_kernels(columns))))[1]])
     return {name: getattr(merged, name) for name in results}
@@ -104,6 +106,8 @@ def gather(
 
 class Lazy:
     """A data set of dask arrays, divided for a plan: nothing is computed before a result is.
+
+    What a step gives for each chunk is an element of a dask array of objects, (m, 1): see `core/run/graph.py`.
 
     Parameters
     ----------
@@ -116,11 +120,12 @@ class Lazy:
     """
 
     def __init__(self, columns: dict[str, Any], division: Division, plan: WholePlan) -> None:
-        first = next(iter(columns.values()))
-        self._like = first._meta
-        self._layout = Layout.of(first.chunks[0], division)
+        self._like = next(iter(columns.values()))._meta
+        self._layout = Layout.of(next(iter(columns.values())).chunks[0], division)
+        partition, among = self._layout.partition, self._layout.among
+        self._is_few = partition is None or is_cuda(self._like) or is_few(among, len(partition))
         self._chunks = self._divided(columns, plan.positions, plan.group)
-        self._measures: list[Any] | None = None
+        self._measures: Any = None
 
     def run(self, plan: Plan) -> dict[str, Any]:
         """Return the results of a plan.
@@ -135,16 +140,13 @@ class Lazy:
         dict of dask arrays
             As of `run`: the function of this name.
         """
-        import dask.array as da
-
         width = merging.merge_width()
-        tasks, locals_ = self._locals(plan, width)
-        slices = merging.slices(tasks, plan, locals_, self._layout, width)
-        results = self._as_arrays(tasks, plan, self._finished(tasks, plan, locals_, slices), plan.results)
+        steps, found = self._locals(plan, width)
+        slices, count = merging.slices(steps, plan, found, self._layout, width)
+        results = self._as_arrays(steps, self._finished(steps, plan, found, slices), plan.results)
         if plan.before_merge is not None:
-            results |= self._as_arrays(tasks, plan, self._known_before(tasks, plan), plan.results_before_merge)
-        (count,) = tasks.delayed([tasks.add("count", steps.n_clusters, slices[0])])
-        return results | {"n_clusters": da.from_delayed(count, (), dtype=np.int64)}
+            results |= self._as_arrays(steps, self._known_before(steps, plan), plan.results_before_merge)
+        return results | {"n_clusters": whole(count, unboxed, (), np.int64)}
 
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
@@ -154,99 +156,106 @@ class Lazy:
         plan : Plan
             The system.
         """
-        import dask
-
-        self._measures = list(dask.persist(*self._measured(plan)))
+        self._measures = self._measured(plan).persist()
 
     # ------------------------------------------------------------------------------------------------------- the steps
-    def _divided(self, columns: dict[str, Any], positions: str, group: str) -> list[Any]:
+    def _divided(self, columns: dict[str, Any], positions: str, group: str) -> Any:
         """Return the chunks of the plan: runs of the input's chunks, or the parts that a partition makes of them."""
-        names, (_, runs, ranges, partition) = list(columns), self._layout
-        blocks = [array.to_delayed(optimize_graph=False).ravel() for array in columns.values()]
-        tasks = Tasks("", [column[0] for column in blocks], columns, partition, runs)
-        pieces = [[_keys(column[a:b]) for column in blocks] for a, b in runs]
-        given = list(zip(pieces, ranges.starts[:-1].tolist(), strict=True))
+        names, layout = list(columns), self._layout
+        arrays = [array.rechunk({0: layout.run_lengths()}, method="tasks") for array in columns.values()]
+        steps, partition = Steps("", arrays, layout), layout.partition
+        given = work.Given(names, layout.starts, partition, positions, group)
         if partition is None:
-            return tasks.delayed([tasks.add("chunk", steps.as_chunk, names, *pair) for pair in given])
-        # dask makes one task of reading and dividing, but only without another step before; planes of many are long
-        its = tasks.add("partition", steps.itself, partition) if len(partition) > merging.WIDTH else partition
-        splits = [
-            tasks.add("split", steps.split, its, names, *pair, positions, group, numbers)
-            for pair, numbers in zip(given, ranges.among, strict=True)
-        ]
-        parts = exchange(tasks, "part", take_from(tasks, "part", splits), ranges.among, len(partition))
-        return tasks.delayed([tasks.add("chunk", steps.join, part) for part in parts])
+            return steps.of_rows("chunk", work.as_chunk, arrays, steps.shared("given", given))
+        if self._is_few:
+            its = steps.shared("given", given._replace(among=layout.among))
+            splits = steps.of_rows("split", work.split, arrays, its)
+            return steps.each("chunk", work.join, pieces_of(steps, "part", splits, layout.among, len(partition)))
+        width = layout.together
+        its = steps.shared("given", given._replace(width=width))
+        groups = [min(width, len(partition) - a) for a in range(0, len(partition), width)]
+        shares = all_to_all(steps.of_rows("split", work.share_out, arrays, its, row=len(groups)))
+        return steps.apart("part", steps.each("chunk", work.chunks_of, shares, its, numbered=True, column=groups))
 
-    def _measured(self, plan: WholePlan) -> list[Any]:
+    def _measured(self, plan: WholePlan) -> Any:
         """Return what `measure` gives for each chunk; it is made once: a later plan gets that of the first one."""
         if self._measures is None:
-            tasks = Tasks(f"{plan.name}-", self._chunks[:1], plan, _keys(self._chunks))
-            self._measures = tasks.delayed([tasks.add("measure", plan.measure, key) for key in _keys(self._chunks)])
+            steps = Steps(f"{plan.name}-", plan, self._chunks.name)
+            self._measures = steps.each("measure", plan.measure, self._chunks)
         return self._measures
 
     def _merged(self, plan: WholePlan) -> Any:
         """Return what `merge` makes of the frontiers of all chunks: results about the data set as a whole."""
-        tasks, locals_ = self._locals(plan)
-        table, _ = merging.merged(tasks, plan, locals_)
-        return tasks.delayed([table])[0]
+        steps, found = self._locals(plan)
+        return merging.merged(steps, plan, found)[0]
 
-    def _locals(self, plan: WholePlan, width: int = 0) -> tuple[Tasks, list[Any]]:
-        """Add the local step of each chunk, with what is carried to it; keys tell the merge's `width`, too."""
+    def _locals(self, plan: WholePlan, width: int = 0) -> tuple[Steps, Any]:
+        """Add the local step of each chunk, with what is carried to it; names tell the merge's `width`, too."""
         measures = self._measured(plan)
-        keys = _keys(measures)
-        tasks = Tasks(f"{plan.name}-", measures, plan, keys, width)
+        steps = Steps(f"{plan.name}-", plan, measures.name, width)
         if plan.carry is None:
-            return tasks, [tasks.add("local", plan.local, measure) for measure in keys]
-        carried: list[Any] = [None]
-        for measure in keys[:-1]:
-            carried.append(tasks.add("carry", plan.carry, measure, carried[-1]))
-        return tasks, [tasks.add("local", plan.local, *pair) for pair in zip(keys, carried, strict=True)]
+            return steps, steps.each("local", plan.local, measures)
+        return steps, steps.each("local", plan.local, measures, steps.chain("carry", plan.carry, measures))
 
-    def _finished(self, tasks: Tasks, plan: Plan, found: list[Any], slices: list[Any]) -> list[Any]:
-        """Add what makes results of local results and slices, and return those of each run of the input's chunks."""
-        if self._layout.partition is None:
-            return [tasks.add("finish", steps.finish, plan, *pair) for pair in zip(found, slices, strict=True)]
-        ids = self._layout.ids_of_runs()
+    def _finished(self, steps: Steps, plan: Plan, found: Any, slices: Any) -> Any:
+        """Add what makes results of local results and slices, and return those of runs, or ranges, of the input."""
+        layout = self._layout
+        if layout.partition is None:
+            return steps.each("finish", partial(work.finish, plan), found, slices)
+        if self._is_few:
+            runs, ends = layout.back()
+            keys = list(zip(keys_of(found), keys_of(slices), strict=True))
 
-        def take(k: int, a: int, b: int) -> Any:
-            # piece by piece, when they are needed: all results at once take more memory than what waits for them
-            return tasks.add("finish", steps.finish_rows, plan, found[k], slices[k], ids[k][a:b])
+            def give(k: int, p: int) -> tuple[Any, ...]:
+                # piece by piece, when they are needed: all results at once take more memory than what waits for them
+                return work.finish_piece, plan, *keys[k], *ends[k][p]
 
-        return self._put_back(tasks, "finish", take)
+            pieces = one_by_one(steps, "finish", give, runs, len(layout.runs), found, slices)
+            return self._put_back(steps, pieces, layout.starts)
+        starts = layout.ranges()
+        given = found, slices, steps.shared("ranges", starts)
+        pieces = all_to_all(steps.each("finish", partial(work.finish_pieces, plan), *given, row=len(starts) - 1))
+        return self._put_back(steps, pieces, starts)
 
-    def _known_before(self, tasks: Tasks, plan: Plan) -> list[Any]:
-        """Add what makes results that do not wait for the merge, and return those of each run of the input's chunks."""
-        measures = _keys(self._measured(plan))
-        if self._layout.partition is None:
-            return [tasks.add("early", steps.before_merge, plan, measure) for measure in measures]
-        given = zip(measures, self._layout.ids_of_runs(), strict=True)
-        pieces = [tasks.add("early", steps.rows_before_merge, plan, *pair) for pair in given]
-        return self._put_back(tasks, "early", take_from(tasks, "early", pieces))
+    def _known_before(self, steps: Steps, plan: Plan) -> Any:
+        """Add what makes results that do not wait for the merge, and return those of runs, or ranges, of the input."""
+        layout, measures = self._layout, self._measured(plan)
+        if layout.partition is None:
+            return steps.each("early", partial(work.before_merge, plan), measures)
+        if self._is_few:
+            runs, ends = layout.back()
+            early = [(work.pieces_before_merge, plan, *pair) for pair in zip(keys_of(measures), ends, strict=True)]
+            lists = steps.one_by_one("early", early, measures)
+            return self._put_back(steps, pieces_of(steps, "early", lists, runs, len(layout.runs)), layout.starts)
+        starts = layout.ranges()
+        function, ranges = partial(work.pieces_before_merge, plan), steps.shared("ranges", starts)
+        rows = steps.each("early", function, measures, ranges, row=len(starts) - 1)
+        return self._put_back(steps, all_to_all(rows), starts)
 
-    def _put_back(self, tasks: Tasks, name: str, take: Take) -> list[Any]:
-        """Return the results for each run of the input's chunks, put together from those of the partition's chunks."""
-        starts = self._layout.ranges.starts
-        pieces = exchange(tasks, name, take, self._layout.ranges.reached, len(self._layout.runs))
-        given = zip(pieces, starts[:-1].tolist(), np.diff(starts).tolist(), strict=True)
-        return [tasks.add(f"{name}-gather", steps.gather, *each) for each in given]
+    def _put_back(self, steps: Steps, pieces: Any, starts: Any) -> Any:
+        """Return the results for runs or ranges, put together from pieces."""
+        return steps.each("gather", work.put_back, pieces, steps.shared("starts", starts), numbered=True)
 
-    def _as_arrays(self, tasks: Tasks, plan: Plan, runs: list[Any], dtypes: Any) -> dict[str, Any]:
-        """Return the results for all runs of the input's chunks as arrays with the input's chunks."""
+    def _as_arrays(self, steps: Steps, found: Any, dtypes: Any) -> dict[str, Any]:
+        """Return the results for all runs, or ranges, as arrays with the input's chunks."""
         import dask.array as da
 
-        arrays = {}
-        # dask leaves empty blocks out when it joins arrays, but not when it maps over them
-        given = [(runs[run], a, b) for run, a, b in self._layout.within_runs()]
-        boxes = tasks.delayed([tasks.add("result", steps.boxed, *each) for each in given])
-        boxed = da.concatenate([da.from_delayed(box, (1,), dtype=object) for box in boxes])
+        layout, arrays = self._layout, {}
+        is_run = found.shape[0] == len(layout.runs)
+        lengths = layout.run_lengths() if is_run else tuple(np.diff(layout.ranges()).tolist())
         for result, dtype in dtypes.items():
             meta = self._like.ravel()[:0].astype(self._like.dtype if dtype is None else dtype)
-            kind = {"chunks": (self._layout.lengths,), "dtype": meta.dtype, "meta": meta}
-            arrays[result] = da.map_blocks(
-                steps.from_box, boxed, result, **kind, token=f"daskclust-{plan.name}-{result}"
-            )
+            kind = {"dtype": meta.dtype, "meta": meta, "adjust_chunks": {"a": lengths}, "concatenate": False}
+            name = steps.name(result)
+            array = da.blockwise(_result, "a", found, "ab", name=name, result=result, **kind)
+            arrays[result] = array.rechunk((layout.lengths,), method="tasks")
         return arrays
 
 
-def _keys(delayed: Any) -> list[Any]:
-    return [each.key for each in delayed]
+def _result(box: Any, result: str) -> Any:
+    """Return one of the results in a box."""
+    return unboxed(box)[result]
+
+
+def _attribute(name: str, box: Any) -> Any:
+    return getattr(unboxed(box), name)

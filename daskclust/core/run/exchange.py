@@ -1,99 +1,61 @@
-"""Steps that take pieces from many senders to many receivers: one by one, or in bundles where pairs would be many."""
+"""Pieces go from many senders to many receivers: one by one where pairs are few, else by dask's own exchange."""
 
 from __future__ import annotations
 
-import math
-import operator
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from daskclust.core.run.graph import Tasks
+from daskclust.core.run.graph import Lists, Steps, keys_of
 
-_WORTH = 2  # bundles are made where there are at least so many times fewer tasks of them
+_FEW = 32  # pairs for each sender or receiver that go one by one
+
+Give = Callable[[int, int], tuple[Any, ...]]
+"""``give(k, p)`` is the step, a function with its arguments, that gives the piece `p` of sender `k`."""
 
 
-Take = Callable[[int, int, int], Any]
-"""``take(k, a, b)`` adds the step that gives the pieces `a` to `b - 1` of sender `k`, a list, and returns its key."""
+def is_few(targets: Sequence[Sequence[int]], count: int) -> bool:
+    """Return whether the pieces that some senders have for `count` receivers go one by one."""
+    return sum(map(len, targets)) <= _FEW * (len(targets) + count)
 
 
-def exchange(tasks: Tasks, name: str, take: Take, targets: Sequence[Sequence[int]], count: int) -> list[Any]:
-    """Add the steps that bring the pieces of senders to receivers, and return for each receiver lists of pieces.
+def one_by_one(steps: Steps, step: str, give: Give, targets: Sequence[Sequence[int]], count: int, *sources: Any) -> Any:
+    """Return for each of `count` receivers the list of its pieces, in the order of their senders.
 
-    `take` gives pieces of senders, and `targets` has for each sender the receivers of its pieces, ascending. What comes
-    to each of the `count` receivers is a list of keys, each of a list of pieces: `unbundled` takes them. Pieces are in
-    the order of their senders.
-
-    With n senders and n receivers of which each has something for each there are n**2 pairs. In bundles, all that some
-    senders have for some receivers is put together first, and divided among these then: 2 n**(3/2) steps.
+    `targets` has for each sender the receivers of its pieces, ascending; what `give` needs is in `sources`.
     """
+    name, pieces = steps.name(step), steps.name(f"{step}-piece")
     receivers: list[list[Any]] = [[] for _ in range(count)]
-    if not in_bundles(len(targets), count, sum(map(len, targets))):
-        for sender, places in enumerate(targets):
-            for k, place in enumerate(places):
-                receivers[place].append(take(sender, k, k + 1))
-        return receivers
-    width, height = _sides(len(targets), count)
-    for a in range(0, len(targets), width):
-        for b in range(0, count, height):
-            senders, to = range(a, min(a + width, len(targets))), range(b, b + height)
-            _bundle(tasks, name, take, {sender: targets[sender] for sender in senders}, to, receivers)
-    return receivers
+    beside = []
+    for sender, places in enumerate(targets):
+        for p, place in enumerate(places):
+            beside.append(((pieces, sender, p), give(sender, p)))
+            receivers[place].append((pieces, sender, p))
+    return steps.one_by_one(name, [(list, each) for each in receivers], *sources, beside=beside)
 
 
-def take_from(tasks: Tasks, name: str, senders: Sequence[Any]) -> Take:
-    """Return what gives pieces of senders whose results, with these keys, are lists of all of their pieces."""
-    return lambda k, a, b: tasks.add(name, operator.getitem, senders[k], slice(a, b))
+def all_to_all(rows: Any) -> Lists:
+    """Return for each of R receivers the list of its pieces, of rows (m, R) of pieces; they are as many for each.
+
+    On workers this is dask's P2P exchange, with steps in proportion to m and R and pieces on disk; arrays of a process
+    have them in its memory.
+    """
+    senders, receivers = rows.shape
+    method = "p2p" if on_workers() else "tasks"
+    return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method), "ca")
 
 
-def in_bundles(senders: int, receivers: int, pairs: float) -> bool:
-    """Return whether bundles are made for so many pairs of a sender and a receiver."""
-    return pairs >= _WORTH * bundled_steps(senders, receivers)
+def on_workers() -> bool:
+    """Return whether a cluster's workers would compute now, and not threads of this process."""
+    from dask.base import get_scheduler
+
+    return hasattr(getattr(get_scheduler(), "__self__", None), "scheduler_info")
 
 
-def bundled_steps(senders: int, receivers: int) -> int:
-    """Return how many steps bundles take where each sender has something for each receiver."""
-    width, height = _sides(senders, receivers)
-    rows, columns = math.ceil(senders / width), math.ceil(receivers / height)
-    return senders * columns + rows * columns + rows * receivers
+def pieces_of(steps: Steps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:
+    """Return the same as `one_by_one` of pieces that are in lists, one for each sender."""
+    keys = keys_of(lists)
+    return one_by_one(steps, step, lambda k, p: (_piece, keys[k], p), targets, count, lists)
 
 
-def _sides(senders: int, receivers: int) -> tuple[int, int]:
-    """Return how many senders, and how many receivers, a bundle is for: the roots of their numbers, rounded up."""
-    return math.isqrt(max(1, senders) - 1) + 1, math.isqrt(max(1, receivers) - 1) + 1
-
-
-def _bundle(
-    tasks: Tasks, name: str, take: Take, targets: dict[int, Sequence[int]], to: range, receivers: list[list[Any]]
-) -> None:
-    """Add what brings pieces of some senders to some receivers."""
-    taken, places = [], []
-    for sender, wanted in targets.items():
-        a, b = (bisect_left(wanted, end) for end in (to.start, to.stop))
-        if a < b:
-            taken.append(take(sender, a, b))
-            places.append(wanted[a:b])
-    if not taken:
-        return
-    bundle = tasks.add(f"{name}-bundle", sort_out, taken, places)
-    for k, place in enumerate(_receivers(places)):
-        receivers[place].append(tasks.add(f"{name}-bundle", operator.getitem, bundle, k))
-
-
-def _receivers(places: Sequence[Sequence[int]]) -> list[int]:
-    return sorted(set().union(*places))
-
-
-# ---------------------------------------------------------------------------------------------------------- on a worker
-def sort_out(senders: Sequence[Sequence[Any]], places: Sequence[Sequence[int]]) -> list[list[Any]]:
-    """Return for each receiver that there is something for, ascending, its pieces in the order of senders."""
-    pieces: dict[int, list[Any]] = {place: [] for place in _receivers(places)}
-    for sender, wanted in zip(senders, places, strict=True):
-        for piece, place in zip(sender, wanted, strict=True):
-            pieces[place].append(piece)
-    return list(pieces.values())
-
-
-def unbundled(bundles: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the pieces of bundles, in order."""
-    return [piece for bundle in bundles for piece in bundle]
+def _piece(pieces: list[Any], number: int) -> Any:
+    return pieces[number]

@@ -1,13 +1,22 @@
-"""Steps of a plan as one layer of a dask graph."""
+"""Steps of a plan as layers of a dask graph: for each chunk one object, an element of a dask array of objects.
+
+Layers are dask's own, blockwise wherever they can be: they stay small however many chunks there are, and the scheduler
+writes the tasks out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.device.threads import one_thread
+from daskclust.core.run.boxes import Box, boxed, listed, unboxed
 
 
 def only_needed() -> AbstractContextManager[Any]:
@@ -34,45 +43,203 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
     return HighLevelGraph.from_collections("needed", needed)
 
 
-class Tasks:
-    """Lazy steps, collected as one layer of a dask graph: a layer for each step would make large graphs slow.
+class Lists(NamedTuple):
+    """Values of which a step is given whole blocks, as lists."""
+
+    array: Any
+    index: str = "ab"  # "ca": a block goes to the step of its second number
+
+
+class Steps:
+    """Steps over the chunks of a data set.
 
     Parameters
     ----------
     prefix : str
         With which the names of all steps begin: the dashboard groups steps by their names.
-    sources : list of dask collections
-        What steps take from other layers.
     content : objects
         What decides about the results: steps that differ in it have other keys.
     """
 
-    def __init__(self, prefix: str, sources: list[Any], *content: Any) -> None:
+    def __init__(self, prefix: str, *content: Any) -> None:
         from dask.base import tokenize
 
-        self._prefix, self._sources = f"daskclust-{prefix}", sources
-        self._token = tokenize(*content)
-        self._tasks: dict[tuple[str, int], Any] = {}
-        self._counts: dict[str, int] = {}
+        self._prefix, self._token = f"daskclust-{prefix}", tokenize(*content)
+        self._number = itertools.count()
 
-    def add(self, name: str, function: Callable[..., Any], *args: Any) -> tuple[str, int]:
-        """Add a step and return its key; arguments that are keys, and keys in lists, stand for their results."""
-        number = self._counts[name] = self._counts.get(name, -1) + 1
-        key = (f"{self._prefix}{name}-{self._token}", number)
-        self._tasks[key] = (_alone, function, *args)
-        return key
+    def each(
+        self,
+        step: str,
+        function: Callable[..., Any],
+        *values: Any,
+        numbered: bool = False,
+        row: int | None = None,
+        column: Sequence[int] | None = None,
+    ) -> Any:
+        """Add a step for each chunk.
 
-    def delayed(self, keys: list[tuple[str, int]]) -> list[Any]:
-        """Return the steps with these keys as `dask.delayed` objects of one graph."""
-        from dask.delayed import Delayed
+        Parameters
+        ----------
+        step : str
+            Its name.
+        function : callable
+            What it does, with one of each of `values`.
+        values : dask arrays of objects, or Lists
+            Of shape (m, 1), an element for each chunk, or (1, 1), one for all; or lists.
+        numbered : bool
+            Whether the function is given the chunk's number, too, at the end.
+        row, column : int, sequence of int
+            The function returns a list, of so many elements, or of so many for each chunk: they are elements of the
+            result, in a row for each chunk or in one column.
+
+        Returns
+        -------
+        dask array of objects
+            Of shape (m, 1), or as `row` and `column` say.
+        """
+        given = [tuple(value) if isinstance(value, Lists) else (value, "ab") for value in values]
+        if numbered:
+            given.append((_numbers(max(array.numblocks[index.index("a")] for array, index in given)), "a"))
+        lists = tuple(isinstance(value, Lists) for value in values) + (False,) * numbered
+        options = {"function": function, "lists": lists, "form": _form(row, column)}
+        pairs = list(itertools.chain(*given))
+        return self._blockwise(step, _on_objects, pairs, row or 1, 1 if column is None else tuple(column), options)
+
+    def of_rows(
+        self, step: str, function: Callable[..., Any], columns: Sequence[Any], *shared: Any, row: int | None = None
+    ) -> Any:
+        """Add a step for each chunk of dask arrays of numbers, (n,) or (n, k).
+
+        The function is given the list of their blocks, the chunk's number, and the shared values, of shape (1, 1).
+        """
+        pairs = [_numbers(columns[0].numblocks[0]), "a", *(part for array in shared for part in (array, "ab"))]
+        for axis, column in enumerate(columns):
+            pairs += [column, ("a", f"k{axis}")[: column.ndim]]
+        options = {"function": function, "shared": len(shared), "form": _form(row)}
+        return self._blockwise(step, _on_rows, pairs, row or 1, 1, options)
+
+    def shared(self, step: str, value: Any) -> Any:
+        """Return a value as an array (1, 1): as a step of its own it goes once to each worker."""
+        return self.one_by_one(step, [(partial(_itself, value),)])  # as such: dask looks into tuples and lists
+
+    def one_by_one(self, step: str, tasks: Sequence[tuple[Any, ...]], *sources: Any, beside: Any = ()) -> Any:
+        """Return steps that are written out, functions with their arguments, as an array (m, 1).
+
+        Arguments that are keys, and keys in lists, stand for what is in the boxes of `sources`, or of steps `beside`:
+        pairs of a key and what it stands for.
+        """
+        import dask.array as da
         from dask.highlevelgraph import HighLevelGraph
 
-        layer = f"{self._prefix}{self._token}-{len(self._tasks)}"
-        graph = HighLevelGraph.from_collections(layer, dict(self._tasks), dependencies=self._sources)
-        return [Delayed(key, graph, layer=layer) for key in keys]
+        name = self.name(step)
+        graph = {(name, k, 0): (_on_keys, *task) for k, task in enumerate(tasks)}
+        graph |= {key: (_on_keys, *task) for key, task in beside}
+        layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
+        return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())
+
+    def apart(self, step: str, values: Any) -> Any:
+        """Return values (m, 1) in any chunks with a chunk for each."""
+        tasks = [
+            (_at, key, k) for key, size in zip(keys_of(values), values.chunks[0], strict=True) for k in range(size)
+        ]
+        return self.one_by_one(step, tasks, values)
+
+    def chain(self, step: str, function: Callable[..., Any], values: Any) -> Any:
+        """Return what is handed on to each chunk: None to the first, then what a function makes of the chunk before.
+
+        The function is given the value of the chunk before, and what was handed on to that.
+        """
+        name, keys = self.name(step), keys_of(values)
+        tasks = [(function, key, (name, k, 0)) for k, key in enumerate(keys[:-1])]
+        return self.one_by_one(name, [(_itself, None), *tasks], values)
+
+    def name(self, step: str) -> str:
+        """Return a name for a layer; of a name itself."""
+        from dask.base import tokenize
+
+        if step.startswith(self._prefix):
+            return step
+        return f"{self._prefix}{step}-{tokenize(self._token, step, next(self._number))}"
+
+    def _blockwise(self, step: str, function: Any, pairs: list[Any], width: int, chunks: Any, options: Any) -> Any:
+        import dask.array as da
+
+        has_width = any("b" in index for index in pairs[1::2])
+        wide = {"adjust_chunks": {"a": chunks, "b": width}} if has_width else {"new_axes": {"b": width}}
+        kind = {"dtype": object, "meta": _nothing(), "align_arrays": False, "concatenate": False}
+        return da.blockwise(function, "ab", *pairs, name=self.name(step), **wide, **kind, **options)
 
 
+def together(values: Any, width: int = -1) -> Lists:
+    """Return values (m, 1) as lists of so many that follow each other; -1: of all."""
+    return Lists(values.rechunk((width, 1), method="tasks"))
+
+
+def keys_of(values: Any) -> list[Any]:
+    """Return the keys of values (m, 1)."""
+    return [(values.name, k, 0) for k in range(values.numblocks[0])]
+
+
+def _numbers(count: int) -> Any:
+    """Return what stands for the number of each of so many chunks."""
+    from dask.layers import ArrayBlockIdDep
+
+    return ArrayBlockIdDep(((1,) * count,))
+
+
+def _form(row: Any, column: Any = None) -> str:
+    return "row" if row is not None else "one" if column is None else "column"
+
+
+def _nothing() -> Any:
+    return np.empty((0, 0), object)
+
+
+# ---------------------------------------------------------------------------------------------------------- on a worker
 def _alone(function: Callable[..., Any], *args: Any) -> Any:
     """Call a step with its kernels on one thread, as there is a task on every other; its thread keeps its device."""
     with one_thread(), keeping_device():
         return function(*args)
+
+
+def _on_objects(*boxes: Any, function: Any, lists: tuple[bool, ...], form: str) -> Box:
+    """Call a step with the objects in boxes."""
+    given = [listed(box) if is_list else unboxed(box) for box, is_list in zip(boxes, lists, strict=True)]
+    return _result(_alone(function, *given), form)
+
+
+def _on_rows(number: tuple[int], *blocks: Any, function: Any, shared: int, form: str) -> Box:
+    """Call a step with blocks of numbers."""
+    objects, columns = map(unboxed, blocks[:shared]), [_one(block) for block in blocks[shared:]]
+    return _result(_alone(function, columns, number[0], *objects), form)
+
+
+def _on_keys(function: Any, *args: Any) -> Box:
+    """Call a step with what is in boxes, and in boxes in lists."""
+
+    def given(arg: Any) -> Any:
+        if isinstance(arg, list):
+            return [given(each) for each in arg]
+        return unboxed(arg) if isinstance(arg, Box) and function is not _at else arg
+
+    return boxed([_alone(function, *map(given, args))])
+
+
+def _one(block: Any) -> Any:
+    while isinstance(block, list):
+        (block,) = block
+    return block
+
+
+def _result(value: Any, form: str) -> Box:
+    if form == "one":
+        return boxed([value])
+    return boxed(value, (1, len(value)) if form == "row" else (len(value), 1))
+
+
+def _at(values: Box, k: int) -> Any:
+    return values[k, 0]
+
+
+def _itself(value: Any) -> Any:
+    return value

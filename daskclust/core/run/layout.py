@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,22 +12,7 @@ import numpy as np
 from daskclust.core.merge.sets import Ids
 from daskclust.core.space.partition import Division, Partition
 
-
-class Ranges(NamedTuple):
-    """Ranges of ids."""
-
-    starts: Ids  # (m + 1,) first id of each, and one behind the last
-    among: Sequence[Sequence[int]]  # for each range the chunks of the plan that have points of it, ascending
-    reached: Sequence[Sequence[int]]  # for each chunk of the plan the ranges that it has points of, ascending
-
-    def together(self, count: int) -> Ranges:
-        """Return ranges that each are `count` of these."""
-        last = len(self.among)
-        begins = range(0, last, count)
-        among = [_union(self.among[a : a + count]) for a in begins]
-        few = range(len(begins))
-        reached = [few if numbers == range(last) else sorted({n // count for n in numbers}) for numbers in self.reached]
-        return Ranges(self.starts[[*begins, last]], among, reached)
+GROUPS = 64  # into which chunks are taken together for an exchange, or the root of their number where that is more
 
 
 class Layout(NamedTuple):
@@ -34,33 +20,44 @@ class Layout(NamedTuple):
 
     lengths: tuple[int, ...]  # rows of each chunk of the input
     runs: list[tuple[int, int]]  # consecutive chunks of the input that are taken together: first, and behind the last
-    ranges: Ranges  # the runs as ids
+    starts: Ids  # (runs + 1,) the first id of each run, and one behind the last
     partition: Partition | None  # what divides the points of runs among chunks; None where runs are the chunks
+    among: Sequence[Sequence[int]]  # for each run the chunks that have points of it, ascending
+    together: int  # how many chunks are taken together for an exchange
 
     @classmethod
     def of(cls, lengths: tuple[int, ...], division: Division) -> Layout:
         """Return the layout of a division of chunks with so many rows each."""
-        partition, rows, reached = division
-        runs = runs_of(lengths, rows)
+        partition, rows, reached, most = division
+        runs = runs_of(lengths, rows if any(lengths) else -1)  # dask joins no chunks of nothing
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)[[0, *(end for _, end in runs)]]
         if partition is None:
-            own = [[run] for run in range(len(runs))]
-            return cls(lengths, runs, Ranges(starts, own, own), None)
-        among = reached_by(runs, reached, len(partition))
-        return cls(lengths, runs, Ranges(starts, among, turned_round(among, len(partition))), partition)
+            return cls(lengths, runs, starts, None, [], 1)
+        together = min(most, together_in(len(partition)))
+        return cls(lengths, runs, starts, partition, reached_by(runs, reached, len(partition)), together)
 
-    def ids_of_runs(self) -> list[list[tuple[int, int]]]:
-        """Return for each chunk of the partition where the runs that it has points of begin and end, in ids."""
-        ends = list(itertools.pairwise(self.ranges.starts.tolist()))
-        return [[ends[run] for run in runs] for runs in self.ranges.reached]
+    def run_lengths(self) -> tuple[int, ...]:
+        """Return the rows of each run."""
+        return tuple(np.diff(self.starts).tolist())
 
-    def within_runs(self) -> list[tuple[int, int, int]]:
-        """Return for each chunk of the input its run, and from where to where its rows are there."""
-        places = []
-        for run, (a, b) in enumerate(self.runs):
-            ends = [0, *itertools.accumulate(self.lengths[a:b])]
-            places += [(run, *pair) for pair in itertools.pairwise(ends)]
-        return places
+    def back(self) -> tuple[list[list[int]], list[list[tuple[int, int]]]]:
+        """Return for each chunk of the partition the runs that it has points of, and where these begin and end."""
+        assert self.partition is not None
+        runs: list[list[int]] = [[] for _ in range(len(self.partition))]
+        for run, chunks in enumerate(self.among):
+            for chunk in chunks:
+                runs[chunk].append(run)
+        ends = list(itertools.pairwise(self.starts.tolist()))
+        return runs, [[ends[run] for run in each] for each in runs]
+
+    def ranges(self) -> Ids:
+        """Return where ranges of ids begin, and one behind the last: each has some runs."""
+        return self.starts[[*range(0, len(self.runs), together_in(len(self.runs))), -1]]
+
+
+def together_in(count: int) -> int:
+    """Return how many of so many chunks, or runs, are taken together for an exchange."""
+    return -(-count // max(GROUPS, math.isqrt(count)))
 
 
 def runs_of(lengths: Sequence[int], rows: int) -> list[tuple[int, int]]:
@@ -81,21 +78,3 @@ def reached_by(runs: list[tuple[int, int]], reached: list[Any] | None, count: in
     among = [set(np.concatenate(reached[a:b]).tolist()) for a, b in runs]
     among[0] |= set(range(count)).difference(*among)
     return [range(count) if len(numbers) == count else sorted(numbers) for numbers in among]
-
-
-def turned_round(among: Sequence[Sequence[int]], count: int) -> Sequence[Sequence[int]]:
-    """Return for each of `count` chunks of a partition the runs that have it among theirs, ascending."""
-    if all(len(numbers) == count for numbers in among):
-        return [range(len(among))] * count
-    runs: list[list[int]] = [[] for _ in range(count)]
-    for run, numbers in enumerate(among):
-        for number in numbers:
-            runs[number].append(run)
-    return runs
-
-
-def _union(numbers: Sequence[Sequence[int]]) -> Sequence[int]:
-    """Return the numbers in any of several, ascending; of ranges, which begin with 0, the longest."""
-    if all(isinstance(each, range) for each in numbers):
-        return max(numbers, key=len)
-    return sorted(set().union(*numbers))

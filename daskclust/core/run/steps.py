@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,56 +12,95 @@ from daskclust.core.data.columns import for_kernels
 from daskclust.core.data.inputs import on_device_of
 from daskclust.core.device.arrays import device_of, put
 from daskclust.core.merge.own_ids import OwnIds
-from daskclust.core.merge.sets import Fragments
-from daskclust.core.run.exchange import unbundled
+from daskclust.core.merge.sets import Fragments, Ids
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Chunk, Partition
 
 
-def itself(value: Any) -> Any:
-    """Return what a step of its own brings to each worker once, where there are many that need it."""
-    return value
+class Given(NamedTuple):
+    """What the steps that take the input's rows have to know."""
+
+    names: list[str]  # of columns
+    starts: Ids  # (runs + 1,) the first id of each run of the input's chunks, and one behind the last
+    partition: Partition | None = None
+    positions: str = ""
+    group: str = ""
+    among: Sequence[Sequence[int]] = ()  # for each run the chunks that its points go to, where these are few
+    width: int = 1  # how many chunks are taken together, where they are many
+
+    def named(self, columns: list[Any]) -> dict[str, Any]:
+        """Return the columns by name, all on the device of the first."""
+        pairs = zip(self.names, columns, strict=True)
+        return {name: on_device_of(columns[0], for_kernels(name, column)) for name, column in pairs}
 
 
-def as_chunk(names: list[str], columns: list[list[Any]], first: int) -> Chunk:
-    """Return a run of the input's chunks, from the id `first` on, as a chunk of the plan."""
-    named = _named(names, columns)
-    X = named[names[0]]
-    return Chunk(named, first + device_of(X).count_up(len(X)), as_given=True)
+def as_chunk(columns: list[Any], run: int, given: Given) -> Chunk:
+    """Return a run of the input's chunks as a chunk of the plan."""
+    named = given.named(columns)
+    X = named[given.names[0]]
+    return Chunk(named, given.starts[run] + device_of(X).count_up(len(X)), as_given=True)
 
 
-def _named(names: list[str], columns: list[list[Any]]) -> dict[str, Any]:
-    """Return the columns by name, each of one or more blocks, all on the device of the first."""
-    like = columns[0][0]
-    given = zip(names, columns, strict=True)
-    return {name: _joined([on_device_of(like, for_kernels(name, each)) for each in blocks]) for name, blocks in given}
+def split(columns: list[Any], run: int, given: Given) -> list[Chunk]:
+    """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`)."""
+    assert given.partition is not None
+    named, among = given.named(columns), np.array(given.among[run])
+    return given.partition.split(named, given.starts[run], given.positions, named.get(given.group), among)
+
+
+def join(parts: list[Chunk]) -> Chunk:
+    """Put the parts of a chunk together; they come in the order of the data set."""
+    columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
+    owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
+    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
+
+
+class Share(NamedTuple):
+    """Points of a run of the input's chunks that go to some chunks, which follow each other."""
+
+    columns: dict[str, Any]
+    first: int  # the run's first id
+    rows: Any  # (m,) int32 how far the id of each point is from that
+    owned: Any  # (m,) or None: as of `Chunk`
+    ends: Ids  # (chunks + 1,) where the points for each chunk begin, and one behind the last
+
+
+def share_out(columns: list[Any], run: int, given: Given) -> list[Share]:
+    """Return what a run of the input's chunks has for all chunks, `width` of these at a time."""
+    partition, named = given.partition, given.named(columns)
+    assert partition is not None
+    rows, owned, ends = partition.parts(named[given.positions], named.get(given.group))
+    device, shares = device_of(rows), []
+    for a in range(0, len(partition), given.width):
+        its = ends[a : a + given.width + 1]
+        part = slice(its[0], its[-1])
+        taken = {name: device.take_at(values, rows[part]) for name, values in named.items()}
+        own = owned[part].copy() if partition.cuts else None
+        shares.append(Share(taken, int(given.starts[run]), rows[part].copy(), own, its - its[0]))
+    return shares
+
+
+def chunks_of(shares: list[Share], given: Given, number: int) -> list[Chunk]:
+    """Return the chunks that some shares, of all runs in their order, are for; `number` is their place."""
+    assert given.partition is not None
+    return [
+        join([_part(share, k, given.partition.region(number * given.width + k)) for share in shares])
+        for k in range(len(shares[0].ends) - 1)
+    ]
+
+
+def _part(share: Share, k: int, region: tuple[tuple[float, float], ...]) -> Chunk:
+    """Return what a share has for one of its chunks."""
+    part = slice(share.ends[k], share.ends[k + 1])
+    columns = {name: values[part] for name, values in share.columns.items()}
+    rows = share.rows[part]
+    ids = share.first + device_of(rows).cast(rows, np.int64)
+    return Chunk(columns, ids, None if share.owned is None else share.owned[part], region)
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
     """Return arrays as one on the device of the first."""
     return arrays[0] if len(arrays) == 1 else np.concatenate([on_device_of(arrays[0], each) for each in arrays])
-
-
-def split(
-    partition: Partition,
-    names: list[str],
-    columns: list[list[Any]],
-    first: int,
-    positions: str,
-    group: str,
-    among: list[int],
-) -> list[Chunk]:
-    """Return the parts that a run of the input's chunks has of the chunks `among` (see `Partition.split`)."""
-    named = _named(names, columns)
-    return partition.split(named, first, positions, named.get(group), np.array(among))
-
-
-def join(bundles: Sequence[Sequence[Chunk]]) -> Chunk:
-    """Put the parts of a chunk together; they come in the order of the data set."""
-    parts = unbundled(bundles)
-    columns = {name: _joined([part.columns[name] for part in parts]) for name in parts[0].columns}
-    owned = None if parts[0].owned is None else _joined([part.owned for part in parts])
-    return Chunk(columns, _joined([part.ids for part in parts]), owned, parts[0].region)
 
 
 def frontier(local_and_frontier: tuple[Any, Any]) -> Any:
@@ -69,16 +109,16 @@ def frontier(local_and_frontier: tuple[Any, Any]) -> Any:
     return found._replace(places=None) if isinstance(found, Fragments) else found
 
 
-def turn(_before: None, _frontier: Any) -> None:
-    """Do nothing, after the chunk before and a frontier."""
+def turn(_frontier: Any, _before: None) -> None:
+    """Do nothing, after a frontier and what was before that."""
 
 
-def merge(plan: WholePlan, frontiers: list[Any], _turns: None) -> Any:
+def merge(plan: WholePlan, frontiers: list[Any], _turns: None = None) -> Any:
     """Return what `plan` makes of all frontiers."""
     return plan.merge(frontiers)
 
 
-def cut_slice(merged: list[Any], k: int, _: Any) -> Any:
+def cut_slice(merged: list[Any], _frontier: Any, k: int) -> Any:
     """Return a chunk's slice of what was merged."""
     return merged[k]
 
@@ -95,11 +135,16 @@ def finish(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any) -> dict[s
     return plan.finish(local_and_frontier[0], mine)
 
 
-def finish_rows(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, runs: list[tuple[int, int]]) -> list[Piece]:
-    """Return the results for a chunk's own points in each of some runs of ids."""
+def finish_piece(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, start: int, end: int) -> Piece:
+    """Return the results for a chunk's own points with the ids from `start` to `end - 1`."""
     local, _ = local_and_frontier
-    parts = [local.ids.within(*run) for run in runs]
-    return [Piece(ids, plan.finish(plan.rows_in(local, rows), mine)) for ids, rows in parts]
+    ids, rows = local.ids.within(start, end)
+    return Piece(ids, plan.finish(plan.rows_in(local, rows), mine))
+
+
+def finish_pieces(plan: Plan, local_and_frontier: tuple[Any, Any], mine: Any, starts: Ids) -> list[Piece]:
+    """Return the same for each range of ids."""
+    return [finish_piece(plan, local_and_frontier, mine, *ends) for ends in itertools.pairwise(starts.tolist())]
 
 
 def before_merge(plan: Plan, measures: Any) -> dict[str, Any]:
@@ -108,44 +153,19 @@ def before_merge(plan: Plan, measures: Any) -> dict[str, Any]:
     return plan.before_merge(measures)[1]
 
 
-def rows_before_merge(plan: Plan, measures: Any, runs: list[tuple[int, int]]) -> list[Piece]:
-    """Return the same for its own points in each of some runs of ids."""
+def pieces_before_merge(plan: Plan, measures: Any, ranges: list[tuple[int, int]] | Ids) -> list[Piece]:
+    """Return the same for its own points in each of some ranges of ids: pairs of ends, or where each begins."""
     assert plan.before_merge is not None
     ids, results = plan.before_merge(measures)
     own = OwnIds.of(ids)
-    parts = [own.within(*run) for run in runs]
+    pairs = ranges if isinstance(ranges, list) else itertools.pairwise(ranges.tolist())
+    parts = [own.within(*pair) for pair in pairs]
     return [Piece(mine, {name: values[rows] for name, values in results.items()}) for mine, rows in parts]
 
 
-class Box(np.ndarray):
-    """An array of one element, the results for a chunk by name: dask's arrays are made of arrays alone."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes with its results, as dask wants to know."""
-        return sum(int(values.nbytes) for results in self.ravel() for values in results.values())
-
-
-def boxed(results: dict[str, Any], begin: int, end: int) -> Any:
-    """Return an array of one element, the results for the points from `begin` to `end` of a run."""
-    box = np.empty(1, object).view(Box)
-    box[0] = {name: values[begin:end] for name, values in results.items()}
-    return box
-
-
-def from_box(box: Any, name: str) -> Any:
-    """Return one of the results in a box."""
-    return box[0][name]
-
-
-def n_clusters(merged: Any) -> np.int64:
-    """Return the number of clusters that any slice tells."""
-    return np.int64(merged.n_clusters)
-
-
-def gather(bundles: Sequence[Sequence[Piece]], start: int, size: int) -> dict[str, Any]:
-    """Put the results for a run of the input's chunks in order; every point is in exactly one piece."""
-    pieces = unbundled(bundles)
+def put_back(pieces: list[Piece], starts: Ids, number: int) -> dict[str, Any]:
+    """Put the results for a range of ids in order; every point is in exactly one piece."""
+    start, size = int(starts[number]), int(starts[number + 1] - starts[number])
     count = sum(piece.ids.size for piece in pieces)
     if count != size:
         raise RuntimeError(f"{count} results for the {size} points from {start} on: please report this")

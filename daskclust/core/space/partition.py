@@ -120,7 +120,7 @@ class Partition:
         tuple of (float, float)
         """
         extents: list[tuple[float, float]] = []
-        block = len(self._tree.low) - self.n_blocks + chunk % self.n_blocks
+        block = len(self._tree.low) - self.n_blocks + int(self._block_at[chunk % self.n_blocks])
         for _ in self.cuts:
             extents.append((float(self._tree.low[block]), float(self._tree.high[block])))
             block = int(np.searchsorted(self._tree.first, block, side="right")) - 1
@@ -149,15 +149,12 @@ class Partition:
             # a little wider, so that no point's own rounding takes it beyond
             a, b = a - MARGIN * np.abs(a), b + MARGIN * np.abs(b)
             rows, block = self._spread(HOST, axis, level, a[rows], b[rows], rows, block)
-        groups = np.arange(self.groups)[:, None] * self.n_blocks
+        groups, block = np.arange(self.groups)[:, None] * self.n_blocks, self._place[block]
         return [np.unique(found + groups) for found in np.split(block, np.searchsorted(rows, np.arange(1, len(low))))]
 
     @cached_property
-    def along_curve(self) -> NDArray[np.int64]:
-        """Return where each chunk is on a curve through all of them, shape (chunks,): those near on it are neighbours.
-
-        Chunks of a group follow each other along a Z-order curve (Morton, IBM technical report, 1966).
-        """
+    def _place(self) -> NDArray[np.int64]:
+        """Return where each block is on a Z-order curve through all of them (Morton, IBM technical report, 1966)."""
         coordinates = np.zeros((1, 0), np.int64)
         for level in self._levels:
             rows = np.repeat(np.arange(len(level.counts)), level.counts)
@@ -168,8 +165,12 @@ class Partition:
         for bit in range(62 // max(axes, 1)):
             for axis in range(axes):
                 key |= (coordinates[:, axis] >> bit & 1) << (bit * axes + axis)
-        place = np.argsort(np.argsort(key, kind="stable"))
-        return (place + np.arange(self.groups)[:, None] * self.n_blocks).ravel()
+        return np.argsort(np.argsort(key, kind="stable"))
+
+    @cached_property
+    def _block_at(self) -> NDArray[np.int64]:
+        """Return the block at each place of the curve."""
+        return np.argsort(self._place)
 
     def halo_share(self, places: NDArray[Any]) -> float:
         """Return how many points halos have for each point.
@@ -187,7 +188,7 @@ class Partition:
         return len(rows) / max(len(places), 1) - 1
 
     def seen_from(self, chunk: int, places: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the first and the last chunk that have each of a chunk's points, by their places `along_curve`.
+        """Return the first and the last chunk that have each of a chunk's points.
 
         Parameters
         ----------
@@ -202,7 +203,7 @@ class Partition:
         if len(places) == 0:
             return np.empty((0, 2), np.int64)
         rows, block = self._blocks_near(HOST, places)
-        place = self.along_curve[chunk // self.n_blocks * self.n_blocks + block]
+        place = chunk // self.n_blocks * self.n_blocks + self._place[block]
         begin = np.searchsorted(rows, np.arange(len(places)))
         return np.stack([np.minimum.reduceat(place, begin), np.maximum.reduceat(place, begin)], axis=1)
 
@@ -239,18 +240,10 @@ class Partition:
         ValueError
             For points that go to other chunks.
         """
-        X = columns[positions]
-        X = X if X.ndim == 2 else X[:, None]
-        device = device_of(X)
-        home, copied, copy_block = self._homes(device, X)
-        if self.groups > 1:
-            wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
-            number = device.cast(wide % self.groups, np.int32) * self.n_blocks
-            home, copy_block = home + number, copy_block + number[copied]
-        rows, owned, ends = in_parts(device, home, copied, copy_block, len(self))
+        rows, owned, ends = self.parts(columns[positions], group)
         if among is not None:
             _check_among(among, np.diff(ends), first_id)
-        chunks = []
+        chunks, device = [], device_of(rows)
         for number in map(int, range(len(self)) if among is None else among):
             part = slice(ends[number], ends[number + 1])
             taken = {name: device.take_at(v, rows[part]) for name, v in columns.items()}
@@ -258,6 +251,37 @@ class Partition:
             is_own = owned[part].copy() if self.cuts else None
             chunks.append(Chunk(taken, ids, is_own, self.region(number)))
         return chunks
+
+    def parts(self, X: Any, group: Any = None) -> tuple[Any, Any, NDArray[np.int64]]:
+        """Return which points each chunk has, by number, its own and those of its halo.
+
+        Parameters
+        ----------
+        X : array of float, shape (n, d) or (n,)
+            Coordinates that the planes cut.
+        group : array of int, shape (n,), optional
+            Group of each point, where the partition goes by groups.
+
+        Returns
+        -------
+        rows : array of int32, shape (m,)
+            Numbers of points, those of one chunk after the other, ascending within each; valid until the next call.
+        owned : array of bool, shape (m,)
+            Whether the chunk owns the point; valid until the next call.
+        ends : numpy.ndarray of int64, shape (chunks + 1,)
+            Where those of each chunk begin, and one behind the last.
+        """
+        X = X if X.ndim == 2 else X[:, None]
+        device = device_of(X)
+        home, copied, copy_block = self._homes(device, X)
+        if len(self.cuts):
+            place = device.from_host(self._place.astype(np.int32))
+            home, copy_block = device.take_at(place, home), device.take_at(place, copy_block)
+        if self.groups > 1:
+            wide = group if group.dtype.itemsize >= 4 else device.cast(group, np.int32)
+            number = device.cast(wide % self.groups, np.int32) * self.n_blocks
+            home, copy_block = home + number, copy_block + number[copied]
+        return in_parts(device, home, copied, copy_block, len(self))
 
     def _homes(self, device: Host | Cuda, X: Any) -> tuple[Any, Any, Any]:
         """Return the block of each point, and of each copy for a halo the point and the block."""
@@ -345,6 +369,7 @@ class Division(NamedTuple):
     partition: Partition | None  # which point goes to which chunk; None takes the data set's chunks as they are
     rows: int = 0  # up to how many points of consecutive chunks are taken together; 0: each chunk is on its own
     reached: list[NDArray[np.int64]] | None = None  # chunks that each chunk's points may go to; None: all
+    together: int = 1  # up to how many chunks are taken together on their way
 
 
 def block_sizes(rows: int, chunks: int) -> tuple[int, ...]:

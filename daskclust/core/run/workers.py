@@ -1,0 +1,98 @@
+"""Who computes: the workers that a Dask cluster has or will have, or this process."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import Any, NamedTuple
+
+from daskclust.core.data.checks import check_whole
+
+# Bytes that a worker takes itself: 310 MB were measured after a small fit, 390 MB with `workers.start(warm=)`.
+_OWN = 400e6
+_PAUSED = 0.8  # of a worker's memory, at which Dask gives it no more tasks
+# Assumed of workers where nothing tells about them.
+_COUNT, _MEMORY = 16, 4e9
+
+_log = logging.getLogger(__name__)
+
+
+class Workers(NamedTuple):
+    """Who does the tasks."""
+
+    threads: int  # of all workers
+    memory: float  # bytes that a worker has for the points of each of its threads
+
+
+class _Worker(NamedTuple):
+    """One worker, or a guess at it."""
+
+    threads: int = 1
+    memory: float | None = None  # bytes; None where it is not known
+
+    @property
+    def share(self) -> float:
+        """Bytes for the points of each thread: at least a tenth, however little there is."""
+        memory = _MEMORY if self.memory is None else self.memory
+        return max(_PAUSED * memory - _OWN, memory / 10) / self.threads
+
+
+def find_workers() -> Workers:
+    """Return the workers of the cluster that would compute now, or this process and its cores.
+
+    Of a cluster these are as many as are there, as were asked for, or as it adapts to at most. Dask's configuration
+    comes first: ``daskclust.workers``, their number, and ``daskclust.worker-memory``, of each.
+    """
+    from dask.base import get_scheduler
+
+    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
+    if hasattr(client, "scheduler_info"):
+        there = client.scheduler_info(n_workers=-1)["workers"].values()
+        return _workers_of(
+            [_Worker(each["nthreads"], each["memory_limit"] or math.inf) for each in there], client.cluster
+        )
+    threads = len(os.sched_getaffinity(0))
+    return Workers(threads, _Worker(threads, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")).share)
+
+
+def _workers_of(there: list[_Worker], cluster: Any) -> Workers:
+    """Return the workers that a cluster will have, of which some are there; say what is assumed."""
+    import dask
+    from dask.utils import format_bytes, parse_bytes
+
+    specs = getattr(cluster, "worker_spec", {})  # of workers that were asked for
+    adapted = getattr(getattr(cluster, "_adaptive", None), "maximum", 0)
+    count = max(len(there), sum(len(spec.get("group", [0])) for spec in specs.values()), adapted)
+    wanted = dask.config.get("daskclust.workers", None)
+    if wanted is not None:
+        count = check_whole("daskclust.workers of dask's configuration", wanted, 1)
+    known = there or [_planned(spec) for spec in (*specs.values(), getattr(cluster, "new_spec", None)) if spec]
+    known = known or [_Worker()]
+    memory = dask.config.get("daskclust.worker-memory", None)
+    if memory is not None:
+        known = [each._replace(memory=parse_bytes(memory)) for each in known]
+    least = min(known, key=lambda each: each.share)
+    is_known = 0 < count < math.inf
+    count = int(count) if is_known else max(_COUNT, len(there))
+    if not is_known or least.memory is None:
+        _log.warning(
+            "tasks are made for %d workers with %s each, which is a guess: the cluster has none yet, or tells no limit "
+            'of them; dask.config.set({"daskclust.workers": 100, "daskclust.worker-memory": "8GB"}) says what it will '
+            "have, or wait: client.wait_for_workers(100)",
+            count,
+            "unlimited memory" if least.share == math.inf else format_bytes(int(least.memory or _MEMORY)),
+        )
+    to_come = max(0, count - len(there)) * known[0].threads
+    return Workers(sum(each.threads for each in there[:count]) + to_come, least.share)
+
+
+def _planned(spec: dict[str, Any]) -> _Worker:
+    """Return a worker as a cluster will start it: a process of a job, where it submits these."""
+    from dask.utils import parse_bytes
+
+    options, processes = spec.get("options", {}), len(spec.get("group", [0]))
+    threads = next((options[name] for name in ("nthreads", "cores") if options.get(name)), processes)
+    limit = options.get("memory_limit", options.get("memory", "auto"))
+    whole = None if limit == "auto" else parse_bytes(limit or 0) or math.inf  # 0 or None: no limit
+    return _Worker(max(1, threads // processes), whole and whole / processes)
