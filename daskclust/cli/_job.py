@@ -147,7 +147,7 @@ class Job:
         from daskclust.io.lazy import About
 
         path = Path(self.source)
-        self.work.read(path)
+        self.work.read(path, is_lazy=self.run.is_on_dask)
         with self.stage("reading"):
             return reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
 

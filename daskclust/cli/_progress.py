@@ -77,9 +77,9 @@ class Work:
         description = None if name is None else escape(name)
         self._bar.update(self._task, completed=done, total=total, description=description)
 
-    def read(self, path: Path) -> None:
-        """Begin to read a file: bytes are counted, with those of the file as total."""
-        size = None if path.suffix in _UNMEASURED else _bytes_of(path)
+    def read(self, path: Path, *, is_lazy: bool = False) -> None:
+        """Begin to read a file: bytes are counted, with those of the file as total, if all are read now."""
+        size = None if is_lazy or path.suffix in _UNMEASURED else _bytes_of(path)
         self._count(f"reading {path.name}", "rchar", size, "" if path.suffix in _UNMEASURED else "MB")
 
     def write(self, path: Path) -> None:

@@ -110,7 +110,7 @@ def events(
                 _write_stream(stream, outputs, where, job)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
-            job.work.read(Path(pixels.source))
+            job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
             with job.stage("reading"):
                 data = pixels.open(for_dask=run.is_on_dask)
             if where is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from os.path import getsize as size
 
 import dask
 import pandas as pd
@@ -59,8 +58,7 @@ def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, w
     summary(*line.split(), where, 1 if where == "--workers" else scheduler)
     with_tasks = {name: counts for name, _, counts in steps if counts}
     assert with_tasks.keys() >= {"clustering 1,500 particles", "clustering snapshot.hdf5", "writing out.zarr"}
-    total_at_once = {name: total for name, total, _ in steps if total}
-    assert total_at_once == {"reading snapshot.hdf5": size(files / "snapshot.hdf5")}
+    assert [name for name, total, _ in steps if total is not None] == []  # workers read the file, and nobody knows yet
     for name, counts in with_tasks.items():
         done, text, total = counts[-1]
         assert 3 < done == total < 200
