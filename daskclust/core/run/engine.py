@@ -146,7 +146,7 @@ class Lazy:
         results = self._as_arrays(steps, self._finished(steps, plan, found, slices), plan.results)
         if plan.before_merge is not None:
             results |= self._as_arrays(steps, self._known_before(steps, plan), plan.results_before_merge)
-        return results | {"n_clusters": whole(count, unboxed, (), np.int64)}
+        return results | {"n_clusters": whole(count, _count, (), np.int64)}
 
     def persist(self, plan: Plan) -> None:
         """Compute the measures now and keep them on the workers, for runs with other thresholds.
@@ -255,6 +255,10 @@ class Lazy:
 def _result(box: Any, result: str) -> Any:
     """Return one of the results in a box."""
     return unboxed(box)[result]
+
+
+def _count(box: Any) -> np.int64:
+    return np.int64(unboxed(box))
 
 
 def _attribute(name: str, box: Any) -> Any:
