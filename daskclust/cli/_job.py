@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from rich.console import Console
 
-_STAGES = "reading", "clustering", "table", "writing"
+_STAGES = "starting", "reading", "clustering", "table", "writing"
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
 
@@ -133,8 +133,12 @@ class Job:
     @contextmanager
     def started(self) -> Iterator[None]:
         """Show progress, and have a cluster where one is asked for; the time goes into the summary."""
-        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, self.run.cluster(self.work):
+        with progress(f"reading {self.name}", quiet=self.run.quiet) as self.work, ExitStack() as cluster:
+            with self.stage("starting") if self.run.is_on_dask else nullcontext():
+                cluster.enter_context(self.run.cluster(self.work))
             yield
+            if self.run.workers:
+                self.work.begin("stopping workers")
         times = {"seconds": self._clock.seconds, "seconds_compiling": self._clock.compiling}
         self.summary |= {name: round(time, 3) for name, time in times.items()}
 
@@ -147,12 +151,16 @@ class Job:
         finally:
             self.stages[name] = self.stages.get(name, 0.0) + clock.seconds
 
-    def read(self, reader: Callable[..., xr.Dataset], chunks: int, **options: Any) -> xr.Dataset:
-        """Return the points of the source, lazy where workers cluster."""
+    def read(
+        self, reader: Callable[..., xr.Dataset], chunks: int | None, about: int = 1 << 20, **options: Any
+    ) -> xr.Dataset:
+        """Return the points of the source; where workers cluster, lazy in chunks of so many, by default of `about`."""
+        from daskclust.io.lazy import About
+
         path = Path(self.source)
-        self.work.read(path)
+        self.work.read(path, is_lazy=self.run.is_on_dask)
         with self.stage("reading"):
-            return reader(path, chunks=chunks if self.run.is_on_dask else None, **options)
+            return reader(path, chunks=(chunks or About(about)) if self.run.is_on_dask else None, **options)
 
     def cluster(
         self, points: xr.Dataset, system: str, parameters: dict[str, Any], wanted: list[str] | None = None
@@ -166,12 +174,12 @@ class Job:
         from daskclust.io import to_device
 
         n = next(size for name, size in points.sizes.items() if name != "channel")
-        self.work.begin(f"clustering {n:,} {self.unit}")
         with self.stage("clustering"):
-            given = to_device(points, "cuda") if self.run.cuda else points
-            found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
-            found = found if wanted is None else found[wanted]
-            found = to_device(found, "cpu") if self.run.cuda else found
+            with self._step(f"clustering {n:,} {self.unit}", (n, self.unit)):
+                given = to_device(points, "cuda") if self.run.cuda else points
+                found: xr.Dataset = getattr(ClustAccessor(given), system)(**parameters)
+                found = found if wanted is None else found[wanted]
+                found = to_device(found, "cpu") if self.run.cuda else found
             if not self.run.is_on_dask:
                 return found.compute(scheduler="synchronous")  # chunk after chunk: one fills a GPU
             again = {column: points[column] for column in found.data_vars if column in points.data_vars}
@@ -180,10 +188,25 @@ class Job:
 
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
-        if path is not None:
-            self.work.write(path)
+        if path is None:
+            return
+        with ExitStack() as step:
+            if self.run.is_on_dask and path.suffix == ".zarr":  # workers write its chunks; other files this process
+                step.enter_context(self.work.tasks(f"writing {path.name}"))
+            else:
+                self.work.write(path)
             with self.stage("writing"), naming(path):
                 write(path)
+
+    @contextmanager
+    def _step(self, name: str, points: tuple[int, str] | None = None) -> Iterator[None]:
+        """Show a step, on workers with its tasks."""
+        if self.run.is_on_dask:
+            with self.work.tasks(name, points):
+                yield
+        else:
+            self.work.begin(name)
+            yield
 
     def show(self, to: Console = console, **files: Path | None) -> None:
         """Show the summary, with the files that were written."""

@@ -30,7 +30,15 @@ Columns = Annotated[
         default="by name",
     ),
 ]
-Chunks = Annotated[int, running("Points of a chunk, with --workers or --scheduler.", min=1)]
+
+
+def in_chunks(about: str) -> Any:
+    """Return the option of how many points a chunk has."""
+    words = "Points of a chunk, with --workers or --scheduler. A number is taken as it is."
+    return running(words, default=f"about {about}, in whole chunks of the file", min=1)
+
+
+Chunks = Annotated[int | None, in_chunks("a million")]
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 

@@ -97,13 +97,16 @@ class Pixels(Naming):
     def open(self, *, for_dask: bool) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays."""
         from daskclust import io
+        from daskclust.io.lazy import About
 
         source = self.source
+        options: dict[str, Any]
         if source.endswith(".t3pa"):
             return io.open_t3pa(source, chunks=ROUND)
         if not self.is_raw:
-            return _in_time(io.read_hits(source, field="timepix", chunks=ROUND, layout=self.layout, **self.naming()))
-        options: dict[str, Any] = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
+            options = {"chunks": About(ROUND), "layout": self.layout, **self.naming()}
+            return _in_time(io.read_hits(source, field="timepix", **options))
+        options = {"layout": self.layout or "chips", "gap": self.gap, "on_reset": self.on_reset}
         options["disorder"] = 1e3 * self.disorder
         if not for_dask and self.trigger is None:
             from daskclust.io.timepix.tpx3.xarray import Tpx3Entrypoint

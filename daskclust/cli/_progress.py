@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -58,45 +58,61 @@ class Work:
     """What a command does: it says which step begins, and how far it is."""
 
     def __init__(self, bar: _Bar, name: str) -> None:
-        self._bar, clock = bar, compiling.Clock()
-        self._task = bar.add_task(escape(name), total=None, unit="", points=None, clock=clock)
+        self._bar = bar
+        self._task = bar.add_task(escape(name), total=None, unit="", points=None, clock=compiling.Clock())
 
     def begin(
         self, name: str, total: float | None = None, unit: str = "", points: tuple[int, str] | None = None
     ) -> None:
         """Begin a step of so many hits, tasks or MB; of tasks, the rate is that of `points`, number and name."""
         self._bar.ask = None
-        clock = compiling.Clock()
-        self._bar.reset(self._task, total=total, description=escape(name), unit=unit, points=points, clock=clock)
+        before = next(task for task in self._bar.tasks if task.id == self._task)
+        new: dict[str, Any] = {"unit": unit, "points": points, "clock": compiling.Clock()}
+        # A new task, not reset(): that keeps the total where the new one is None, and takes what is told late.
+        self._task = self._bar.add_task(escape(name), total=total, visible=before.visible, **new)
+        self._bar.remove_task(before.id)
 
     def at(self, done: float, name: str | None = None, total: float | None = None) -> None:
         """Tell how much of the step is done."""
         description = None if name is None else escape(name)
         self._bar.update(self._task, completed=done, total=total, description=description)
 
-    def read(self, path: Path) -> None:
-        """Begin to read a file: bytes are counted, with those of the file as total."""
-        size = None if path.suffix in _UNMEASURED else _bytes_of(path)
+    def read(self, path: Path, *, is_lazy: bool = False) -> None:
+        """Begin to read a file: bytes are counted, with those of the file as total, if all are read now."""
+        size = None if is_lazy or path.suffix in _UNMEASURED else _bytes_of(path)
         self._count(f"reading {path.name}", "rchar", size, "" if path.suffix in _UNMEASURED else "MB")
 
     def write(self, path: Path) -> None:
         """Begin to write a file: bytes are counted."""
         self._count(f"writing {path.name}", "wchar", None, "MB")
 
+    @contextmanager
+    def tasks(self, name: str, points: tuple[int, str] | None = None) -> Iterator[None]:
+        """Count the tasks of what workers compute meanwhile."""
+        from daskclust.workers import following
+
+        with following(self._begin_tasks(name, points)):
+            yield
+
     def compute(self, dataset: Any, name: str, points: tuple[int, str]) -> Any:
         """Compute a lazy Dataset on the workers, where its arrays stay, and return it; tasks are counted."""
         from daskclust.workers import persist
 
+        return persist(dataset, self._begin_tasks(name, points))
+
+    def _begin_tasks(self, name: str, points: tuple[int, str] | None) -> Callable[[int, int, str], None]:
         self.begin(name, unit="tasks", points=points)
-        return persist(dataset, lambda done, total, step: self.at(done, f"{name}: {step}", total))
+        return lambda done, total, step: self.at(done, f"{name}: {step}" if step else name, total)
 
     def _count(self, name: str, counter: str, total: int | None, unit: str) -> None:
         before = _bytes_so_far(counter)
         self.begin(name, *(() if before is None else (total, unit)))
+        step = self._task
 
         def ask() -> None:
             done = (_bytes_so_far(counter) or 0) - (before or 0)
-            self.at(min(done, total or done))
+            with suppress(KeyError):  # the step has ended meanwhile
+                self._bar.update(step, completed=min(done, total or done))
 
         self._bar.ask = None if before is None else ask
 

@@ -34,8 +34,8 @@ Writes
 Keys of --json
   hits, clusters, noise     numbers of hits, clusters, hits in none
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_table, seconds_writing, hits_per_second    with --verbose: s, and hits
-                            by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
+  hits_per_second           with --verbose: hits by seconds
   output, table             files that were written
 
 Examples
@@ -74,7 +74,7 @@ def clue(
         Literal["auto", "layers", "space", "chunks"],
         running("How --workers divide the hits: auto, layers, space or chunks (as they come).", metavar="NAME"),
     ] = "auto",
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Cluster calorimeter hits with CLUE.

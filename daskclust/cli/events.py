@@ -58,7 +58,8 @@ Keys of --json
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   hits_per_second             hits by seconds
   output, hits_output         files that were written
-  seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose: s; stages go on side by side
+  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s; without
+                              workers, stages go on side by side
 
 Examples
   # large clusters of a raw file, and their hits
@@ -109,7 +110,7 @@ def events(
                 _write_stream(stream, outputs, where, job)
             counts = {**stream.reader.counts, "n_late": 0}  # late_hits tells those
         else:
-            job.work.read(Path(pixels.source))
+            job.work.read(Path(pixels.source), is_lazy=run.is_on_dask)
             with job.stage("reading"):
                 data = pixels.open(for_dask=run.is_on_dask)
             if where is not None:

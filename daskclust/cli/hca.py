@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli._console import console, errors, table_of
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, check_outputs, clustering, names, number_of, option, reading, writing
+from daskclust.cli._options import check_outputs, clustering, in_chunks, names, number_of, option, reading, writing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +45,8 @@ Keys of --json
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_writing, cells_per_second    with --verbose: s, and cells by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_writing    with --verbose, s
+  cells_per_second               with --verbose: cells by seconds
   output, labels                 files that were written
 
 Examples
@@ -101,7 +102,7 @@ def hca(
     cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
     output: Annotated[Path | None, writing("Table of merges: .parquet, .csv, or .npy.", "--output", "-o")] = None,
     labels_out: Annotated[Path | None, writing("Cells with labels: .parquet or .csv, or labels alone: .npy.")] = None,
-    chunks: Chunks = 100_000,
+    chunks: Annotated[int | None, in_chunks("100 000")] = None,
     *,
     run: Running,
 ) -> None:
@@ -138,7 +139,7 @@ def hca(
         "apriori": apriori if _apriori(apriori) is ... else None,
     }
     with job.started():
-        cells = job.read(_open, chunks, assignments=assignments, reading=reading)
+        cells = job.read(_open, chunks, 100_000, assignments=assignments, reading=reading)
         if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
             parameters["order"] = "groups"
         parameters |= {**cut, "apriori": _apriori(apriori)}

@@ -37,7 +37,8 @@ Writes
 Keys of --json
   points, clusters, core_points, noise    their numbers; noise are points in no cluster
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_writing, points_per_second    with --verbose: s, and points by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_writing    with --verbose, s
+  points_per_second                       with --verbose: points by seconds
   output                                  the file that was written
 
 Examples
@@ -68,8 +69,8 @@ Keys of --json
   linking_length    in the unit of the positions
   largest           members of the largest halo, with -o
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_reading, seconds_clustering, seconds_table, seconds_writing, particles_per_second    with --verbose: s, and
-                    particles by seconds
+  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
+  particles_per_second       with --verbose: particles by seconds
   output, labels             files that were written
 
 Examples
@@ -125,7 +126,7 @@ def dbscan(
     ] = None,
     file: Reading,
     output: Annotated[Path | None, writing(f"Points with labels: {_KINDS}.", "--output", "-o")] = None,
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Cluster points with DBSCAN.
@@ -167,7 +168,7 @@ def fof(
     file: Reading,
     output: Annotated[Path | None, writing(f"Catalogue of halos: {_KINDS}.", "--output", "-o", "--table")] = None,
     labels: Annotated[Path | None, writing(f"Particles with labels: {_KINDS}.")] = None,
-    chunks: Chunks = 1_000_000,
+    chunks: Chunks = None,
     run: Running,
 ) -> None:
     """Find halos: friends-of-friends groups of particles.

@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,7 @@ from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
 from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim
 from daskclust.io.fields import FIELDS, TIMEPIX
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.lazy import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
 from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
@@ -29,6 +29,7 @@ from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
 from daskclust.io.timepix.quad import LAYOUTS
 
+_AUTO_ROWS = 1 << 20  # of a chunk
 _LAZY = (*PARQUET, *HDF5)
 _READABLE = (*TEXT, *_LAZY, ".root", ".npy", ".npz")
 _WRITABLE = (".csv", *_LAZY, ".npz")
@@ -42,7 +43,7 @@ def read_hits(
     columns: Columns | None = None,
     units: Mapping[str, str] | None = None,
     layout: str | None = None,
-    chunks: int | None = None,
+    chunks: int | Literal["auto"] | None = None,
     needs: Needs | None = None,
 ) -> xr.Dataset:
     """Read hits of a calorimeter or a pixel detector from a file.
@@ -77,8 +78,9 @@ def read_hits(
     layout : {"chips", "quad"}, optional
         For Timepix: whether ``x`` and ``y`` are those of each chip, from 0 to 255, or common to all chips. By default
         as the metadata of the file tell, else ``"chips"``.
-    chunks : int, optional
-        Hits per chunk of a Dataset of dask arrays. By default everything is read into memory.
+    chunks : int or "auto", optional
+        Hits per chunk of a Dataset of dask arrays; ``"auto"`` means about a million, in whole row groups or chunks of
+        the file. By default everything is read into memory.
     needs : mapping of str to sequence of str, optional
         Variables that there must be, by the option that names them, such as ``{"weight": ["energy"]}``. They are looked
         for before any values are read; not in ``.root``.
@@ -101,10 +103,10 @@ def read_hits(
 
     Notes
     -----
-    With `chunks`, rows and columns of Parquet and HDF5 are read when they are used; chunks that are multiples of the
-    file's row groups, or chunks, are the cheapest. Of Parquet with lists, the last event of a chunk goes beyond
-    `chunks` hits. Other formats are read first and then divided. A missing value becomes NaN in a column of floats, and
-    is an error in others. NaN and inf are kept: estimators refuse them.
+    With `chunks`, rows and columns of Parquet and HDF5 are read when they are used; where a number is no multiple of
+    the file's row groups, or chunks, some of these are read twice. Of Parquet with lists, the last event of a chunk
+    goes beyond `chunks` hits, and row groups do not matter. Other formats are read first and then divided. A missing
+    value becomes NaN in a column of floats, and is an error in others. NaN and inf are kept: estimators refuse them.
 
     Examples
     --------
@@ -114,7 +116,7 @@ def read_hits(
         raise ValueError(f"unknown field {field!r}; known: {', '.join(sorted(FIELDS))}")
     if layout not in (None, *LAYOUTS):
         raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
-    chunks = None if chunks is None else check_hits_per_chunk(chunks)
+    chunks = rows_of_chunk(chunks, _AUTO_ROWS)
     name, part = _split_part(os.fspath(path))
     check_file(name)
     suffix, units = known_suffix(name, _READABLE), units or {}
@@ -133,7 +135,7 @@ def read_hits(
         _check_layout(ds)
     if chunks is None or suffix in _LAZY:
         return ds
-    return ds.chunk({known.dim: chunks}, name_prefix="daskclust-io-")
+    return ds.chunk({known.dim: int(chunks)}, name_prefix="daskclust-io-")
 
 
 def _read(name: str, part: str | None, suffix: str, naming: Naming, chunks: int | None) -> Table:

@@ -19,6 +19,42 @@ _AT_ONCE = 1 << 20  # values of a matrix that are read at a time: they are in me
 ReadRows = Callable[[int, int], npt.NDArray[Any]]
 """Reads rows start to stop. Workers must be able to unpickle it, so its paths are absolute."""
 
+Rows = int | tuple[int, ...] | None
+"""Rows of each block, those of all blocks, or None for an array in memory."""
+
+
+class About(int):
+    """About how many points a chunk has, where it may have whole chunks of the file; a plain int is taken as it is."""
+
+
+def rows_of_chunk(chunks: Any, about: int, points: str = "hits") -> int | None:
+    """Return what a reader's `chunks` asks for: a number of points, `about` so many for ``"auto"``, or None."""
+    if chunks is None or isinstance(chunks, About):
+        return chunks
+    if isinstance(chunks, str) and chunks == "auto":
+        return About(about)
+    return check_hits_per_chunk(chunks, also=", 'auto' or None", points=points)
+
+
+def chunk_sizes(chunks: int, parts: Iterable[tuple[int, int | None]]) -> tuple[int, ...]:
+    """Return the rows of each chunk of a file, whose parts have so many rows and so many in each chunk of their own.
+
+    Where they are to be `About` so long, they are whole chunks of the file, so that none is read twice; but those that
+    are more than twice as long are divided.
+    """
+    parts = list(parts)
+    if not isinstance(chunks, About):
+        return block_sizes(sum(rows for rows, _ in parts), chunks)
+    about, sizes = int(chunks), [0]
+    for rows, own in parts:
+        step = own * max(1, round(about / own)) if own and own <= 2 * about else about
+        for size in block_sizes(rows, step):
+            if 0 in (sizes[-1], size) or sizes[-1] + size <= about:
+                sizes[-1] += size
+            else:
+                sizes.append(size)
+    return tuple(sizes)
+
 
 def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", points: str = "hits") -> int:
     """Return `value` if it is a number of points for a chunk; `also` says for the message what else would do."""
@@ -28,7 +64,7 @@ def check_hits_per_chunk(value: Any, name: str = "chunks", also: str = "", point
 
 
 def rows_in(
-    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: int | None, order: Any = "C"
+    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: Rows, order: Any = "C"
 ) -> Any:
     """Return rows of files as an array: in memory, in an order of NumPy's, or lazy with `chunks` rows in each block."""
     if chunks is not None:
@@ -41,9 +77,7 @@ def rows_in(
     return out
 
 
-def columns_in(
-    read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: int | None
-) -> list[Any]:
+def columns_in(read: ReadRows, files: Iterable[str], shape: tuple[int, ...], dtype: Any, chunks: Rows) -> list[Any]:
     """Return rows of files as a list of columns, each contiguous in memory, or lazy."""
     array = rows_in(read, files, shape, dtype, chunks, "F")
     return [array] if len(shape) == 1 else [array[:, k] for k in range(shape[1])]
@@ -57,7 +91,7 @@ def lazy_rows(
     from dask.base import tokenize
 
     files = list(files)
-    sizes = chunks if isinstance(chunks, tuple) else block_sizes(shape[0], chunks)
+    sizes = chunks if isinstance(chunks, tuple) else block_sizes(shape[0], int(chunks))
     # The time of writing is in the name, so that a file written anew is not taken from a cluster's memory.
     token = tokenize(read, [(file, *_state(file)) for file in files], shape, dtype, sizes)
     return da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]

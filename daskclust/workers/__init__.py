@@ -2,7 +2,7 @@
 
 from daskclust.workers._compile import SYSTEMS, compile_kernels
 from daskclust.workers._connect import stop
-from daskclust.workers._persist import persist
+from daskclust.workers._persist import following, persist
 from daskclust.workers._start import start
 
-__all__ = ["SYSTEMS", "compile_kernels", "persist", "start", "stop"]
+__all__ = ["SYSTEMS", "compile_kernels", "following", "persist", "start", "stop"]

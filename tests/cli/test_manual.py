@@ -13,6 +13,7 @@ from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
+WORKERS = {"seconds_starting"}
 OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
 """Keys of other benchmarks."""
 
@@ -49,12 +50,12 @@ def test_every_example_is_a_valid_line(name):
 @pytest.mark.parametrize(
     ("line", "more"),
     [
-        ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv --verbose", set()),
+        ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv --verbose", WORKERS),
         ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet --verbose",
-         {"late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
-        ("dbscan snapshot.hdf5 0.4 -o labels.csv --verbose", set()),
-        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv --verbose", set()),
-        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv --verbose", set()),
+         {*WORKERS, "late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
+        ("dbscan snapshot.hdf5 0.4 -o labels.csv --verbose", WORKERS),
+        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv --verbose", WORKERS),
+        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv --verbose", WORKERS),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
         ("bench dbscan --sizes 1e3,2e3 --repeats 1 --kinds ss2d,uniform2d --min-samples 5", OTHERS),

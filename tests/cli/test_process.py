@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from io import StringIO
+from pathlib import Path
 
 import psutil
 import pytest
@@ -279,6 +280,17 @@ def test_progress_is_for_terminals(made):
     assert "starting 1 worker" in shown
     assert re.search(r"\d+/\d+ tasks +[\d,.]+M? hits/s +\d+:\d\d", shown)
     assert re.search(r"\d:\d\d left", shown)
+
+
+def test_what_is_told_late_of_a_step_changes_no_other():
+    console = Console(file=StringIO(), force_terminal=True, width=120)
+    with progress("reading hits.parquet", console) as work:
+        work.read(Path(__file__))
+        late = work._bar.ask
+        work.begin("clustering", unit="tasks")
+        late()
+        (task,) = (each for each in work._bar.tasks if each.visible)
+        assert (task.completed, task.total) == (0, None)
 
 
 @pytest.mark.parametrize("width", [50, 60, 80, 120])

@@ -10,6 +10,7 @@ import pytest
 from distributed import Nanny, default_client
 
 from daskclust import io, properties, workers
+from daskclust.cli._progress import Work
 
 LINES = {
     "clue": "clue hits.parquet --dc 2 --rhoc 0.3 --chunks 3000 -o out.parquet --table table.csv",
@@ -39,6 +40,29 @@ def test_the_workers_of_a_scheduler_give_the_same(summary, files, scheduler, nam
     for path, frame in wanted.items():
         assert len(frame)
         pd.testing.assert_frame_equal(table(path), frame, check_like=True)
+
+
+@pytest.mark.parametrize("where", ["--scheduler", "--workers"])
+def test_each_step_tells_its_own_tasks(summary, files, scheduler, monkeypatch, where):
+    """Not a total of the step before, wherever the scheduler is."""
+    steps, at, begin = [], Work.at, Work.begin
+
+    def beginning(work, name, *args, **options):
+        begin(work, name, *args, **options)
+        (task,) = (each for each in work._bar.tasks if each.id == work._task)
+        steps.append((name, task.total, []))
+
+    monkeypatch.setattr(Work, "begin", beginning)
+    monkeypatch.setattr(Work, "at", lambda work, *told: steps[-1][2].append(told) or at(work, *told))
+    line = "fof snapshot.hdf5 --b 0.3 --chunks 500 --labels out.zarr -o out.csv"
+    summary(*line.split(), where, 1 if where == "--workers" else scheduler)
+    with_tasks = {name: counts for name, _, counts in steps if counts}
+    assert with_tasks.keys() >= {"clustering 1,500 particles", "clustering snapshot.hdf5", "writing out.zarr"}
+    assert [name for name, total, _ in steps if total is not None] == []  # workers read the file, and nobody knows yet
+    for name, counts in with_tasks.items():
+        done, text, total = counts[-1]
+        assert 3 < done == total < 200
+        assert text.startswith(name)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +96,13 @@ def test_workers_that_do_not_see_a_file(command, files, scheduler, monkeypatch, 
     what, hint = err.splitlines()
     assert what == f"error: workers of {scheduler} see no {file}, which is here"
     assert hint == "hint: put it where all machines have it under the same name"
+
+
+def test_the_summary_tells_how_long_workers_took_to_start(summary, files, scheduler):
+    stages = {"seconds_starting", "seconds_reading", "seconds_clustering", "seconds_writing"}
+    told = summary("dbscan", "snapshot.hdf5", 0.3, "-o", "out.csv", "--verbose", "--scheduler", scheduler)
+    assert told.keys() >= stages
+    assert "seconds_starting" not in summary("dbscan", "snapshot.hdf5", 0.3, "--verbose")
 
 
 @pytest.mark.slow

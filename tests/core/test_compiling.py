@@ -43,6 +43,7 @@ def clock(monkeypatch):
     found = SimpleNamespace(now=100.0)
     monkeypatch.setattr(compiling, "time", SimpleNamespace(perf_counter=lambda: found.now))
     monkeypatch.setattr(compiling, "seconds_of", {compiling.HERE: 0.0})
+    monkeypatch.setattr(compiling, "_unheard", {})
     return found
 
 
@@ -136,10 +137,15 @@ def test_a_clock_stands_still_meanwhile(clock, told):
 
 
 def test_of_workers_the_one_that_compiles_longest_counts(clock, told):
-    compiling.heard("one", compiling.Compiling(1, 0, is_busy=False, kernels=1, seconds=9.0))
+    def hear(worker, seconds, *, is_busy):
+        compiling.heard(worker, compiling.Compiling(2, 0, is_busy=is_busy, kernels=2, seconds=seconds))
+
+    hear("one", 8.0, is_busy=True)
+    hear("one", 9.0, is_busy=False)
     watch = compiling.Clock()
-    for worker, seconds in (("one", 10.0), ("two", 3.0)):
-        compiling.heard(worker, compiling.Compiling(2, 0, is_busy=False, kernels=2, seconds=seconds))
+    hear("one", 10.0, is_busy=False)
+    hear("two", 100.0, is_busy=True)  # which it has compiled for other clients
+    hear("two", 103.0, is_busy=False)
     clock.now += 4.0
     assert (watch.compiling, watch.seconds) == (3.0, 1.0)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sys
 import threading
-import time
 import types
 
 import dask
@@ -15,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from dask.system import CPU_COUNT
-from distributed import CancelledError, Client, Future, LocalCluster
+from distributed import Client, LocalCluster
 from distributed.system import MEMORY_LIMIT
 
 from daskclust import EventBuilder, machine, workers
@@ -194,53 +192,6 @@ def test_a_scheduler_without_gpus(cluster, monkeypatch):
         workers.start(scheduler=cluster, cuda=True)
 
 
-def points(function=lambda block: time.sleep(0.2) or block, count=50):
-    """Return a lazy Dataset of so many parts; a lambda takes its code along."""
-    return xr.Dataset({"x": ("hit", da.ones(count, chunks=1).map_blocks(function, dtype=float, meta=np.ones(0)))})
-
-
-@pytest.mark.slow
-def test_a_scheduler_that_is_lost(elsewhere):
-    """Not a result that nobody computed, and no waiting for one."""
-    address, scheduler = elsewhere
-    parts = []
-
-    def report(*part):
-        parts.append(part)
-        scheduler.kill()
-
-    client = workers.start(scheduler=address)
-    try:
-        with pytest.raises(ConnectionError, match=rf"the scheduler at {address} was lost while it worked.*; start it"):
-            workers.persist(points(), report)
-    finally:
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # it tells at length as it closes
-        client.close()
-    assert parts[0] == (1, 50, "parts")
-    assert len(parts) < 50
-
-
-def test_what_somebody_cancels_is_no_lost_scheduler():
-    with workers.start(1, processes=False) as client:
-
-        def cancel():
-            while not client.futures:
-                time.sleep(0.01)
-            client.cancel([Future(key, client) for key in list(client.futures)])
-
-        stop = threading.Thread(target=cancel)
-        stop.start()
-        with pytest.raises(CancelledError):
-            workers.persist(points(), lambda *_: None)
-        stop.join()
-
-
-def test_an_error_of_a_task_is_raised():
-    with workers.start(1, processes=False), pytest.raises(ZeroDivisionError):
-        workers.persist(points(lambda _: 1 // 0, 2), lambda *_: None)
-
-
-# ------------------------------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

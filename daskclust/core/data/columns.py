@@ -154,7 +154,7 @@ def column(name: str, values: Any, kind: Kind = native) -> Any:
     if dtype == values.dtype and not isinstance(like, np.ma.MaskedArray):
         return values
     like = like.astype(dtype) if is_cuda(like) else np.empty((0,) * values.ndim, dtype)
-    return values.map_blocks(_block, name, kind, dtype, dtype=dtype, meta=like, token=f"daskclust-{kind.__name__}")
+    return values.map_blocks(_block, name, kind, dtype, dtype=dtype, meta=like, token="daskclust-column")
 
 
 def _block(block: Any, name: str, kind: Kind, dtype: Any, block_info: Any = None) -> Any:

@@ -165,7 +165,8 @@ def stack(names: Sequence[str], arrays: Sequence[Any], kind: Kind = coordinate) 
         meta = _stacked(*[values._meta for values in columns])
         chunks = (columns[0].chunks[0], (len(columns),))
         # one step: da.stack has one for each column, and another to put them together
-        return da.map_blocks(_stacked, *columns, new_axis=1, chunks=chunks, dtype=meta.dtype, meta=meta)
+        options = {"dtype": meta.dtype, "meta": meta, "token": "daskclust-stack"}
+        return da.map_blocks(_stacked, *columns, new_axis=1, chunks=chunks, **options)
     return _stacked(*columns)
 
 
@@ -202,7 +203,8 @@ def joined_groups(X: Any, event: Any, layer: Any) -> Any:
     if is_dask(X):
         import dask.array as da
 
-        return da.map_blocks(_joined, event, layer, dtype=np.int64, meta=X._meta.ravel()[:0].astype(np.int64))
+        options = {"dtype": np.int64, "meta": X._meta.ravel()[:0].astype(np.int64), "token": "daskclust-group"}
+        return da.map_blocks(_joined, event, layer, **options)
     return on_device_of(X, _joined(event, layer))
 
 

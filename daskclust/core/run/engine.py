@@ -246,7 +246,7 @@ class Lazy:
         for result, dtype in dtypes.items():
             meta = self._like.ravel()[:0].astype(self._like.dtype if dtype is None else dtype)
             kind = {"dtype": meta.dtype, "meta": meta, "adjust_chunks": {"a": lengths}, "concatenate": False}
-            name = steps.name(result)
+            name = steps.name(result.replace("_", "-"))  # dashboards cut names at what is no letter
             array = da.blockwise(_result, "a", found, "ab", name=name, result=result, **kind)
             arrays[result] = array.rechunk((layout.lengths,), method="tasks")
         return arrays

@@ -22,7 +22,8 @@ def whole(result: Any, function: Callable[..., Any], shape: tuple[int, ...], dty
     given = tuple(range(len(shape), len(shape) + result.ndim))
     sizes = dict(zip(axes, shape, strict=True))
     meta = np.empty((0,) * len(shape), dtype)
-    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, dtype=dtype, meta=meta)
+    kind = {"dtype": dtype, "meta": meta, "token": _named(function)}
+    return da.blockwise(function, axes, result, given, new_axes=sizes, concatenate=True, **kind)
 
 
 def beside_points(array: Any, X: Any) -> Any:
@@ -30,22 +31,24 @@ def beside_points(array: Any, X: Any) -> Any:
     import dask.array as da
 
     meta = X._meta.ravel()[:0].astype(array.dtype)
-    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, dtype=array.dtype, meta=meta)
+    kind = {"dtype": array.dtype, "meta": meta, "token": _named(_like_block)}
+    return da.map_blocks(_like_block, array.rechunk((X.chunks[0],)), X._meta, **kind)
 
 
 def map_points(function: Callable[..., Any], X: Any, *args: Any, dtype: Any = np.int64) -> Any:
     """Return ``function(block, *args)``, a number for each point, for the blocks of a dask array (n,) or (n, d)."""
     import dask.array as da
 
-    meta = X._meta.ravel()[:0].astype(dtype)
-    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), dtype=dtype, meta=meta)
+    kind = {"dtype": dtype, "meta": X._meta.ravel()[:0].astype(dtype), "token": _named(function)}
+    return da.map_blocks(function, X, *args, drop_axis=list(range(1, X.ndim)), **kind)
 
 
 def map_rows(function: Callable[..., Any], labels: Any, *args: Any) -> Any:
     """Return ``function(block, *args)``, int64 of the same shape on the host, for the blocks of a dask array (n, k)."""
     import dask.array as da
 
-    return da.map_blocks(function, labels, *args, dtype=np.int64, meta=np.empty((0, 0), np.int64))
+    kind = {"dtype": np.int64, "meta": np.empty((0, 0), np.int64), "token": _named(function)}
+    return da.map_blocks(function, labels, *args, **kind)
 
 
 def count_values(column: Any) -> tuple[Any, Any]:
@@ -55,6 +58,13 @@ def count_values(column: Any) -> tuple[Any, Any]:
 
     values, counts = dask.compute(*da.unique(column, return_counts=True))
     return values, counts
+
+
+def _named(function: Callable[..., Any]) -> str:
+    """Return with what names of tasks begin that call a function."""
+    from dask.utils import funcname
+
+    return f"daskclust-{funcname(function).strip('_').replace('_', '-')}"
 
 
 def _like_block(values: Any, like: Any) -> Any:

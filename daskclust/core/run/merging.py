@@ -29,7 +29,7 @@ def merge_width() -> int:
 
 def merged(steps: Steps, plan: WholePlan, found: Any) -> tuple[Any, Any]:
     """Add the merge of all frontiers on one worker; return what it gives, and the frontiers."""
-    frontiers = steps.each("frontier", work.frontier, found)
+    frontiers = steps.each("frontiers", work.frontier, found)  # dask takes "frontier", of 8 letters, for a hash
     # Of chunks that one step needs, dask begins with any, and keeps what it has read for the others. A chain of steps
     # that do nothing leads it through them in order; they wait for each other, and chunks do not.
     turns = None if plan.carry else steps.chain("turn", work.turn, frontiers)

@@ -44,7 +44,7 @@ def open_fcs(
     cofactor: float = 150.0,
     linear: str | Sequence[str] | None = None,
     data_set: int | None = None,
-    chunks: int | None = None,
+    chunks: int | Literal["auto"] | None = None,
 ) -> xr.Dataset:
     """Open the cells of an FCS file: compensated and transformed, as programs for cytometry show them.
 
@@ -61,8 +61,9 @@ def open_fcs(
         ``"arcsinh"``, as of `daskclust.io.arcsinh_transform`, or None, which leaves values as they are.
     data_set : int, optional
         Which data set, from 0, of a file that has several ($NEXTDATA).
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays, each of which reads its own rows. By default all are in memory.
+    chunks : int or "auto", optional
+        Cells per chunk of a Dataset of dask arrays, each of which reads its own rows; ``"auto"`` means 100 000. By
+        default all are in memory.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def read_cells(
     apriori: str | None = None,
     transform: Literal["arcsinh"] | None = None,
     cofactor: float = 150.0,
-    chunks: int | None = None,
+    chunks: int | Literal["auto"] | None = None,
 ) -> xr.Dataset:
     r"""Read cells from a table, an FCS file, or a file of gmhclust.
 
@@ -167,8 +168,9 @@ def read_cells(
         None takes values as they are; ``"arcsinh"`` transforms all but time and scatter.
     cofactor
         As of `daskclust.io.arcsinh_transform`.
-    chunks : int, optional
-        Cells per chunk of a Dataset of dask arrays. By default all are read into memory; text always is.
+    chunks : int or "auto", optional
+        Cells per chunk of a Dataset of dask arrays; ``"auto"`` means about 100 000, in whole row groups of Parquet. By
+        default all are read into memory; text always is.
 
     Returns
     -------
@@ -205,7 +207,7 @@ def read_cells(
         ds = read_parquet(name, channels, apriori, wanted)
     elif suffix in TEXT:
         ds = read_csv(name, channels, apriori)
-        ds = ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
+        ds = ds if wanted is None else ds.chunk({"cell": int(wanted), "channel": -1}, name_prefix="daskclust-io-")
     else:
         if apriori is not None:
             raise ValueError(

@@ -35,7 +35,7 @@ def read_gmhc(
     path: str | os.PathLike[str],
     assignments: str | os.PathLike[str] | None = None,
     *,
-    chunks: int | None = None,
+    chunks: int | Literal["auto"] | None = None,
 ) -> xr.Dataset:
     """Read points as the program gmhclust does.
 
@@ -47,9 +47,9 @@ def read_gmhc(
         it as text.
     assignments : str or path, optional
         A text file with a whole number from 0 for each point: points with equal ones are in one apriori cluster.
-    chunks : int, optional
-        Points per chunk of a Dataset of dask arrays, each of which reads its own rows of a binary file. By default all
-        are in memory, as text and assignments always are.
+    chunks : int or "auto", optional
+        Points per chunk of a Dataset of dask arrays, each of which reads its own rows of a binary file; ``"auto"``
+        means 100 000. By default all are in memory, as text and assignments always are.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def read_gmhc(
     variables = {} if assignments is None else {"apriori": _read_assignments(os.fspath(assignments), rows, name)}
     attrs = {"layout": layout, "transform": "none", "field": FIELD, "source": name}
     ds = cells_dataset(X, numbered(width), attrs, variables)
-    return ds if wanted is None else ds.chunk({"cell": wanted, "channel": -1}, name_prefix="daskclust-io-")
+    return ds if wanted is None else ds.chunk({"cell": int(wanted), "channel": -1}, name_prefix="daskclust-io-")
 
 
 def numbered(count: int) -> list[str]:

@@ -11,9 +11,11 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.lazy import rows_of_chunk
 
 Matrix = npt.NDArray[Any]
+
+_AUTO_CELLS = 100_000  # of a chunk
 
 FIELD = "cytometry"
 VARIABLES = {"apriori": "apriori cluster", "population": "true population", "label": "cluster number, noise -1"}
@@ -22,7 +24,7 @@ VARIABLES = {"apriori": "apriori cluster", "population": "true population", "lab
 
 def check_chunks(chunks: Any) -> int | None:
     """Return the cells of a chunk, None for all at once."""
-    return None if chunks is None else check_hits_per_chunk(chunks, also=" or None", points="cells")
+    return rows_of_chunk(chunks, _AUTO_CELLS, "cells")
 
 
 def whole_column(values: Any, name: str, source: str) -> Any:

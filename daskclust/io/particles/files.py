@@ -19,7 +19,7 @@ from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
 from daskclust.io.fields import PARTICLES
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.lazy import rows_of_chunk
 from daskclust.io.particles.gadget import write_gadget
 from daskclust.io.particles.plain import read_arborx, write_arborx, write_npy
 from daskclust.io.particles.snapshot import COMPONENTS, TYPES, read_snapshot
@@ -79,7 +79,8 @@ def open_particles(
         Side of the periodic box, or one for each axis, in the unit of ``x``, if the file does not tell it, or tells it
         wrong.
     chunks : int, "auto" or None, default "auto"
-        Particles per chunk; ``"auto"`` means 4 million. None reads everything into memory.
+        Particles per chunk; ``"auto"`` means about 4 million, in whole chunks or row groups of the file. None reads
+        everything into memory.
     fill_missing : bool, default False
         Whether the chunks that a zarr store does not have are taken for its fill value. By default they are an error.
     needs : mapping of str to sequence of str, optional
@@ -108,9 +109,9 @@ def open_particles(
     tells, by its square root where it tells none. One mass for all particles of a type (``MassTable``) becomes a
     column. ``BoxSize`` 0 is an open box.
 
-    Headers are read at once; each chunk reads its own rows when it is used, on a worker that must see the file. Chunks
-    that are multiples of the file's own chunks or row groups are the cheapest. Values are not searched for NaN, nor for
-    positions outside of the box: estimators do so.
+    Headers are read at once; each chunk reads its own rows when it is used, on a worker that must see the file. Where a
+    number in `chunks` is no multiple of the file's own chunks or row groups, some of these are read twice. Values are
+    not searched for NaN, nor for positions outside of the box: estimators do so.
 
     zarr leaves out a chunk whose values all equal the fill value, unless told ``write_empty_chunks=True``, and reads a
     lost one as the fill value, too: both are an error here when their rows are read. `write_particles` writes all.
@@ -127,9 +128,7 @@ def open_particles(
     >>> ds = open_particles("points.npy", boxsize=4.0, units={"length": "Mpc/h"})  # doctest: +SKIP
     """
     name = os.fspath(path)
-    if isinstance(chunks, str) and chunks == "auto":
-        chunks = _AUTO_ROWS
-    rows = None if chunks is None else check_hits_per_chunk(chunks, also=", 'auto' or None", points="particles")
+    rows = rows_of_chunk(chunks, _AUTO_ROWS, "particles")
     kind = _check_type(particle_type)
     is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
     if not is_store:

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from daskclust.core.data.files import check_file, reading
 from daskclust.core.data.quote import listed, meant, quoted
-from daskclust.core.space.partition import block_sizes
 from daskclust.io.attrs import KEY, plain_attrs, unpack
-from daskclust.io.lazy import columns_in
+from daskclust.io.lazy import chunk_sizes, columns_in
 from daskclust.io.particles.units import SCALE, first_number, number, system_of, unit_of
 from daskclust.io.schema import REST, Columns, Naming, Table
 from daskclust.io.tables.binary import check_numbers
@@ -58,6 +57,7 @@ class _Member:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     attrs: dict[str, Any]
+    own: int | None  # rows of a chunk of the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,8 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
     units: dict[str, str | None] = {}
     scale = _scale_factor(first)
     found: dict[str, Any] = {}
+    owns = ((file.rows, next((entry.own for entry in file.members.values()), None)) for file in filled)
+    sizes = None if chunks is None else chunk_sizes(chunks, owns)
     for member, entry in filled[0].members.items():
         read, shape, dtype = _reader(filled, member, scale)
         names = _variables(shape, entry.becomes, f"array {member} of {path}")
@@ -103,13 +105,13 @@ def read_snapshot(path: str, kind: int, columns: Columns | None, chunks: int | N
                 f"two arrays of {path} would become {listed(twice)}; rename one with columns={{{quoted(member)}: ...}}"
             )
         paths = [file.path for file in filled]
-        found.update(zip(names, columns_in(read, paths, shape, dtype, chunks), strict=True))
+        found.update(zip(names, columns_in(read, paths, shape, dtype, sizes), strict=True))
         units.update(dict.fromkeys(names, _unit(filled[0], member)))
     if "mass" not in found and not (columns is not None and ("Masses" in columns or REST in columns)):
         table = first.header.get("MassTable")
         mass = number(table[kind]) if isinstance(table, list) and kind < len(table) else None
         if mass:
-            found["mass"] = _constant(mass, sum(file.rows for file in files), chunks)
+            found["mass"] = _constant(mass, sum(file.rows for file in files), sizes)
             units["mass"] = _unit(filled[0], "Masses")
     told = {**_attrs(first, scale), "particle_type": kind, **attrs}
     known = stored | {name: unit for name, unit in units.items() if unit is not None}
@@ -166,6 +168,7 @@ def _members(
             dataset = file[whole]
             sources = [source.file_name for source in dataset.virtual_sources()] if dataset.is_virtual else []
             shape, dtype, attrs = dataset.shape, dataset.dtype, plain_attrs(dataset.attrs)
+            own = dataset.chunks and dataset.chunks[0]
         if sources:
             raise ValueError(
                 f"{path} has no particles itself, but names the files that have them, such as {sources[0]}; open that "
@@ -178,7 +181,7 @@ def _members(
                 f"array {whole} of {path} has {shape[0]} rows, and the Header says {rows} particles: it was not "
                 f"written completely; write it again, or {remedy}"
             )
-        members[name] = _Member(whole, ours, shape, dtype, attrs)
+        members[name] = _Member(whole, ours, shape, dtype, attrs, own)
     return members
 
 
@@ -301,14 +304,14 @@ def scalable(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.result_type(dtype, np.float32)
 
 
-def _constant(value: float, rows: int, chunks: int | None) -> Any:
+def _constant(value: float, rows: int, sizes: tuple[int, ...] | None) -> Any:
     """Return a column (n,) of one value, in float64."""
-    if chunks is None:
+    if sizes is None:
         return np.full(rows, value)
     import dask.array as da
+    from dask.base import tokenize
 
-    name = f"daskclust-io-constant-{value!r}-{rows}-{chunks}"
-    return da.full(rows, value, chunks=(block_sizes(rows, chunks),), name=name)
+    return da.full(rows, value, chunks=(sizes,), name=f"daskclust-io-constant-{tokenize(value, sizes)}")
 
 
 def _variables(shape: tuple[int, ...], ours: str, what: str) -> list[str]:

@@ -15,7 +15,7 @@ import xarray as xr
 from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import quoted
 from daskclust.io.attrs import plain_attrs, stored_attrs
-from daskclust.io.lazy import columns_in
+from daskclust.io.lazy import Rows, chunk_sizes, columns_in
 from daskclust.io.particles.snapshot import COMPONENTS, KNOWN
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import Array, check_lengths, check_numbers, unnamed
@@ -41,12 +41,14 @@ def read_zarr(path: str, naming: Naming, chunks: int | None, fill_missing: bool)
         arrays = {} if is_array else {str(name): array for name, array in root.arrays()}
         units = {name: array.attrs.get("units") for name, array in arrays.items()}
     if is_array:
-        return replace(unnamed(_load(naming, "", root, chunks, fill_missing), naming), attrs=attrs)
+        rows = _rows(root, chunks)
+        return replace(unnamed(_load(naming, "", root, rows, fill_missing), naming), attrs=attrs)
     columns = _columns(arrays)
     chosen = naming.choose(list(columns), named=True)
     check_lengths({ours: arrays[columns[name][0]].shape[0] for name, ours in chosen.items()}, path)
-    members = dict.fromkeys(columns[name][0] for name in chosen)
-    read = {member: _load(naming, member, arrays[member], chunks, fill_missing) for member in members}
+    members = list(dict.fromkeys(columns[name][0] for name in chosen))
+    rows = _rows(arrays[members[0]], chunks) if members else None
+    read = {member: _load(naming, member, arrays[member], rows, fill_missing) for member in members}
     found = {ours: read[columns[name][0]][columns[name][1]] for name, ours in chosen.items()}
     told = {ours: unit for name, ours in chosen.items() if isinstance(unit := units[columns[name][0]], str)}
     return Table(found, naming, told, attrs)
@@ -74,7 +76,12 @@ def _columns(arrays: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return columns
 
 
-def _load(naming: Naming, member: str, array: Any, chunks: int | None, fill_missing: bool) -> list[Any]:
+def _rows(array: Any, chunks: int | None) -> Rows:
+    """Return the rows of all chunks of columns, after the chunks of one array."""
+    return None if chunks is None or not array.shape else chunk_sizes(chunks, [(array.shape[0], array.chunks[0])])
+
+
+def _load(naming: Naming, member: str, array: Any, chunks: Rows, fill_missing: bool) -> list[Any]:
     """Return the columns of one array of a store."""
     path = naming.source
     what = f"array {quoted(member)} of {path}" if member else f"the array of {path}"

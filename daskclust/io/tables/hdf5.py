@@ -17,7 +17,7 @@ from daskclust.core.data.files import import_library, reading
 from daskclust.core.data.quote import listed, quoted, short
 from daskclust.io.attrs import plain_attrs
 from daskclust.io.blocks import Block, native
-from daskclust.io.lazy import rows_in
+from daskclust.io.lazy import chunk_sizes, rows_in
 from daskclust.io.schema import Naming, Table
 from daskclust.io.tables.binary import check_lengths
 
@@ -42,18 +42,20 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
         naming = naming.settle(found, attrs.get("field"))
         chosen = naming.choose(found, named=True)
         members = {ours: f"{where.rstrip('/')}/{name}" for name, ours in chosen.items()}
-        dtypes, rows, units = {}, {}, {}
+        dtypes, rows, units, own = {}, {}, {}, None
         for name, ours in chosen.items():
             with reading(path, "HDF5"):
                 dataset = file[members[ours]]
                 unit = plain_attrs(dataset.attrs).get("units")
+                own = dataset.chunks
             dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, naming.without(name))
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
+    sizes = None if chunks is None else chunk_sizes(chunks, [(max(rows.values(), default=0), own and own[0])])
     here = os.path.abspath(path)
     columns = {
-        ours: rows_in(partial(read_dataset, here, member), [here], (rows[ours],), dtypes[ours], chunks)
+        ours: rows_in(partial(read_dataset, here, member), [here], (rows[ours],), dtypes[ours], sizes)
         for ours, member in members.items()
     }
     return Table(columns, naming, units, attrs)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from daskclust.core.data.files import reading
 from daskclust.core.data.quote import quoted, short
 from daskclust.io.attrs import KEY, unpack
-from daskclust.io.lazy import lazy_beside, lazy_rows
+from daskclust.io.lazy import chunk_sizes, lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
 
@@ -49,6 +49,7 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
         schema, about = file.schema_arrow, file.metadata
         rows = about.num_rows
         stored = [file.schema.column(k).path for k in range(about.num_columns)]
+        groups = [about.row_group(k).num_rows for k in range(about.num_row_groups)]
     attrs, _ = unpack((about.metadata or {}).get(KEY.encode()), path)
     leaves = _leaves(schema, stored)
     found = [leaf.name for leaf in leaves]
@@ -73,8 +74,9 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
     elif chunks is None:
         columns = _read_flat(here, chosen, rows)
     else:
+        sizes = chunk_sizes(chunks, [(size, size) for size in groups])
         columns = {
-            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, chunks)
+            ours: lazy_rows(partial(_read_rows, here, leaf), [here], (rows,), leaf.dtype, sizes)
             for ours, leaf in chosen.items()
         }
     told = {ours: leaf.units.decode("utf-8", "replace") for ours, leaf in chosen.items() if leaf.units is not None}

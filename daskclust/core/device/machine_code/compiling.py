@@ -40,10 +40,11 @@ listeners: list[Listener] = []
 
 HERE = ""  # this process, beside addresses of workers
 seconds_of: dict[str, float] = {HERE: 0.0}
-"""How long each process has compiled so far: this one, and workers of whom it was heard."""
+"""How long each process has compiled so far: this one, and workers since they were first heard of."""
 
 _lock = threading.RLock()
 _busy: dict[str, bool] = {}
+_unheard: dict[str, float] = {}  # seconds that a worker had compiled for others, as it was first heard of
 _now = SimpleNamespace(compiled=0, loaded=0, expected=0, before=0)  # before: compiled and loaded for earlier fits
 
 
@@ -127,7 +128,7 @@ def _present(*, is_busy: bool) -> Compiling:
 def heard(worker: str, told: Compiling) -> None:
     """Take down, and tell here, what a worker compiles."""
     with _lock:
-        seconds_of[worker] = told.seconds
+        seconds_of[worker] = told.seconds - _unheard.setdefault(worker, told.seconds)
         _tell(worker, told)
 
 

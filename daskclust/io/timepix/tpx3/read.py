@@ -13,7 +13,7 @@ import numpy.typing as npt
 from daskclust.core.data.checks import check_positive
 from daskclust.core.device.threads import one_thread
 from daskclust.core.device.timesort import TICK
-from daskclust.io.lazy import check_hits_per_chunk
+from daskclust.io.lazy import rows_of_chunk
 from daskclust.io.timepix.quad import LAYOUTS, QUAD_CHIPS, check_layout
 from daskclust.io.timepix.tpx3.decode import DTYPES, Setup, read_columns
 from daskclust.io.timepix.tpx3.index import CELL_WORDS, FileState, Index, Windows, divide, index_file
@@ -119,11 +119,7 @@ def open_hits(
 
 def check_chunks(chunks: Any) -> int | None:
     """Return the number of hits per chunk, None for all at once."""
-    if chunks is None:
-        return None
-    if isinstance(chunks, str) and chunks == "auto":
-        return AUTO_HITS
-    return check_hits_per_chunk(chunks, also=", 'auto' or None")
+    return rows_of_chunk(chunks, AUTO_HITS)
 
 
 def lazy_columns(hits: HitFile) -> dict[str, Any]:
@@ -135,7 +131,7 @@ def lazy_columns(hits: HitFile) -> dict[str, Any]:
     read, blocks = dask.delayed(read_piece, pure=True), []
     for number, size in enumerate(hits.sizes):
         piece = hits.piece(number)
-        blocks.append((read(piece, dask_key_name=f"daskclust-io-tpx3-{tokenize(piece)}"), size))
+        blocks.append((read(piece, dask_key_name=f"daskclust-io-read-{tokenize(piece)}"), size))
     return {
         name: da.concatenate([da.from_delayed(block[name], (size,), dtype=dtype) for block, size in blocks])
         for name, dtype in DTYPES.items()
