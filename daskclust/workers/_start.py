@@ -115,6 +115,7 @@ def start(
         client = _on_gpus(n_workers, memory_limit, dashboard)
     else:
         client = _on_cores(n_workers, memory_limit, processes, dashboard)
+    logging.getLogger("distributed.shuffle").setLevel(logging.ERROR)  # it warns of each exchange that begins or ends
     try:
         asked = client.run(missing_for_cuda, False) if cuda and scheduler is not None else {}
         for address, missing in asked.items():
