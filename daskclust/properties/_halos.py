@@ -19,7 +19,19 @@ from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
 from ._columns import check_n_clusters, checked, label_values, table_of, variable
-from ._halo_arrays import OPEN, Setting, Side, finish, measure, merge, merge_again, part_of, summarise, summarise_again
+from ._halo_arrays import (
+    OPEN,
+    Setting,
+    Side,
+    finish,
+    join,
+    measure,
+    merge,
+    merge_again,
+    part_of,
+    summarise,
+    summarise_again,
+)
 
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
@@ -144,7 +156,7 @@ def halo_table(
             functools.partial(merge, setting=setting),
             functools.partial(finish, setting=setting),
             n_clusters,
-            second=_lazy.SecondPass(part_of, functools.partial(summarise_again, setting=setting), merge_again),
+            second=_lazy.SecondPass(part_of, join, functools.partial(summarise_again, setting=setting), merge_again),
         )
     else:
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)
