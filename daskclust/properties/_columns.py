@@ -203,6 +203,8 @@ def in_rows(
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
     """
     rows = row_count(int(ids.max(initial=-1)), n_points, n_clusters)
+    if len(ids) == rows:  # all of them
+        return dict(found)
     columns = {}
     for name, values in found.items():
         empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import HDF5, PARQUET, check_file, known_suffix, replacing, replacing_folder
+from daskclust.core.data.files import HDF5, PARQUET, check_file, is_parts, known_suffix, replacing, replacing_folder
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
@@ -132,7 +132,7 @@ def open_particles(
     rows = None if chunks is None else check_hits_per_chunk(chunks, also=", 'auto' or None", points="particles")
     kind = _check_type(particle_type)
     is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
-    if not is_store:
+    if not is_store and not is_parts(name):
         check_file(name, "give one file of it")
     suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
     if suffix in HDF5:

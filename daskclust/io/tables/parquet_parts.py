@@ -1,0 +1,101 @@
+"""Folders of Parquet files: one for each chunk, written where the chunk is computed, and read as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from daskclust.core.data.files import PARQUET, replacing, replacing_folder
+from daskclust.core.run.graph import only_needed
+from daskclust.io.blocks import native
+from daskclust.io.schema import Table
+from daskclust.io.tables.parquet import RowGroups, shown
+
+
+def parts_of(folder: str) -> list[str]:
+    """Return the Parquet files in a folder, in the order of their names."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(PARQUET) and not name.startswith("."))
+    if not names:
+        raise ValueError(f"{folder} is a folder without .parquet files; give a file, or a folder that has some")
+    return [os.path.join(folder, name) for name in names]
+
+
+def write_parts(target: Path, ds: xr.Dataset, dim: str, units: Mapping[str, str], attrs: Mapping[str, Any]) -> None:
+    """Write each chunk of a lazy data set to a file of its own; the folder is there completely or not at all."""
+    import dask.array as da
+
+    if target.is_dir() and any(not part.name.startswith("part-") for part in target.iterdir()):
+        raise ValueError(f"{target} is a folder with other files than parts of a table; give another name")
+    ds = ds.unify_chunks()
+    columns = {str(name): _lazy_column(v, ds.chunks[dim]) for name, v in ds.variables.items()}
+    with replacing_folder(target) as folder, only_needed():
+        rows = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _write_part,
+            *columns.values(),
+            names=list(columns),
+            folder=str(folder),
+            units=dict(units),
+            attrs=dict(attrs),
+            chunks=((1,) * len(ds.chunks[dim]),),
+            dtype=np.int64,
+            meta=np.empty(0, np.int64),
+            token="daskclust-io-write",
+        )
+        count = len(rows.compute())
+        if len(found := list(folder.glob("part-*"))) != count:
+            raise FileNotFoundError(
+                f"workers wrote {count} files to {folder.parent}, and {len(found)} are here; give a folder that all "
+                "machines have under the same name"
+            )
+
+
+def _lazy_column(variable: xr.Variable, sizes: tuple[int, ...]) -> Any:
+    """Return a variable as a dask array; numbers of rows need not be sent to workers."""
+    import dask.array as da
+
+    index = variable.to_index() if isinstance(variable, xr.IndexVariable) else None
+    if isinstance(index, pd.RangeIndex):
+        return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=variable.dtype)  # type: ignore[no-untyped-call,unused-ignore]
+    return variable.data if variable.chunks else da.from_array(variable.values, chunks=(sizes,))  # type: ignore[no-untyped-call,unused-ignore]
+
+
+def _write_part(
+    *blocks: Any, names: list[str], folder: str, units: Mapping[str, str], attrs: Mapping[str, Any], block_info: Any
+) -> Any:
+    """Write one chunk; dask tells which one."""
+    columns = {name: native(block) for name, block in zip(names, blocks, strict=True)}
+    part = Path(folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+    dtypes = {name: values.dtype for name, values in columns.items()}
+    with replacing(part) as stream, RowGroups(stream, dtypes, units, attrs) as groups:
+        groups.write(columns)
+    return np.array([len(blocks[0])])
+
+
+def joined(tables: Mapping[str, Table]) -> Table:
+    """Return tables of files as one."""
+    (first_file, first), *others = tables.items()
+    types = {name: values.dtype for name, values in first.columns.items()}
+    for file, table in others:
+        found = {name: values.dtype for name, values in table.columns.items()}
+        if found != types:
+            raise ValueError(
+                f"{file} has the columns {shown(found)}, and {first_file} has {shown(types)}: they are not parts of "
+                "one table; read them one by one"
+            )
+    return replace(first, columns={name: _joined([t.columns[name] for t in tables.values()]) for name in types})
+
+
+def _joined(columns: list[Any]) -> Any:
+    """Return columns one after the other; of lazy ones without the empty ones."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    import dask.array as da
+
+    return da.concatenate([column for column in columns if len(column)] or columns[:1])  # type: ignore[no-untyped-call,unused-ignore]
