@@ -167,6 +167,16 @@ class Job:
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
+    def table(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+        """Return a table of clusters: in memory, or on workers but for its noise, which is in its attributes."""
+        with self.stage("table"):
+            table = make()
+            if not table.chunks:
+                return table
+            table = self.work.compute(table, f"table of {self.name}", (table.sizes["cluster"], "clusters"))
+            noise = {name: values.compute().item() for name, values in table.items() if not values.ndim}
+            return table.drop_vars(list(noise)).assign_attrs(noise)
+
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if path is not None:

@@ -38,7 +38,9 @@ def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) ->
     np.testing.assert_array_equal(chosen["size"], expected["size"])
     mask = where(table, expression)
     np.testing.assert_array_equal(mask["cluster"], table["cluster"])
-    xr.testing.assert_identical(chosen, table.isel(cluster=np.flatnonzero(mask)))
+    assert bool(chosen.chunks) == lazy
+    with_index = chosen.set_xindex("cluster") if lazy else chosen
+    xr.testing.assert_identical(with_index, table.isel(cluster=np.flatnonzero(mask)))
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.files import PARQUET, replacing, replacing_folder
+from daskclust.core.data.lazy import lazy_along
 from daskclust.core.run.graph import only_needed
 from daskclust.io.blocks import native
 from daskclust.io.schema import Table
@@ -34,7 +34,7 @@ def write_parts(target: Path, ds: xr.Dataset, dim: str, units: Mapping[str, str]
     if target.is_dir() and any(not part.name.startswith("part-") for part in target.iterdir()):
         raise ValueError(f"{target} is a folder with other files than parts of a table; give another name")
     ds = ds.unify_chunks()
-    columns = {str(name): _lazy_column(v, ds.chunks[dim]) for name, v in ds.variables.items()}
+    columns = {str(name): lazy_along(v, dim, ds.chunks[dim]) for name, v in ds.variables.items()}
     with replacing_folder(target) as folder, only_needed():
         rows = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _write_part,
@@ -54,16 +54,6 @@ def write_parts(target: Path, ds: xr.Dataset, dim: str, units: Mapping[str, str]
                 f"workers wrote {count} files to {folder.parent}, and {len(found)} are here; give a folder that all "
                 "machines have under the same name"
             )
-
-
-def _lazy_column(variable: xr.Variable, sizes: tuple[int, ...]) -> Any:
-    """Return a variable as a dask array; numbers of rows need not be sent to workers."""
-    import dask.array as da
-
-    index = variable.to_index() if isinstance(variable, xr.IndexVariable) else None
-    if isinstance(index, pd.RangeIndex):
-        return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=variable.dtype)  # type: ignore[no-untyped-call,unused-ignore]
-    return variable.data if variable.chunks else da.from_array(variable.values, chunks=(sizes,))  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def _write_part(
