@@ -29,6 +29,7 @@ Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> column
 _ROWS = 1 << 17  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
 _FAN_IN = 16
+_FEW = 32  # pieces for each chunk and range that go one by one; where they are more, on workers, by way of disks
 
 
 class SecondPass(NamedTuple):
@@ -66,7 +67,7 @@ def columns(
     total = _merged(pieces, merge)
     if second is not None:
         parts = mapped("part", _parts, pieces, total, part=second.part, chunks=pieces.chunks)
-        parts = parts.rechunk((1, -1))
+        parts = parts.rechunk((1, -1), threshold=_FEW)
         known = mapped("known", _joined, parts, join=second.join, chunks=parts.chunks[:1], drop_axis=1)
         pieces = _pieces(arrays, second.summarise, ranges, known)
         nothing, total = second.summarise(empty, 0, nothing), _merged(pieces, second.merge)
@@ -129,7 +130,7 @@ def _pieces(arrays: Mapping[str, Any], summarise: Summarise, ranges: tuple[int, 
     options = {"roles": tuple(arrays), "summarise": summarise, "ranges": ranges}
     shape = ((1,) * chunks, (len(ranges),))
     cut = mapped("summary", _summarise_block, *arrays.values(), *known, **options, chunks=shape, new_axis=1)
-    return cut.rechunk((min(chunks, max(_FAN_IN, len(ranges))), 1))
+    return cut.rechunk((min(chunks, max(_FAN_IN, len(ranges))), 1), threshold=_FEW)
 
 
 def _summarise_block(
