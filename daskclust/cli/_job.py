@@ -168,14 +168,11 @@ class Job:
             return found.assign({**again, **done.data_vars})
 
     def table(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
-        """Return a table of clusters: in memory, or on workers but for its noise, which is in its attributes."""
+        """Return a table of clusters, computed: in memory, or on workers, where it stays."""
         with self.stage("table"):
             table = make()
-            if not table.chunks:
-                return table
-            table = self.work.compute(table, f"table of {self.name}", (table.sizes["cluster"], "clusters"))
-            noise = {name: values.compute().item() for name, values in table.items() if not values.ndim}
-            return table.drop_vars(list(noise)).assign_attrs(noise)
+            size = table.sizes["cluster"], "clusters"
+            return self.work.compute(table, f"table of {self.name}", size) if table.chunks else table
 
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""

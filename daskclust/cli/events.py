@@ -180,7 +180,8 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
     table = None
     if outputs[0] is not None or where is not None:
-        table = job.table(lambda: cluster_table(result, n_clusters=count)).drop_attrs(deep=False)
+        table = job.table(lambda: cluster_table(result, n_clusters=count))
+        table = table.drop_vars(["noise_size", "noise_weight"])
     if table is not None and where is not None:
         result = select_hits(result, chosen_by(table, where))
         table = select(table, where)

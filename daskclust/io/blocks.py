@@ -12,6 +12,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.quote import quoted
+from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
 
 Block = Mapping[str, npt.NDArray[Any]]
@@ -37,6 +38,21 @@ def only_dim(ds: xr.Dataset) -> str:
     if len(dims) > 1:
         raise ValueError(f"variables have dimensions {sorted(map(str, dims))}; choose those along one dimension")
     return str(dims.pop())
+
+
+def scalars_of(ds: xr.Dataset) -> list[Any]:
+    """Return the names of numbers without dimension, such as the noise of a lazy table: they become attributes."""
+    return [name for name, v in ds.variables.items() if not v.ndim and v.dtype.kind in "fiub"]
+
+
+def with_scalars_told(ds: xr.Dataset) -> xr.Dataset:
+    """Return a data set with its numbers without dimension as attributes."""
+    scalars = scalars_of(ds)
+    if not scalars:
+        return ds
+    ds = computed_once(ds)
+    told = {str(name): in_memory(ds[name]).item() for name in scalars}
+    return ds.drop_vars(scalars).assign_attrs(told)
 
 
 def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
@@ -82,7 +98,8 @@ def computed_once(ds: xr.Dataset) -> xr.Dataset:
     Variables whose chunks have most of their steps in common, as labels and tables of clusters have, are computed now,
     where they stay: on the workers of a cluster, or in memory.
     """
-    shared = [name for name, v in ds.variables.items() if v.chunks and _has_common_steps(v.data)]
+    names = [name for name, v in ds.variables.items() if is_dask(v.data)]
+    shared = [name for name in names if not ds[name].ndim or _has_common_steps(ds[name].data)]
     with only_needed():
         return ds.assign(ds[shared].persist()) if shared else ds
 

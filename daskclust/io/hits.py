@@ -16,7 +16,7 @@ from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, is_parts,
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
-from daskclust.io.blocks import BLOCK_ROWS, Block, blocks_of, column_dtypes, in_memory, native, only_dim
+from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.fields import FIELDS, TIMEPIX
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
@@ -181,7 +181,8 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     Parameters
     ----------
     ds : xarray.Dataset
-        Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too.
+        Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too, numbers
+        without a dimension as attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv`` or ``.npz``. A file that exists is
         replaced.
@@ -219,20 +220,21 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     """
     target = Path(path)
     suffix = known_suffix(target, _WRITABLE)
-    dim = only_dim(ds)
     if partitions and (nested or suffix not in PARQUET):
         raise ValueError(f"partitions=True writes a folder of .parquet files without lists, got {target.name}")
-    if target.is_dir() and not partitions:
+    if partitions:
+        write_parts(target, ds)
+        return
+    if target.is_dir():
         raise IsADirectoryError(f"{target} is a folder; give another name, or partitions=True to write a folder anew")
+    ds = with_scalars_told(ds)
+    dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
     if nested and (suffix not in PARQUET or "event" not in ds.variables):
         raise ValueError(
             f"nested=True writes .parquet, of a Dataset with a variable 'event'; got {target.name} and "
             f"{', '.join(map(str, ds.variables))}"
         )
-    if partitions:
-        write_parts(target, ds if ds.chunks else ds.chunk({dim: BLOCK_ROWS}), dim, units, attrs)
-        return
     with replacing(target) as stream:
         if suffix in PARQUET:
             with RowGroups(stream, column_dtypes(ds), units, attrs, "event" if nested else None) as groups:

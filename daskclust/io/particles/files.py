@@ -17,7 +17,7 @@ from daskclust.core.data.files import HDF5, PARQUET, check_file, is_parts, known
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
-from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
+from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
 from daskclust.io.fields import PARTICLES
 from daskclust.io.lazy import check_hits_per_chunk
 from daskclust.io.particles.gadget import write_gadget
@@ -242,6 +242,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     suffix = known_suffix(path, _KNOWN)
     if target.exists() and target.is_dir() != (suffix == ".zarr"):
         raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
+    ds = with_scalars_told(ds)
     dim = only_dim(ds)
     if suffix == ".zarr":
         with replacing_folder(target) as folder:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -14,7 +14,8 @@ import xarray as xr
 from daskclust.core.data.files import PARQUET, replacing, replacing_folder
 from daskclust.core.data.lazy import lazy_along
 from daskclust.core.run.graph import only_needed
-from daskclust.io.blocks import native
+from daskclust.io.attrs import stored_attrs, stored_units
+from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
 from daskclust.io.schema import Table
 from daskclust.io.tables.parquet import RowGroups, shown
 
@@ -23,47 +24,58 @@ def parts_of(folder: str) -> list[str]:
     """Return the Parquet files in a folder, in the order of their names."""
     names = sorted(name for name in os.listdir(folder) if name.endswith(PARQUET) and not name.startswith("."))
     if not names:
-        raise ValueError(f"{folder} is a folder without .parquet files; give a file, or a folder that has some")
+        raise IsADirectoryError(f"{folder} is a directory; give one file, or a folder of .parquet files")
     return [os.path.join(folder, name) for name in names]
 
 
-def write_parts(target: Path, ds: xr.Dataset, dim: str, units: Mapping[str, str], attrs: Mapping[str, Any]) -> None:
-    """Write each chunk of a lazy data set to a file of its own; the folder is there completely or not at all."""
+def write_parts(target: Path, ds: xr.Dataset) -> None:
+    """Write each chunk of a data set to a file of its own; the folder is there completely or not at all."""
     import dask.array as da
 
     if target.is_dir() and any(not part.name.startswith("part-") for part in target.iterdir()):
         raise ValueError(f"{target} is a folder with other files than parts of a table; give another name")
-    ds = ds.unify_chunks()
-    columns = {str(name): lazy_along(v, dim, ds.chunks[dim]) for name, v in ds.variables.items()}
+    scalars = {str(name): ds[name].data for name in scalars_of(ds)}
+    rows = ds.drop_vars(list(scalars))
+    dim = only_dim(rows)
+    rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
+    sizes = rows.chunks.get(dim, (0,))
+    columns = {str(name): lazy_along(v, dim, sizes) for name, v in rows.variables.items()}
     with replacing_folder(target) as folder, only_needed():
-        rows = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+        written = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _write_part,
             *columns.values(),
-            names=list(columns),
-            folder=str(folder),
-            units=dict(units),
-            attrs=dict(attrs),
-            chunks=((1,) * len(ds.chunks[dim]),),
+            *map(da.asarray, scalars.values()),  # type: ignore[no-untyped-call,unused-ignore]
+            part=Part(tuple(columns), tuple(scalars), str(folder), stored_units(rows), stored_attrs(rows, dim)),
+            chunks=((1,) * len(sizes),),
             dtype=np.int64,
             meta=np.empty(0, np.int64),
             token="daskclust-io-write",
         )
-        count = len(rows.compute())
-        if len(found := list(folder.glob("part-*"))) != count:
+        written.compute()
+        if len(found := list(folder.glob("part-*"))) != len(sizes):
             raise FileNotFoundError(
-                f"workers wrote {count} files to {folder.parent}, and {len(found)} are here; give a folder that all "
-                "machines have under the same name"
+                f"workers wrote {len(sizes)} files to {folder.parent}, and {len(found)} are here; give a folder that "
+                "all machines have under the same name"
             )
 
 
-def _write_part(
-    *blocks: Any, names: list[str], folder: str, units: Mapping[str, str], attrs: Mapping[str, Any], block_info: Any
-) -> Any:
+class Part(NamedTuple):
+    """What is told to those who write the parts of a table."""
+
+    columns: tuple[str, ...]
+    scalars: tuple[str, ...]  # become attributes
+    folder: str
+    units: Mapping[str, str]
+    attrs: Mapping[str, Any]
+
+
+def _write_part(*blocks: Any, part: Part, block_info: Any) -> Any:
     """Write one chunk; dask tells which one."""
-    columns = {name: native(block) for name, block in zip(names, blocks, strict=True)}
-    part = Path(folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+    columns = {name: native(block) for name, block in zip(part.columns, blocks, strict=False)}
+    told = {name: block.item() for name, block in zip(part.scalars, blocks[len(columns) :], strict=True)}
+    path = Path(part.folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
     dtypes = {name: values.dtype for name, values in columns.items()}
-    with replacing(part) as stream, RowGroups(stream, dtypes, units, attrs) as groups:
+    with replacing(path) as stream, RowGroups(stream, dtypes, part.units, {**part.attrs, **told}) as groups:
         groups.write(columns)
     return np.array([len(blocks[0])])
 
