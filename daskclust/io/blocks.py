@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import quoted
 from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
@@ -127,11 +128,3 @@ def _ahead(parts: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
             yield under_way.popleft().result()
     while under_way:
         yield under_way.popleft().result()
-
-
-def workers_client() -> Any:
-    """Return the client of the cluster on which dask would compute now, None where it would in this process."""
-    from dask.base import get_scheduler
-
-    client = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call,unused-ignore]
-    return client if hasattr(client, "scheduler_info") else None

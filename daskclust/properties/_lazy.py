@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
+from daskclust.core.data.lazy import workers_client
 from daskclust.core.merge.labels import NOISE
 
 from ._columns import row_count
@@ -29,7 +30,7 @@ Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> column
 _ROWS = 1 << 17  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
 _FAN_IN = 16
-_FEW = 32  # pieces for each chunk and range that go one by one; where they are more, on workers, by way of disks
+_FEW = 32  # pieces for each chunk and range that go one by one
 
 
 class SecondPass(NamedTuple):
@@ -67,7 +68,7 @@ def columns(
     total = _merged(pieces, merge)
     if second is not None:
         parts = mapped("part", _parts, pieces, total, part=second.part, chunks=pieces.chunks)
-        parts = parts.rechunk((1, -1), threshold=_FEW)
+        parts = _exchanged(parts, (1, -1))
         known = mapped("known", _joined, parts, join=second.join, chunks=parts.chunks[:1], drop_axis=1)
         pieces = _pieces(arrays, second.summarise, ranges, known)
         nothing, total = second.summarise(empty, 0, nothing), _merged(pieces, second.merge)
@@ -130,7 +131,12 @@ def _pieces(arrays: Mapping[str, Any], summarise: Summarise, ranges: tuple[int, 
     options = {"roles": tuple(arrays), "summarise": summarise, "ranges": ranges}
     shape = ((1,) * chunks, (len(ranges),))
     cut = mapped("summary", _summarise_block, *arrays.values(), *known, **options, chunks=shape, new_axis=1)
-    return cut.rechunk((min(chunks, max(_FAN_IN, len(ranges))), 1), threshold=_FEW)
+    return _exchanged(cut, (min(chunks, max(_FAN_IN, len(ranges))), 1))
+
+
+def _exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
+    """Return pieces in other blocks; many on workers by dask's P2P exchange, which has them on disks."""
+    return pieces.rechunk(chunks, threshold=_FEW, method="tasks" if workers_client() is None else None)
 
 
 def _summarise_block(

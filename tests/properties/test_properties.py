@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask
@@ -14,11 +15,12 @@ from cases.clue import raise_if_dask_computes
 from cases.tables import G, folded, halos, pixel_hits, random_hits, ranges_of, told
 from dask.callbacks import Callback
 from dask.utils import key_split
+from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import datasets
-from daskclust.properties import cluster_table, halo_table
+from daskclust.properties import _lazy, cluster_table, halo_table
 
 EXACT = ("size", "seed", "layer")
 
@@ -91,6 +93,42 @@ def test_no_task_has_more_than_its_range(make: Any, table_of: Any, in_order: boo
     of_range = {step: most for step, most in found.most.items() if step not in of_chunk and "rechunk" not in step}
     assert max(of_chunk.values()) <= 100, "those of one chunk"
     assert max(of_range.values()) == 50, "those of one range"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
+        yield client
+
+
+@pytest.mark.parametrize("few", [10**6, 0])
+@of_any
+def test_pieces_go_one_by_one_or_by_way_of_disks(
+    client: Client, make: Any, table_of: Any, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_lazy, "_FEW", few)
+    ds = make(900, 200)
+    lazy = ds.chunk({ds["label"].dims[0]: 30})
+    with ranges_of(17, 3), dask.config.set(scheduler=client):
+        table = table_of(lazy, n_clusters=200)
+        assert any("p2p" in name for name in table["x"].data.dask.layers) == (few == 0)
+        found = told(table)
+    with ranges_of(17, 3):
+        xr.testing.assert_identical(found, told(table_of(lazy, n_clusters=200)))
+    xr.testing.assert_allclose(found, table_of(ds, n_clusters=200), atol=1e-6)
+
+
+@of_any
+def test_tasks_are_in_proportion_to_chunks(client: Client, make: Any, table_of: Any) -> None:
+    tasks = []
+    for n in (100, 1000):
+        ds = make(n, 3)
+        with ranges_of(100, 16), dask.config.set(scheduler=client):
+            table = table_of(ds.chunk({ds["label"].dims[0]: 1}), n_clusters=10 * n)
+        assert len(table.chunks["cluster"]) == n // 10
+        tasks.append(len(dict(dask.optimize(table["x"].data)[0].__dask_graph__())))
+    assert tasks[1] < 12 * tasks[0]
+    assert tasks[1] < 30 * n
 
 
 @of_any

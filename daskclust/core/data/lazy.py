@@ -1,4 +1,4 @@
-"""Variables of data sets as dask arrays."""
+"""Variables of data sets as dask arrays, and where those would be computed."""
 
 from __future__ import annotations
 
@@ -20,3 +20,11 @@ def lazy_along(variable: xr.Variable, dim: Hashable, sizes: tuple[int, ...]) -> 
     if isinstance(index, pd.RangeIndex):
         return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=variable.dtype)  # type: ignore[no-untyped-call,unused-ignore]
     return xr.Variable(variable.dims, variable.data).chunk({dim: sizes}).data
+
+
+def workers_client() -> Any:
+    """Return the client of the cluster on which dask would compute now, None where it would in this process."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)  # type: ignore[no-untyped-call,unused-ignore]
+    return client if hasattr(client, "scheduler_info") else None
