@@ -187,4 +187,5 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
         table = select(table, where)
         job.summary["clusters_kept"] = table.sizes["cluster"]
     for path, rows in zip(outputs, (table, result), strict=True):
-        job.write(path, partial(write_hits, rows))
+        if rows is not None:
+            job.write(path, partial(write_hits, rows))

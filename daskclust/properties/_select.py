@@ -6,7 +6,7 @@ import ast
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -150,12 +150,12 @@ def select_hits(
         values = _on_host(values)
         check_labels(values, 0)
         return _rows(ds, dimension, among(values, known))
-    known = known if is_dask(known) else lazy_along(xr.Variable("cluster", known), "cluster", known.shape)
+    known = known if is_dask(known) else lazy_along(known, known.shape)
     chosen = mapped("chosen", _chosen_points, values, known, among=among, dtype=bool, chunks=values.chunks)
     return _rows(ds, dimension, chosen)
 
 
-def _rows(ds: xr.Dataset, dim: str, chosen: Any) -> xr.Dataset:
+def _rows(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
     """Return the rows along a dimension that are chosen, by an array of bool; lazy ones in the chunks of this."""
     if not is_dask(chosen):
         return ds.isel({dim: np.flatnonzero(to_host(chosen))})
@@ -165,12 +165,13 @@ def _rows(ds: xr.Dataset, dim: str, chosen: Any) -> xr.Dataset:
     found = {}
     for name, v in ds.variables.items():
         if dim in v.dims:
-            axis, values = v.dims.index(dim), lazy_along(v, dim, chosen.chunks[0])
+            axis = v.dims.index(dim)
+            values = lazy_along(v.data, chosen.chunks[0], axis, ds.indexes.get(name))
             options = {"axis": axis, "adjust_chunks": {dim: tuple(counts.tolist())}, "dtype": v.dtype}
             options |= {"meta": values._meta, "align_arrays": False, "token": "daskclust-properties-select"}
             found[name] = v.dims, da.blockwise(_take, v.dims, values, v.dims, chosen, (dim,), **options), v.attrs
     columns = {name: found.pop(name, v) for name, v in ds.data_vars.items()}
-    rows = xr.Dataset(columns, coords=ds.drop_dims(dim).coords, attrs=ds.attrs)
+    rows = xr.Dataset(columns, coords=ds.drop_dims([dim]).coords, attrs=ds.attrs)
     return rows.assign_coords(xr.Coordinates(found, indexes={}))
 
 

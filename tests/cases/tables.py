@@ -20,8 +20,9 @@ SPEED = 300.0
 
 def told(table: xr.Dataset) -> xr.Dataset:
     """Return a table in memory; what a lazy one has of noise is in its attributes, as in memory."""
-    noise = {name: values.compute().item() for name, values in table.items() if not values.ndim}
-    return table.drop_vars(list(noise)).compute().assign_attrs(noise)
+    table = table.compute()
+    noise = {name: values.item() for name, values in table.items() if not values.ndim}
+    return table.drop_vars(list(noise)).assign_attrs(noise)
 
 
 @contextmanager

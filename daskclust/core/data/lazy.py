@@ -1,25 +1,25 @@
-"""Variables of data sets as dask arrays, and where those would be computed."""
+"""Columns as dask arrays, and where those would be computed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
-import pandas as pd
-import xarray as xr
+from daskclust.core.device.arrays import is_dask
 
 
-def lazy_along(variable: xr.Variable, dim: Hashable, sizes: tuple[int, ...]) -> Any:
-    """Return the values of a variable as a dask array with chunks of some sizes along a dimension.
+def lazy_along(values: Any, sizes: tuple[int, ...], axis: int = 0, index: Any = None) -> Any:
+    """Return an array as a dask array with chunks of some sizes along an axis.
 
-    Numbers of rows are made where they are used.
+    Where it is a pandas index of row numbers, these are made where they are used.
     """
     import dask.array as da
+    import pandas as pd
 
-    index = variable.to_index() if isinstance(variable, xr.IndexVariable) else None
     if isinstance(index, pd.RangeIndex):
-        return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=variable.dtype)  # type: ignore[no-untyped-call,unused-ignore]
-    return xr.Variable(variable.dims, variable.data).chunk({dim: sizes}).data
+        return da.arange(index.start, index.stop, index.step, chunks=(sizes,), dtype=values.dtype)  # type: ignore[no-untyped-call,unused-ignore]
+    if is_dask(values):
+        return values.rechunk({axis: sizes})
+    return da.from_array(values, chunks=(*values.shape[:axis], sizes, *values.shape[axis + 1 :]))  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def workers_client() -> Any:

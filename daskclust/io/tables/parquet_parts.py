@@ -39,7 +39,7 @@ def write_parts(target: Path, ds: xr.Dataset) -> None:
     dim = only_dim(rows)
     rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
     sizes = rows.chunks.get(dim, (0,))
-    columns = {str(name): lazy_along(v, dim, sizes) for name, v in rows.variables.items()}
+    columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
     with replacing_folder(target) as folder, only_needed():
         written = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
             _write_part,
