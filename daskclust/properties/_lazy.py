@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -221,9 +221,29 @@ def _take(table: Array, column: str) -> Array:
     return np.atleast_1d(table[0][column])
 
 
+class Boxes(np.ndarray):
+    """An array of any objects that tells how much memory they take: by it dask spills, and lets data wait."""
+
+    @property
+    def nbytes(self) -> int:
+        return sum(map(_size_of, self.flat))
+
+
+def _size_of(value: Any) -> int:
+    """Return the bytes of the arrays in summaries, tuples and mappings."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    parts: Iterable[Any] = value if isinstance(value, tuple) else ()
+    if isinstance(value, Mapping):
+        parts = value.values()
+    elif is_dataclass(value):
+        parts = (getattr(value, f.name) for f in fields(value))
+    return 8 + sum(map(_size_of, parts))
+
+
 def _boxes(values: Iterable[Any]) -> Array:
     """Return any objects as an array."""
     values = list(values)
-    boxes = np.empty(len(values), dtype=object)
+    boxes = np.empty(len(values), dtype=object).view(Boxes)
     boxes[:] = values
     return boxes
