@@ -30,7 +30,9 @@ Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> column
 _ROWS = 1 << 17  # of a range, about
 _MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
 _FAN_IN = 16
-_FEW = 32  # pieces for each chunk and range that go one by one
+# Pieces for each chunk and range that go one by one, and are spilled where memory ends. P2P takes fewer tasks, but
+# estimates what waits from a few pieces, most of which are none: workers need memory for some summaries more.
+_FEW = 128
 
 
 class SecondPass(NamedTuple):
@@ -166,7 +168,7 @@ def _cut(summary: Any, ranges: tuple[int, ...]) -> list[Any]:
 def _columns_of(value: Any, part: slice) -> Any:
     """Return some clusters of what a summary has: an array, a tuple of such, or what is not of clusters."""
     if isinstance(value, np.ndarray):
-        return value[..., part]
+        return value[..., part].copy()  # the others need not stay in memory for it
     if hasattr(value, "_fields"):
         return type(value)(*(_columns_of(column, part) for column in value))
     return value

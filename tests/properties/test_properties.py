@@ -119,7 +119,10 @@ def test_pieces_go_one_by_one_or_by_way_of_disks(
 
 
 @of_any
-def test_tasks_are_in_proportion_to_chunks(client: Client, make: Any, table_of: Any) -> None:
+def test_tasks_are_in_proportion_to_chunks(
+    client: Client, make: Any, table_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_lazy, "_FEW", 4)
     tasks = []
     for n in (100, 1000):
         ds = make(n, 3)
