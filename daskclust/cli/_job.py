@@ -186,6 +186,13 @@ class Job:
             done = self.work.compute(found.drop_vars(list(again)), f"clustering {self.name}", (n, self.unit))
             return found.assign({**again, **done.data_vars})
 
+    def table(self, make: Callable[[], xr.Dataset]) -> xr.Dataset:
+        """Return a table of clusters, computed: in memory, or on workers, where it stays."""
+        with self.stage("table"):
+            table = make()
+            size = table.sizes["cluster"], "clusters"
+            return self.work.compute(table, f"table of {self.name}", size) if table.chunks else table
+
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if path is None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from daskclust.cli._job import Job, Running
 from daskclust.cli._options import Chunks, Naming, clustering, names, number_of, reading, running, writing
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz")
 
@@ -83,6 +80,7 @@ def clue(
     """
     from daskclust.accessor._clue import by_number
     from daskclust.io import read_hits, write_hits
+    from daskclust.properties import cluster_table
 
     job = Job("CLUE", "hits", path, run, {"-o": output, "--table": table}, _WRITABLE)
     density, axes = number_of(rhoc), names(coordinates)
@@ -108,8 +106,8 @@ def clue(
         }
         job.write(output, lambda target: write_hits(result, target))
         if table is not None:
-            with job.stage("table"):
-                clusters = _table_of(result, job.summary["clusters"])
+            weight, count = "energy" if "energy" in result else None, job.summary["clusters"]
+            clusters = job.table(lambda: cluster_table(result, weight=weight, n_clusters=count))
             job.write(table, lambda target: write_hits(clusters, target))
     job.show(output=output, table=table)
 
@@ -120,10 +118,3 @@ def _period(text: str) -> tuple[str, float]:
         return axis.strip(), float(period)
     except ValueError:
         raise ValueError(f"--wrap must be AXIS=PERIOD, e.g. phi=6.283185307, got {text!r}") from None
-
-
-def _table_of(result: xr.Dataset, clusters: int) -> xr.Dataset:
-    from daskclust.properties import cluster_table
-
-    table = cluster_table(result, weight="energy" if "energy" in result else None, n_clusters=clusters)
-    return table.compute().drop_vars([name for name, values in table.variables.items() if values.ndim == 0])

@@ -172,18 +172,21 @@ def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job:
 
 
 def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: Job) -> None:
-    """Write a result that is there as a whole, on workers."""
+    """Write a result that is on workers, where its table is made, too."""
     from daskclust.io import write_hits
     from daskclust.properties import cluster_table, select, select_hits
+    from daskclust.properties import where as chosen_by
 
     count = int(result["label"].max()) + 1 if result.sizes["hit"] else 0
-    with job.stage("table"):
-        table = cluster_table(result, n_clusters=count).compute()
-    table = table.drop_vars([name for name, values in table.variables.items() if values.ndim == 0])
     job.summary = {"hits": result.sizes["hit"], "clusters": count, "noise_hits": int((result["label"] < 0).sum())}
-    if where is not None:
+    table = None
+    if outputs[0] is not None or where is not None:
+        table = job.table(lambda: cluster_table(result, n_clusters=count))
+        table = table.drop_vars(["noise_size", "noise_weight"])
+    if table is not None and where is not None:
+        result = select_hits(result, chosen_by(table, where))
         table = select(table, where)
-        result = select_hits(result, table)
         job.summary["clusters_kept"] = table.sizes["cluster"]
     for path, rows in zip(outputs, (table, result), strict=True):
-        job.write(path, partial(write_hits, rows))
+        if rows is not None:
+            job.write(path, partial(write_hits, rows))

@@ -197,9 +197,9 @@ def fof(
             "particles_in_halos": int((label >= 0).sum()),
         }
         if output is not None:
-            with job.stage("table"):
-                table = halo_table(result, boxsize=parameters["boxsize"])
-                job.summary["largest"] = int(table["size"].max()) if table.sizes["cluster"] else 0
+            count = job.summary["halos"]
+            table = job.table(lambda: halo_table(result, boxsize=parameters["boxsize"], n_clusters=count))
+            job.summary["largest"] = int(table["size"].max()) if count else 0
             job.write(output, lambda target: _write_points(table, target))
         job.write(labels, lambda target: _write_points(result, target))
     job.show(output=output, labels=labels)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -10,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.core.data.lazy import workers_client
 from daskclust.core.data.quote import quoted
+from daskclust.core.device.arrays import is_dask
 from daskclust.core.run.graph import only_needed
 
 Block = Mapping[str, npt.NDArray[Any]]
@@ -19,7 +22,7 @@ Block = Mapping[str, npt.NDArray[Any]]
 Labelled = TypeVar("Labelled", xr.Dataset, xr.DataArray)
 
 # Rows of one block of a Dataset in memory: a row group of about 8 MB per column of float64.
-_BLOCK_ROWS = 1 << 20
+BLOCK_ROWS = 1 << 20
 
 
 def only_dim(ds: xr.Dataset) -> str:
@@ -36,6 +39,21 @@ def only_dim(ds: xr.Dataset) -> str:
     if len(dims) > 1:
         raise ValueError(f"variables have dimensions {sorted(map(str, dims))}; choose those along one dimension")
     return str(dims.pop())
+
+
+def scalars_of(ds: xr.Dataset) -> list[Any]:
+    """Return the names of numbers without dimension, such as the noise of a lazy table: they become attributes."""
+    return [name for name, v in ds.variables.items() if not v.ndim and v.dtype.kind in "fiub"]
+
+
+def with_scalars_told(ds: xr.Dataset) -> xr.Dataset:
+    """Return a data set with its numbers without dimension as attributes."""
+    scalars = scalars_of(ds)
+    if not scalars:
+        return ds
+    ds = computed_once(ds)
+    told = {str(name): in_memory(ds[name]).item() for name in scalars}
+    return ds.drop_vars(scalars).assign_attrs(told)
 
 
 def column_dtypes(ds: xr.Dataset) -> dict[str, np.dtype[Any]]:
@@ -62,14 +80,51 @@ def in_memory(part: Labelled) -> Labelled:
 def blocks_of(ds: xr.Dataset, dim: str) -> Iterator[Block]:
     """Yield the columns block by block: dask chunks, or slices of arrays in memory. Only one is in memory.
 
-    Without points there is still one block, of length 0: it carries the names.
+    Workers of a cluster make the next blocks meanwhile, one a thread. Without points there is still one block, of
+    length 0: it carries the names.
     """
     if ds.chunks:
-        ds = ds.unify_chunks()
+        ds = computed_once(ds.unify_chunks())
         sizes: tuple[int, ...] = ds.chunks[dim]
     else:
-        sizes = (_BLOCK_ROWS,) * (ds.sizes[dim] // _BLOCK_ROWS) + (ds.sizes[dim] % _BLOCK_ROWS,)
-    stop = 0
-    for size in [size for size in sizes if size] or [0]:
-        start, stop = stop, stop + size
-        yield native_block(in_memory(ds.isel({dim: slice(start, stop)})))
+        sizes = (BLOCK_ROWS,) * (ds.sizes[dim] // BLOCK_ROWS) + (ds.sizes[dim] % BLOCK_ROWS,)
+    ends = np.cumsum([size for size in sizes if size] or [0]).tolist()
+    parts = (ds.isel({dim: slice(start, stop)}) for start, stop in zip([0, *ends], ends, strict=False))
+    yield from map(native_block, _ahead(parts) if ds.chunks else parts)
+
+
+def computed_once(ds: xr.Dataset) -> xr.Dataset:
+    """Return a data set of which one chunk after the other may be computed.
+
+    Variables whose chunks have most of their steps in common, as labels and tables of clusters have, are computed now,
+    where they stay: on the workers of a cluster, or in memory.
+    """
+    names = [name for name, v in ds.variables.items() if is_dask(v.data)]
+    shared = [name for name in names if not ds[name].ndim or _has_common_steps(ds[name].data)]
+    with only_needed():
+        return ds.assign(ds[shared].persist()) if shared else ds
+
+
+def _has_common_steps(array: Any) -> bool:
+    """Return whether chunk after chunk takes twice as many steps as all at once, or more."""
+    from dask.core import flatten
+
+    keys, graph = list(flatten(array.__dask_keys__())), array.__dask_graph__()
+    return len(keys) * len(graph.cull({keys[len(keys) // 2]})) > 2 * len(graph.cull(set(keys)))
+
+
+def _ahead(parts: Iterable[xr.Dataset]) -> Iterator[xr.Dataset]:
+    """Yield lazy data sets in memory; some that follow are computed meanwhile on workers, if there are any."""
+    client = workers_client()
+    if client is None:
+        yield from map(in_memory, parts)
+        return
+    under_way: deque[Any] = deque()
+    most = 1 + sum(client.nthreads().values())
+    for part in parts:
+        with only_needed():
+            under_way.append(client.compute(part))
+        if len(under_way) == most:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()

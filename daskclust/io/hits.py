@@ -12,11 +12,11 @@ from typing import BinaryIO, Literal
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, known_suffix, replacing
+from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file, is_parts, known_suffix, replacing
 from daskclust.core.data.quote import listed
 from daskclust.core.data.units import BOX
 from daskclust.io.attrs import KEY, pack, stored_attrs, stored_units
-from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim
+from daskclust.io.blocks import Block, blocks_of, column_dtypes, in_memory, native, only_dim, with_scalars_told
 from daskclust.io.fields import FIELDS, TIMEPIX
 from daskclust.io.lazy import rows_of_chunk
 from daskclust.io.schema import Columns, Naming, Needs, Table, check_units, to_dataset
@@ -24,6 +24,7 @@ from daskclust.io.tables.binary import read_npy, read_npz
 from daskclust.io.tables.hdf5 import read_hdf5, write_hdf5
 from daskclust.io.tables.matrices import PIXELS
 from daskclust.io.tables.parquet import RowGroups, by_event
+from daskclust.io.tables.parquet_parts import write_parts
 from daskclust.io.tables.parquet_read import read_parquet
 from daskclust.io.tables.root import read_root
 from daskclust.io.tables.text import is_number, read_text
@@ -56,7 +57,8 @@ def read_hits(
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
           the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
           or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
-        - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event.
+        - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event; or a
+          folder of such files with the same columns, in the order of their names.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
           ``file.h5:group`` chooses among several groups.
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);
@@ -118,7 +120,9 @@ def read_hits(
         raise ValueError(f"layout must be 'chips' or 'quad', got {layout!r}")
     chunks = rows_of_chunk(chunks, _AUTO_ROWS)
     name, part = _split_part(os.fspath(path))
-    check_file(name)
+    name = name.rstrip("/") if os.path.isdir(name) else name
+    if not is_parts(name):
+        check_file(name)
     suffix, units = known_suffix(name, _READABLE), units or {}
     naming = Naming(None if field is None else FIELDS[field], columns, name, needs=needs or {})
     table = _read(name, part, suffix, naming, chunks)
@@ -173,30 +177,41 @@ def _split_part(path: str) -> tuple[str, str | None]:
     return path, None
 
 
-def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False) -> None:
+def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = False, partitions: bool = False) -> None:
     """Write a data set of points to a file, completely or not at all.
 
     Parameters
     ----------
     ds : xarray.Dataset
-        Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too.
+        Variables of numbers or booleans along one dimension, numpy or dask. Coordinates are written too, numbers
+        without a dimension as attributes.
     path : str or path
         The file, ``.parquet`` (or ``.pq``), ``.h5`` (or ``.hdf5``), ``.csv`` or ``.npz``. A file that exists is
         replaced.
     nested : bool, default False
         Write Parquet with one row for each event: its number, and lists of what its hits have. The hits must be in the
         order of ``event``. Events without hits have no row. `read_hits` gives the same Dataset for both.
+    partitions : bool, default False
+        Make `path` a folder of Parquet files, one for each dask chunk, that workers write themselves: all machines must
+        see it. `read_hits` reads it as one, in the order of the chunks; so do pyarrow, pandas, polars and Dask.
 
     Raises
     ------
     ImportError, ValueError
         Where the library for the format is missing; for other extensions, variables that are no columns of numbers, and
-        with `nested` for other formats, a Dataset without ``event``, and hits in another order.
+        with `nested` for other formats, a Dataset without ``event``, and hits in another order; with `partitions` for
+        other formats, and a folder that has other files.
+    IsADirectoryError
+        Where `path` is a folder, without `partitions`.
 
     Notes
     -----
     The file gets its name when it is complete: readers see the old file or the whole new one, and after an error
-    nothing new is left. Memory holds one dask chunk (a row group of Parquet; HDF5; CSV), or one variable (``.npz``).
+    nothing new is left. Memory holds one dask chunk (a row group of Parquet; HDF5; CSV), or one variable (``.npz``):
+    workers of a cluster make as many chunks as they have threads ahead. Variables whose chunks have their steps in
+    common, as labels and tables that were not computed yet, are computed first, and stay on the workers meanwhile; in a
+    folder nothing stays.
+
     Parquet, HDF5 and ``.npz`` keep types, units and the attributes of the data set that are numbers or texts. CSV keeps
     all digits of floats, and booleans as 0 and 1; Timepix hits have units and attributes in a comment in the first
     line, which pandas passes over with ``comment="#"``.
@@ -206,7 +221,15 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
     >>> write_hits(to_dataset({"x": [0.5, 1.0], "y": [0.0, 2.0]}), "hits.parquet")  # doctest: +SKIP
     """
     target = Path(path)
-    suffix = known_suffix(path, _WRITABLE)
+    suffix = known_suffix(target, _WRITABLE)
+    if partitions and (nested or suffix not in PARQUET):
+        raise ValueError(f"partitions=True writes a folder of .parquet files without lists, got {target.name}")
+    if partitions:
+        write_parts(target, ds)
+        return
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder; give another name, or partitions=True to write a folder anew")
+    ds = with_scalars_told(ds)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)
     if nested and (suffix not in PARQUET or "event" not in ds.variables):

@@ -56,13 +56,14 @@ def cluster_table(
         Variables with positions, finite; converted to the unit of the first one. Default: those of ``x``, ``y`` and
         ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
     n_clusters : int, optional
-        Number of rows; with it a table of dask arrays is lazy. Default: the largest label plus 1, computed at once.
+        Number of rows. Default: the largest label plus 1; of dask arrays it is computed at once, and labels are kept
+        where they were computed, 8 bytes a point, as the table needs them again.
 
     Returns
     -------
     xarray.Dataset
-        Along ``cluster`` (coordinate 0 to k-1), float64 where nothing else is said; for a coordinate ``x`` and the
-        weight ``energy``:
+        Lazy where `ds` or labels are. Along ``cluster`` (coordinate 0 to k-1), float64 where nothing else is said; for
+        a coordinate ``x`` and the weight ``energy``:
 
         - ``size`` (int64): number of points; ``energy``: sum of weights, not there if `weight` is None;
         - ``x``, ``x_rms``: weighted mean, and root mean square distance to it along x; ``rms``: over all coordinates;
@@ -96,9 +97,11 @@ def cluster_table(
 
     Notes
     -----
-    Each chunk gives a summary of its clusters, and summaries are merged as a tree: memory is one chunk and the
-    summaries, time is O(n). Sums, means and rms depend on the chunks by rounding only, all else not at all: of Timepix
-    hits whose ToT is a whole number of ticks only ``energy`` and the centroid weighted by it. Squares are taken around
+    Each chunk gives a summary of its clusters. The table is made in ranges of some 131 072 clusters, which are its
+    chunks: the pieces of summaries that are of one range are merged as a tree, on workers, and nothing has all of the
+    table. Pieces are exchanged by Dask's P2P shuffle where they are many. Time is O(n), tasks are in proportion to
+    chunks and ranges. Sums, means and rms depend on the chunks by rounding only, all else not at all: of Timepix hits
+    whose ToT is a whole number of ticks only ``energy`` and the centroid weighted by it. Squares are taken around
     each cluster's own mean (Chan et al.), so that they do not cancel far from the origin.
 
     ``length`` and ``width`` are sqrt(12 v + 1), where v is the larger and the smaller eigenvalue of the covariance

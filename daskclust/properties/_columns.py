@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.checks import check_count, check_whole
@@ -95,7 +96,7 @@ def table_of(columns: Mapping[str, Any], units: Mapping[str, Any]) -> xr.Dataset
         for name, column in columns.items()
         if name not in noise
     }
-    return xr.Dataset(variables, coords={"cluster": np.arange(len(columns["size"]))}, attrs=noise)
+    return xr.Dataset(variables, coords={"cluster": pd.RangeIndex(len(columns["size"]))}, attrs=noise)
 
 
 def finite(values: Array, name: str, start: int) -> npt.NDArray[np.float64]:
@@ -202,6 +203,8 @@ def in_rows(
     Rows without points are 0 in columns named in `zero` and in unsigned ones, -1 in other integers, NaN in floats.
     """
     rows = row_count(int(ids.max(initial=-1)), n_points, n_clusters)
+    if len(ids) == rows:  # all of them
+        return dict(found)
     columns = {}
     for name, values in found.items():
         empty = 0 if name in zero or values.dtype.kind == "u" else NOISE if values.dtype.kind == "i" else np.nan

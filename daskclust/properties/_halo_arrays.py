@@ -41,7 +41,7 @@ class Partial:
     means: Means  # of arrays (m,): of some chunks in the first pass, of all in the second
     spreads: Spreads  # of arrays (m,) in the second pass, (0,) in the first
     noise_size: int
-    noise_mass: float
+    noise_weight: float  # their mass
 
 
 # ------------------------------------------------------------------------------------------------------------ in memory
@@ -137,6 +137,12 @@ def part_of(mine: Partial, total: Partial) -> Partial:
     return replace(mine, means=Means(*(column[place] for column in total.means)))
 
 
+def join(parts: Sequence[Partial]) -> Partial:
+    """Return what a chunk needs, of the parts of it in ascending ranges of halos."""
+    ids = np.concatenate([part.ids for part in parts])
+    return Partial(ids, _joined([part.means for part in parts]), parts[0].spreads, *_noise(parts))
+
+
 def summarise_again(arrays: Mapping[str, Any], start: int, known: Partial, setting: Setting) -> Partial:
     """Return what the halos in one chunk of n particles add up to around their centres."""
     labels, particles = _prepared(HOST, arrays)
@@ -166,7 +172,7 @@ def finish(partial: Partial, n_clusters: int | None, *, setting: Setting) -> dic
         found = _columns(HOST, setting, partial.means, partial.spreads)
     points = int(partial.means.size.sum()) + partial.noise_size
     columns = in_rows(found, partial.ids, points, n_clusters, ("size", "mass"))
-    noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_mass)}
+    noise = {"noise_size": np.asarray(partial.noise_size), "noise_mass": np.asarray(partial.noise_weight)}
     return columns | noise
 
 
@@ -185,4 +191,4 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 def _noise(parts: Sequence[Partial]) -> tuple[int, float]:
     """Return number and mass of the noise of all parts."""
-    return sum(part.noise_size for part in parts), float(np.sum([part.noise_mass for part in parts]))
+    return sum(part.noise_size for part in parts), float(np.sum([part.noise_weight for part in parts]))

@@ -19,7 +19,19 @@ from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
 from ._columns import check_n_clusters, checked, label_values, table_of, variable
-from ._halo_arrays import OPEN, Setting, Side, finish, measure, merge, merge_again, part_of, summarise, summarise_again
+from ._halo_arrays import (
+    OPEN,
+    Setting,
+    Side,
+    finish,
+    join,
+    measure,
+    merge,
+    merge_again,
+    part_of,
+    summarise,
+    summarise_again,
+)
 
 _AXES = ("x", "y", "z")
 _VELOCITIES = ("vx", "vy", "vz")
@@ -57,12 +69,13 @@ def halo_table(
         Gravitational constant in units of velocity**2 * length / mass, for ``spin``; 43009.17 for kpc, km/s and 1e10
         solar masses. For comoving positions and peculiar velocities divide it by the scale factor.
     n_clusters : int, optional
-        Number of rows; with it a table of dask arrays is lazy. Default: the largest label plus 1, computed at once.
+        Number of rows. Default: the largest label plus 1; of dask arrays it is computed at once, and labels are kept
+        where they were computed, 8 bytes a particle, as the table needs them again.
 
     Returns
     -------
     xarray.Dataset
-        Along ``cluster`` (coordinate 0 to k-1), float64 but for ``size``:
+        Lazy where `ds` or labels are. Along ``cluster`` (coordinate 0 to k-1), float64 but for ``size``:
 
         - ``size`` (int64): number of particles; ``mass``: sum of masses;
         - ``x``, ``y``, ``z``: centre of mass, from 0 to the box size, which is excluded;
@@ -98,9 +111,9 @@ def halo_table(
 
     The first pass over the particles gives centres and velocities, the second the sums around them, in float64: no
     digits cancel far from the origin, or in halos that move fast. Time is O(n); memory is chunks and summaries of the
-    halos in them. As each chunk is used twice, dask keeps it in memory in between, or spills it. Sizes are the same for
-    any chunking, all other columns to some 1e-12 of the scale of their terms; in memory the answer is the same for any
-    number of threads, and on CPU and GPU.
+    halos in them, and one range of the table, as of `cluster_table`. As each chunk is used twice, dask keeps it in
+    memory in between, or spills it. Sizes are the same for any chunking, all other columns to some 1e-12 of the scale
+    of their terms; in memory the answer is the same for any number of threads, and on CPU and GPU.
 
     References
     ----------
@@ -144,7 +157,7 @@ def halo_table(
             functools.partial(merge, setting=setting),
             functools.partial(finish, setting=setting),
             n_clusters,
-            second=_lazy.SecondPass(part_of, functools.partial(summarise_again, setting=setting), merge_again),
+            second=_lazy.SecondPass(part_of, join, functools.partial(summarise_again, setting=setting), merge_again),
         )
     else:
         columns = measure(device_of(arrays["x"]), arrays, setting, n_clusters)

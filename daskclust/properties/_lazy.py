@@ -1,29 +1,46 @@
-"""Tables of dask arrays: a summary of every chunk, summaries merged as a tree, columns of what they make.
+"""Tables of dask arrays, in ranges of cluster numbers: no task has more of the table than its range.
 
-Summaries are objects of any kind; they travel in arrays of length 1, which are public API of dask.
+The summary of each chunk is cut by the ranges, the pieces of a range are merged as a tree, and each range is finished
+alone. Summaries are objects of any kind; they travel in arrays of objects, which are public API of dask.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from daskclust.core.data.columns import for_kernels
+from daskclust.core.data.lazy import workers_client
+from daskclust.core.merge.labels import NOISE
+from daskclust.core.run.boxes import Box
+
+from ._columns import row_count
 
 Array = npt.NDArray[Any]
+# Summaries are dataclasses with `ids` (ascending), `noise_size`, `noise_weight` and arrays with a cluster a column.
 Summarise = Callable[..., Any]  # arrays of one chunk by role, its first index, its part if there is one -> summary
 Merge = Callable[[Sequence[Any]], Any]
 Finish = Callable[..., Mapping[str, Array]]  # summary, number of rows -> columns of the table
+
+_ROWS = 1 << 17  # of a range, about
+_MOST_PIECES = 1 << 20  # of all summaries; where chunks are many, ranges are longer
+_FAN_IN = 16
+# Pieces for each chunk and range that go one by one, and are spilled where memory ends. P2P takes fewer tasks, but
+# estimates what waits from a few pieces, most of which are none: workers need memory for some summaries more.
+_FEW = 128
 
 
 class SecondPass(NamedTuple):
     """What is done with all chunks once more, when all summaries are merged."""
 
-    part: Callable[[Any, Any], Any]  # summary of one chunk, merged summary -> what of the second that chunk needs
+    part: Callable[[Any, Any], Any]  # piece of a chunk's summary, merged one -> what of the second that chunk needs
+    join: Merge  # parts of all ranges -> one
     summarise: Summarise
     merge: Merge
 
@@ -43,23 +60,31 @@ def columns(
     second: SecondPass | None = None,
 ) -> Mapping[str, Any]:
     """Return the columns of the table of dask arrays."""
-    blocks = _partials(arrays, summarise)
     # The types of the columns are those of a table of nothing.
     empty = {role: np.empty(0, array.dtype) for role, array in arrays.items()}
-    nothing, total = summarise(empty, 0), _merged(blocks, merge)
-    if second is not None:
-        parts = mapped("part", _of_contents, blocks, total, make=second.part, chunks=blocks.chunks)
-        # Taking blocks ends a chain that dask would fuse: all of the merged summary would go to each worker then.
-        blocks = _partials(arrays, second.summarise, parts.blocks[:])
-        nothing, total = second.summarise(empty, 0, nothing), _merged(blocks, second.merge)
+    nothing = summarise(empty, 0)
     if rows is None:
-        return finish(total.compute()[0], None)
-    table = mapped("finish", _of_contents, total, make=functools.partial(finish, n_clusters=rows), chunks=((1,),))
+        arrays, rows = _counted(arrays)
+    arrays = dict(zip(arrays, in_same_chunks(list(arrays.values())), strict=True))
+    ranges = _ranges(rows, arrays["labels"].numblocks[0])
+    pieces = _pieces(arrays, summarise, ranges)
+    total = _merged(pieces, merge)
+    if second is not None:
+        parts = mapped("part", _parts, pieces, total, part=second.part, chunks=pieces.chunks)
+        parts = _exchanged(parts, (1, -1))
+        known = mapped("known", _joined, parts, join=second.join, chunks=parts.chunks[:1], drop_axis=1)
+        pieces = _pieces(arrays, second.summarise, ranges, known)
+        nothing, total = second.summarise(empty, 0, nothing), _merged(pieces, second.merge)
+    one_each = ((1,) * len(ranges),)
+    table = mapped(
+        "finish", _finished, total, ranges=ranges, finish=finish, nothing=nothing, chunks=one_each, drop_axis=0
+    )
     result = {}
     for name, like in finish(nothing, 0).items():
-        chunks = ((rows if like.ndim else 1,),)
-        column = mapped("column", _take, table, column=name, chunks=chunks, dtype=like.dtype)
-        result[name] = column if like.ndim else column[0]
+        if like.ndim:
+            result[name] = mapped("column", _take, table, column=name, chunks=(ranges,), dtype=like.dtype)
+        else:  # noise
+            result[name] = mapped("column", _take, table.blocks[:1], column=name, chunks=((1,),), dtype=like.dtype)[0]
     return result
 
 
@@ -82,62 +107,126 @@ def in_same_chunks(arrays: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _partials(arrays: Mapping[str, Any], summarise: Summarise, *parts: Any) -> Any:
-    """Return a dask array of objects: the summary of every chunk, with its part of what is known where there is one."""
-    same = in_same_chunks(list(arrays.values()))
-    options = {"roles": tuple(arrays), "summarise": summarise, "chunks": ((1,) * same[0].numblocks[0],)}
-    return mapped("summary", _summarise_block, *same, *parts, **options)
+def _counted(arrays: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    """Return the arrays, with labels that need not be computed again, and the largest label plus 1."""
+    labels = in_same_chunks(list(arrays.values()))[list(arrays).index("labels")].persist()
+    largest = mapped("largest", _largest, labels, dtype=np.int64, chunks=((1,) * labels.numblocks[0],))
+    return {**arrays, "labels": labels}, row_count(int(largest.compute().max(initial=NOISE)), labels.shape[0], None)
 
 
-def _summarise_block(*blocks: Array, roles: tuple[str, ...], summarise: Summarise, block_info: Any = None) -> Array:
-    """Return the summary of one chunk in an array of length 1; dask tells where the chunk begins."""
+def _largest(labels: Array) -> Array:
+    return np.array([labels.max() if labels.size else NOISE], np.int64)
+
+
+def _ranges(rows: int, chunks: int) -> tuple[int, ...]:
+    """Return the lengths of the ranges of cluster numbers."""
+    number = max(1, min(-(-rows // _ROWS), _MOST_PIECES // chunks))
+    return tuple(np.diff(np.arange(number + 1) * rows // number).tolist())
+
+
+def _pieces(arrays: Mapping[str, Any], summarise: Summarise, ranges: tuple[int, ...], *known: Any) -> Any:
+    """Return a dask array of objects, shape (chunks, ranges): the pieces of summaries, blocks of one range each.
+
+    A block has the pieces of as many chunks as there are ranges: about one summary, where all chunks have clusters of
+    all ranges, and fewer where clusters are of few chunks.
+    """
+    chunks = arrays["labels"].numblocks[0]
+    options = {"roles": tuple(arrays), "summarise": summarise, "ranges": ranges}
+    shape = ((1,) * chunks, (len(ranges),))
+    cut = mapped("summary", _summarise_block, *arrays.values(), *known, **options, chunks=shape, new_axis=1)
+    return _exchanged(cut, (min(chunks, max(_FAN_IN, len(ranges))), 1))
+
+
+def _exchanged(pieces: Any, chunks: tuple[int, int]) -> Any:
+    """Return pieces in other blocks; many on workers by dask's P2P exchange, which has them on disks."""
+    return pieces.rechunk(chunks, threshold=_FEW, method="tasks" if workers_client() is None else None)
+
+
+def _summarise_block(
+    *blocks: Array, roles: tuple[str, ...], summarise: Summarise, ranges: tuple[int, ...], block_info: Any = None
+) -> Array:
+    """Return the summary of one chunk as one row of pieces; dask tells where the chunk begins."""
     start = block_info[0]["array-location"][0][0]
     known = [block[0] for block in blocks[len(roles) :]]
     arrays = {role: for_kernels(role, block) for role, block in zip(roles, blocks, strict=False)}
-    return _boxed(summarise(arrays, start, *known))
+    summary = summarise(arrays, start, *known)
+    largest = int(summary.ids.max(initial=NOISE))
+    row_count(largest, largest + 1, sum(ranges))  # raises
+    return _boxes(_cut(summary, ranges))[None]
 
 
-def _of_contents(*boxes: Array, make: Callable[..., Any]) -> Array:
-    """Return what a function makes of the objects in arrays of length 1, in such an array."""
-    return _boxed(make(*(box[0] for box in boxes)))
+def _cut(summary: Any, ranges: tuple[int, ...]) -> list[Any]:
+    """Return the part of a summary in each range, None where it has no cluster; noise is with the first."""
+    ends = np.searchsorted(summary.ids, np.cumsum((0, *ranges))).tolist()
+    pieces: list[Any] = []
+    for begin, end in itertools.pairwise(ends):
+        part = {f.name: _columns_of(getattr(summary, f.name), slice(begin, end)) for f in fields(summary)}
+        pieces.append(replace(summary, **part) if begin < end or not pieces else None)
+        summary = replace(summary, noise_size=0, noise_weight=0.0) if len(pieces) == 1 else summary
+    return pieces
 
 
-def _boxed(value: Any) -> Array:
-    """Return an array of length 1 that holds any object."""
-    box = np.empty(1, dtype=object)
-    box[0] = value
-    return box
+def _columns_of(value: Any, part: slice) -> Any:
+    """Return some clusters of what a summary has: an array, a tuple of such, or what is not of clusters."""
+    if isinstance(value, np.ndarray):
+        return value[..., part].copy()  # the others need not stay in memory for it
+    if hasattr(value, "_fields"):
+        return type(value)(*(_columns_of(column, part) for column in value))
+    return value
 
 
-def _merged(blocks: Any, merge: Merge) -> Any:
-    """Return a lazy array of length 1: all summaries merged as a tree."""
+def _merged(pieces: Any, merge: Merge) -> Any:
+    """Return a dask array of objects, shape (1, ranges): the pieces of each range merged as a tree."""
     import dask.array as da
 
-    combine = functools.partial(_combine, merge=merge)
+    merge_boxes = functools.partial(_merge_boxes, merge=merge)
     return da.reduction(  # type: ignore[no-untyped-call,unused-ignore]
-        blocks,
-        chunk=_unchanged,
-        combine=combine,
-        aggregate=combine,
+        pieces,
+        chunk=merge_boxes,
+        combine=merge_boxes,
+        aggregate=merge_boxes,
         axis=0,
         keepdims=True,
         concatenate=False,
+        split_every=_FAN_IN,
         dtype=object,
-        meta=np.empty(0, dtype=object),
+        meta=np.empty((0, 0), dtype=object),
         name="daskclust-properties-merge",
     )
 
 
-def _combine(parts: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
-    """Return one summary of several, each in an array of length 1."""
-    return _boxed(merge([part[0] for part in (parts if isinstance(parts, list) else [parts])]))
+def _merge_boxes(boxes: Any, axis: Any, keepdims: Any, *, merge: Merge) -> Array:
+    """Return one piece of those in an array, or in nested lists of arrays; None of none."""
+    from dask.core import flatten
+
+    parts = [part for box in flatten([boxes]) for part in box.flat if part is not None]
+    return _boxes([merge(parts) if parts else None])[None]
 
 
-def _unchanged(part: Array, axis: Any, keepdims: Any) -> Array:
-    """Return a block as it is."""
-    return part
+def _parts(pieces: Array, total: Array, *, part: Callable[[Any, Any], Any]) -> Array:
+    """Return what each chunk needs for the second pass of one range."""
+    return _boxes([None if piece is None else part(piece, total[0, 0]) for piece in pieces[:, 0]])[:, None]
 
 
-def _take(box: Array, column: str) -> Array:
-    """Return one column of the finished table."""
-    return np.atleast_1d(box[0][column])
+def _joined(parts: Array, *, join: Merge) -> Array:
+    return _boxes([join([part for part in parts.flat if part is not None])])
+
+
+def _finished(total: Array, *, ranges: tuple[int, ...], finish: Finish, nothing: Any, block_info: Any = None) -> Array:
+    """Return the columns of one range."""
+    k = block_info[0]["chunk-location"][1]
+    found = nothing if total[0, 0] is None else total[0, 0]
+    return _boxes([finish(replace(found, ids=found.ids - sum(ranges[:k])), ranges[k])])
+
+
+def _take(table: Array, column: str) -> Array:
+    """Return one column of a finished range."""
+    return np.atleast_1d(table[0][column])
+
+
+def _boxes(values: Iterable[Any]) -> Array:
+    """Return any objects as an array."""
+    values = list(values)
+    boxes = np.empty(len(values), dtype=object).view(Box)
+    boxes[:] = values
+    return boxes

@@ -6,14 +6,16 @@ import ast
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import xarray as xr
 
 from daskclust.core.data.columns import column, label_numbers
+from daskclust.core.data.lazy import lazy_along
 from daskclust.core.data.quote import meant
 from daskclust.core.device.arrays import is_dask, to_host
 
@@ -28,6 +30,7 @@ _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Not: operator.invert, ast.USub: operator.neg, ast.UAdd: operator.pos,
 }  # fmt: skip
 _LONGEST = 500
+_BITS = 1 << 20  # clusters of which the bits are packed at a time
 
 
 def where(table: xr.Dataset, expression: str) -> xr.DataArray:
@@ -84,9 +87,12 @@ def select(table: xr.Dataset, expression: str) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The rows; ``cluster`` keeps their numbers. The variables in `expression` are computed, if they are lazy.
+        The rows; ``cluster`` keeps their numbers. Where a variable in `expression` is lazy, so are the rows, and
+        ``cluster`` has no index, which ``.set_xindex("cluster")`` makes. How many rows each chunk has is computed: a
+        table that is used again should be persisted before.
     """
-    return table.isel(cluster=np.flatnonzero(_on_host(where(table, expression).data)))
+    chosen = where(table, expression).data
+    return _rows(table, "cluster", chosen)
 
 
 def select_hits(
@@ -106,13 +112,18 @@ def select_hits(
     Returns
     -------
     xarray.Dataset
-        The points in their order, with the numbers they had, lazy where `ds` is. Labels are computed, if they are lazy.
+        The points in their order, with the numbers they had, lazy where `ds` is; how many each chunk has is computed.
 
     Raises
     ------
     ValueError
         For labels that are no integers, below -1 or not as many as points, and clusters without the coordinate
         ``cluster``.
+
+    Notes
+    -----
+    Of lazy points, what `where` returns of a lazy table stays on the workers, a bit for each cluster. The numbers of
+    other clusters come into memory.
 
     Examples
     --------
@@ -123,11 +134,8 @@ def select_hits(
     """
     if "cluster" not in clusters.coords:
         raise ValueError(f"clusters have no coordinate 'cluster' but {list(clusters.coords)}; use select or where")
-    numbers = _on_host(clusters["cluster"].data)
-    if isinstance(clusters, xr.DataArray):
-        if clusters.dtype != bool:
-            raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
-        numbers = numbers[_on_host(clusters.data)]
+    if isinstance(clusters, xr.DataArray) and clusters.dtype != bool:
+        raise ValueError(f"clusters must be a table or boolean, got dtype {clusters.dtype}; use where")
     values = column("labels", label_values(ds, labels), label_numbers)
     fits = [name for name in ds.dims if name == "hit" or ds.sizes[name] == values.shape[0]]
     if not fits:
@@ -135,9 +143,71 @@ def select_hits(
             f"labels must have the length of a dimension of the Dataset {dict(ds.sizes)}, got {values.shape}"
         )
     dimension = ds[labels].dims[0] if isinstance(labels, str) else "hit" if "hit" in fits else fits[0]
-    values = _on_host(checked({"labels": values}, (ds.sizes[dimension],), {})["labels"])
-    check_labels(values, 0)
-    return ds.isel({dimension: np.flatnonzero(np.isin(values, numbers))})
+    values = checked({"labels": values}, (ds.sizes[dimension],), {})["labels"]
+    is_lazy = bool(ds.chunks) and is_dask(values)
+    among, known = _lookup(clusters, is_lazy)
+    if not is_lazy:
+        values = _on_host(values)
+        check_labels(values, 0)
+        return _rows(ds, dimension, among(values, known))
+    known = known if is_dask(known) else lazy_along(known, known.shape)
+    chosen = mapped("chosen", _chosen_points, values, known, among=among, dtype=bool, chunks=values.chunks)
+    return _rows(ds, dimension, chosen)
+
+
+def _rows(ds: xr.Dataset, dim: Hashable, chosen: Any) -> xr.Dataset:
+    """Return the rows along a dimension that are chosen, by an array of bool; lazy ones in the chunks of this."""
+    if not is_dask(chosen):
+        return ds.isel({dim: np.flatnonzero(to_host(chosen))})
+    import dask.array as da
+
+    counts = mapped("count", _count, chosen, dtype=np.int64, chunks=((1,) * chosen.numblocks[0],)).compute()
+    found = {}
+    for name, v in ds.variables.items():
+        if dim in v.dims:
+            axis = v.dims.index(dim)
+            values = lazy_along(v.data, chosen.chunks[0], axis, ds.indexes.get(name))
+            options = {"axis": axis, "adjust_chunks": {dim: tuple(counts.tolist())}, "dtype": v.dtype}
+            options |= {"meta": values._meta, "align_arrays": False, "token": "daskclust-properties-select"}
+            found[name] = v.dims, da.blockwise(_take, v.dims, values, v.dims, chosen, (dim,), **options), v.attrs
+    columns = {name: found.pop(name, v) for name, v in ds.data_vars.items()}
+    rows = xr.Dataset(columns, coords=ds.drop_dims([dim]).coords, attrs=ds.attrs)
+    return rows.assign_coords(xr.Coordinates(found, indexes={}))
+
+
+def _count(chosen: Any) -> npt.NDArray[np.int64]:
+    return np.array([chosen.sum()], np.int64)
+
+
+def _take(values: Any, chosen: Any, *, axis: int) -> Any:
+    return values[(slice(None),) * axis + (chosen,)]
+
+
+def _lookup(clusters: xr.Dataset | xr.DataArray, is_lazy: bool) -> tuple[Callable[[Any, Any], Any], Any]:
+    """Return what tells which numbers are among the clusters, and what it needs beside them."""
+    index, has_mask = clusters.indexes.get("cluster"), isinstance(clusters, xr.DataArray)
+    is_whole = isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
+    if is_lazy and is_whole and has_mask and is_dask(clusters.data):
+        mask = clusters.data.rechunk(_BITS)
+        sizes = (tuple(-(-size // 8) for size in mask.chunks[0]),)
+        return _in_bits, mapped("bits", np.packbits, mask, dtype=np.uint8, chunks=sizes).rechunk(-1)
+    numbers = _on_host(clusters["cluster"].data)
+    return np.isin, numbers[_on_host(clusters.data)] if has_mask else numbers
+
+
+def _in_bits(numbers: Any, bits: Any) -> Any:
+    """Return whether the bits of some numbers are set."""
+    inside = (numbers >= 0) & (numbers < 8 * len(bits))
+    found = np.zeros(len(numbers), bool)
+    found[inside] = bits[numbers[inside] >> 3] & (128 >> (numbers[inside] & 7)) != 0
+    return found
+
+
+def _chosen_points(labels: Any, known: Any, *, among: Callable[[Any, Any], Any], block_info: Any) -> Any:
+    """Return which points of one chunk are of clusters to keep; dask tells where it begins."""
+    labels = to_host(labels)
+    check_labels(labels, block_info[0]["array-location"][0][0])
+    return among(labels, known)
 
 
 def _on_host(array: Any) -> npt.NDArray[Any]:

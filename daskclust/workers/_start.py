@@ -26,9 +26,10 @@ _NUMBER = re.compile(r"\s*[\d.]+\s*")  # "0.5" is a fraction, as 0.5 is
 # Bytes that a worker needs, roughly: it takes 66 MB alone, and 400 MB with the kernels of all systems.
 _LEAST_MEMORY = 150_000_000
 _OF_CHUNKS, _OF_POOL = 0.5, 0.9  # shares of a GPU's memory: of chunks that wait on it, and of all that CuPy takes
-# How long a worker that died may take to start again. Dask gives up after 15 s, which a busy machine needs to import
-# all libraries: the cluster loses worker after worker, and the last one's tasks wait for ever.
-_LOST = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}}}
+# How long a worker that died may take to start again: Dask gives up after 15 s, which a busy machine needs to import
+# all libraries; the cluster loses worker after worker, and the last one's tasks wait for ever. And how much of an
+# exchange waits in the memory of a worker to be sent: a GiB is all that a small worker has.
+_DEFAULTS = {"distributed": {"deploy": {"lost-worker-timeout": "10 minutes"}, "p2p": {"comm": {"buffer": "128 MiB"}}}}
 
 
 def start(
@@ -167,7 +168,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 def _on_cores(n_workers: int | None, memory_limit: str | float | None, processes: bool, dashboard: str) -> Client:
-    dask.config.update_defaults(_LOST)  # what the user has set stays
+    dask.config.update_defaults(_DEFAULTS)  # what the user has set stays
     count = CPU_COUNT if n_workers is None else n_workers
     limit = _bytes(memory_limit, count if processes else 1) if processes or memory_limit is not None else 0
     with _without_interrupts():
@@ -206,7 +207,7 @@ def _on_gpus(n_workers: int | None, memory_limit: str | float | None, dashboard:
     # half of the device's memory at once, and more as it is needed; CuPy takes its arrays from there
     pool = {"rmm_pool_size": 0.5, "rmm_allocator_external_lib_list": ["cupy"]} if has_rmm else {}
     limit = _bytes(memory_limit, n_workers or count)
-    dask.config.update_defaults(_LOST)
+    dask.config.update_defaults(_DEFAULTS)
     with _without_interrupts():
         cluster = LocalCUDACluster(
             n_workers=n_workers,

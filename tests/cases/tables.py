@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from daskclust.properties import _lazy
+
 L = 64.0  # side of the box
 G = 43007.1
 WIDTH = 2.0  # of halos
 SPEED = 300.0
+
+
+def told(table: xr.Dataset) -> xr.Dataset:
+    """Return a table in memory; what a lazy one has of noise is in its attributes, as in memory."""
+    table = table.compute()
+    noise = {name: values.item() for name, values in table.items() if not values.ndim}
+    return table.drop_vars(list(noise)).assign_attrs(noise)
+
+
+@contextmanager
+def ranges_of(rows: int, fan_in: int = 2) -> Iterator[None]:
+    """Make lazy tables in ranges of so many clusters, merged so many at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_lazy, "_ROWS", rows)
+        patch.setattr(_lazy, "_FAN_IN", fan_in)
+        yield
 
 
 def by_threads(make: Callable[[], xr.Dataset]) -> list[xr.Dataset]:

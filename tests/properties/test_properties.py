@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import dask
@@ -11,12 +12,15 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cases.clue import raise_if_dask_computes
-from cases.tables import G, folded, halos, pixel_hits, random_hits
+from cases.tables import G, folded, halos, pixel_hits, random_hits, ranges_of, told
+from dask.callbacks import Callback
+from dask.utils import key_split
+from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
 from daskclust import datasets
-from daskclust.properties import cluster_table, halo_table
+from daskclust.properties import _lazy, cluster_table, halo_table
 
 EXACT = ("size", "seed", "layer")
 
@@ -60,12 +64,82 @@ def test_lazy_with_n_clusters(make: Any, table_of: Any) -> None:
     xr.testing.assert_allclose(computed.drop_vars(noise), expected.drop_vars(noise, errors="ignore"), atol=1e-8)
 
 
+class RowsOfResults(Callback):
+    """How many clusters the results of tasks have at most, by the step that made them."""
+
+    def __init__(self) -> None:
+        self.most: dict[str, int] = {}
+        super().__init__(posttask=self._count)
+
+    def _count(self, key: Any, result: Any, *_: Any) -> None:
+        step = key_split(key).removeprefix("daskclust-properties-")
+        if isinstance(result, np.ndarray) and result.dtype == object:
+            boxes = [box for box in result.flat if box is not None]
+            ids = [range(len(box["size"])) if isinstance(box, dict) else box.ids.tolist() for box in boxes]
+            self.most[step] = max(self.most.get(step, 0), len(set().union(*ids)))
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+@of_any
+def test_no_task_has_more_than_its_range(make: Any, table_of: Any, in_order: bool) -> None:
+    ds = make(4000, 1000)
+    if in_order:
+        ds["label"].values[:] = np.sort(ds["label"].values)
+    with ranges_of(50, 4), RowsOfResults() as found:
+        table = table_of(ds.chunk({ds["label"].dims[0]: 100}), n_clusters=1000)
+        table.compute(scheduler="synchronous")
+    assert table.chunks["cluster"] == (50,) * 20
+    of_chunk = {step: most for step, most in found.most.items() if step.split("-")[0] in ("summary", "known")}
+    of_range = {step: most for step, most in found.most.items() if step not in of_chunk and "rechunk" not in step}
+    assert max(of_chunk.values()) <= 100, "those of one chunk"
+    assert max(of_range.values()) == 50, "those of one range"
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
+        yield client
+
+
+@pytest.mark.parametrize("few", [10**6, 0.01])
+@of_any
+def test_pieces_go_one_by_one_or_by_way_of_disks(
+    client: Client, make: Any, table_of: Any, few: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_lazy, "_FEW", few)
+    ds = make(900, 200)
+    lazy = ds.chunk({ds["label"].dims[0]: 90})
+    with ranges_of(23, 3), dask.config.set(scheduler=client):
+        table = table_of(lazy, n_clusters=200)
+        assert any("p2p" in name for name in table["x"].data.dask.layers) == (few < 1)
+        found = told(table)
+    with ranges_of(23, 3):
+        xr.testing.assert_identical(found, told(table_of(lazy, n_clusters=200)))
+    xr.testing.assert_allclose(found, table_of(ds, n_clusters=200), atol=1e-6)
+
+
+@of_any
+def test_tasks_are_in_proportion_to_chunks(
+    client: Client, make: Any, table_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_lazy, "_FEW", 4)
+    tasks = []
+    for n in (100, 1000):
+        ds = make(n, 3)
+        with ranges_of(100, 16), dask.config.set(scheduler=client):
+            table = table_of(ds.chunk({ds["label"].dims[0]: 1}), n_clusters=10 * n)
+        assert len(table.chunks["cluster"]) == n // 10
+        tasks.append(len(dict(dask.optimize(table["x"].data)[0].__dask_graph__())))
+    assert tasks[1] < 12 * tasks[0]
+    assert tasks[1] < 30 * n
+
+
 @of_any
 def test_empty_and_all_noise(make: Any, table_of: Any) -> None:
     empty, noise = make(0, 3), make(6, 3).assign(label=lambda ds: ds["label"] * 0 - 1)
     dim = empty["label"].dims[0]
     for ds in (empty, empty.chunk({dim: 2}), noise, noise.chunk({dim: 2})):
-        table = table_of(ds)
+        table = told(table_of(ds))
         assert table.sizes == {"cluster": 0}
         assert table.attrs["noise_size"] == ds.sizes[dim]
         filled = table_of(ds, n_clusters=2).compute()
@@ -160,7 +234,7 @@ def assert_tables_equal(actual: xr.Dataset, expected: Any) -> None:
 def test_table_equals_pandas(with_seeds: bool, chunks: Any) -> None:
     ds = random_hits(500, 40)
     ds = ds if with_seeds else ds.drop_vars("is_seed")
-    table = cluster_table(ds if chunks is None else ds.chunk(hit=chunks))
+    table = told(cluster_table(ds if chunks is None else ds.chunk(hit=chunks)))
     assert_tables_equal(table, by_pandas(ds, 40))
     noise = ds["label"].values == -1
     assert table.attrs["noise_size"] == noise.sum()
@@ -168,7 +242,6 @@ def test_table_equals_pandas(with_seeds: bool, chunks: Any) -> None:
     assert type(table.attrs["noise_size"]) is int
     assert type(table.attrs["noise_weight"]) is float
     np.testing.assert_array_equal(table["cluster"], np.arange(40))
-    assert not table.chunks
 
 
 def test_types_and_units() -> None:
@@ -195,7 +268,8 @@ def test_any_chunking_gives_the_same(data: Any, n: int, k: int, seed: int) -> No
     chunks = tuple(np.diff([0, *cuts, n]).tolist())
     expected = cluster_table(ds, n_clusters=k)
     assert_tables_equal(expected, by_pandas(ds, k))
-    table = cluster_table(ds.chunk(hit=chunks), n_clusters=k).compute()
+    with ranges_of(data.draw(st.integers(1, 7)), data.draw(st.integers(2, 4))):
+        table = cluster_table(ds.chunk(hit=chunks), n_clusters=k).compute()
     assert_tables_equal(table, {name: expected[name].values for name in expected})
 
 
@@ -251,8 +325,8 @@ def test_kinds_of_labels(kind: str) -> None:
         "dask": da.from_array(values, chunks=30),
         "unsigned": values.astype(np.uint8),
     }[kind]
-    xr.testing.assert_allclose(cluster_table(ds, labels), cluster_table(ds))
-    xr.testing.assert_allclose(cluster_table(ds.chunk(hit=9), labels), cluster_table(ds))
+    xr.testing.assert_allclose(told(cluster_table(ds, labels)), cluster_table(ds))
+    xr.testing.assert_allclose(told(cluster_table(ds.chunk(hit=9), labels)), cluster_table(ds))
 
 
 def test_coords_and_layers_of_a_generated_event() -> None:

@@ -8,11 +8,11 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from cases.tables import pixel_hits, random_hits
+from cases.tables import pixel_hits, random_hits, ranges_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust.properties import cluster_table, select, select_hits, where
+from daskclust.properties import _select, cluster_table, select, select_hits, where
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,9 @@ def test_select_equals_pandas(expression: str, query: str | None, lazy: bool) ->
     np.testing.assert_array_equal(chosen["size"], expected["size"])
     mask = where(table, expression)
     np.testing.assert_array_equal(mask["cluster"], table["cluster"])
-    xr.testing.assert_identical(chosen, table.isel(cluster=np.flatnonzero(mask)))
+    assert bool(chosen.chunks) == lazy
+    with_index = chosen.set_xindex("cluster") if lazy else chosen
+    xr.testing.assert_identical(with_index, table.isel(cluster=np.flatnonzero(mask)))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,26 @@ def test_select_hits(lazy: bool, by: str) -> None:
     assert bool(kept.chunks) == lazy
     labels = da.from_array(ds["label"].values, chunks=33) if lazy else ds["label"].values
     xr.testing.assert_identical(select_hits(given_ds.drop_vars("label"), clusters, labels), kept.drop_vars("label"))
+
+
+def test_bits_of_clusters_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_select, "_BITS", 16)
+    ds = pixel_hits(400, 90)
+    with ranges_of(7):
+        table = cluster_table(ds.chunk(hit=90), n_clusters=91)
+    expected = select_hits(ds, where(cluster_table(ds), "size > 4"))
+    xr.testing.assert_identical(select_hits(ds.chunk(hit=33), where(table, "size > 4")).compute(), expected)
+    labels = ds["label"].values.copy()
+    labels[200] = -2
+    with pytest.raises(ValueError, match=r"labels must be -1 \(noise\) or larger, got -2 at index 200"):
+        select_hits(ds.chunk(hit=33), where(table, "size > 4"), da.from_array(labels, chunks=33))
+
+
+def test_selected_rows_of_lazy_data_keep_their_shape() -> None:
+    ds = xr.Dataset({"a": (("channel", "hit"), np.arange(12).reshape(2, 6)), "label": ("hit", np.arange(6) % 3)})
+    table = xr.Dataset({"size": ("cluster", [1, 2, 2])}, coords={"cluster": [0, 1, 2]})
+    kept = select_hits(ds.chunk(hit=4), where(table, "size > 1"))
+    xr.testing.assert_identical(kept.compute(), ds.isel(hit=[1, 2, 4, 5]))
 
 
 def test_select_hits_of_nothing() -> None:

@@ -59,6 +59,11 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     return state
 
 
+def is_parts(path: str) -> bool:
+    """Return whether a path is a folder of Parquet files, as its name says."""
+    return os.path.isdir(path) and path.endswith(PARQUET)
+
+
 def known_suffix(path: str | os.PathLike[str], known: Sequence[str]) -> str:
     """Return the extension of a path in lower case, if it is a known one."""
     suffix = os.path.splitext(path)[1].lower()
@@ -136,7 +141,7 @@ def replacing_folder(target: Path) -> Iterator[Path]:
             raise
     finally:
         _remove(temporary)
-    shutil.rmtree(old, ignore_errors=True)
+    old.unlink() if old.is_file() else shutil.rmtree(old, ignore_errors=True)
     _clear(target, "old")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ _OTHER = 64  # bytes of an object that is no array, roughly
 
 
 class Box(np.ndarray):
-    """An array (a, b) of objects."""
+    """An array of objects."""
 
     @property
     def nbytes(self) -> int:
@@ -26,6 +27,8 @@ def _size_of(value: Any) -> int:
     parts: Sequence[Any] = ()
     if isinstance(value, Mapping):
         parts = list(value.values())
+    elif is_dataclass(value):
+        parts = [getattr(value, each.name) for each in fields(value)]
     elif isinstance(value, list | tuple):
         parts = value
     return _OTHER + sum(map(_size_of, parts))

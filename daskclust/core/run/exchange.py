@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from daskclust.core.data.lazy import workers_client
 from daskclust.core.run.graph import Lists, Steps, keys_of
 
 _FEW = 32  # pairs for each sender or receiver that go one by one
@@ -40,15 +41,8 @@ def all_to_all(rows: Any) -> Lists:
     have them in its memory.
     """
     senders, receivers = rows.shape
-    method = "p2p" if on_workers() else "tasks"
+    method = "tasks" if workers_client() is None else "p2p"
     return Lists(rows.rechunk(((senders,), (1,) * receivers), method=method))
-
-
-def on_workers() -> bool:
-    """Return whether a cluster's workers would compute now, and not threads of this process."""
-    from dask.base import get_scheduler
-
-    return hasattr(getattr(get_scheduler(), "__self__", None), "scheduler_info")
 
 
 def pieces_of(steps: Steps, step: str, lists: Any, targets: Sequence[Sequence[int]], count: int) -> Any:

@@ -8,6 +8,7 @@ import os
 from typing import Any, NamedTuple
 
 from daskclust.core.data.checks import check_whole
+from daskclust.core.data.lazy import workers_client
 
 # Bytes that a worker takes itself: 310 MB were measured after a small fit, 390 MB with `workers.start(warm=)`.
 _OWN = 400e6
@@ -45,10 +46,8 @@ def find_workers() -> Workers:
     Of a cluster these are as many as are there, as were asked for, or as it adapts to at most. Dask's configuration
     comes first: ``daskclust.workers``, their number, and ``daskclust.worker-memory``, of each.
     """
-    from dask.base import get_scheduler
-
-    client: Any = getattr(get_scheduler(), "__self__", None)  # a client's method, where there is one
-    if hasattr(client, "scheduler_info"):
+    client = workers_client()
+    if client is not None:
         there = client.scheduler_info(n_workers=-1)["workers"].values()
         return _workers_of(
             [_Worker(each["nthreads"], each["memory_limit"] or math.inf) for each in there], client.cluster

@@ -13,11 +13,11 @@ import numpy as np
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.files import HDF5, PARQUET, check_file, known_suffix, replacing, replacing_folder
+from daskclust.core.data.files import HDF5, PARQUET, check_file, is_parts, known_suffix, replacing, replacing_folder
 from daskclust.core.data.quote import listed, quoted
 from daskclust.core.data.units import BOX, box_in
 from daskclust.io.attrs import stored_attrs, stored_units
-from daskclust.io.blocks import blocks_of, column_dtypes, only_dim
+from daskclust.io.blocks import blocks_of, column_dtypes, only_dim, with_scalars_told
 from daskclust.io.fields import PARTICLES
 from daskclust.io.lazy import rows_of_chunk
 from daskclust.io.particles.gadget import write_gadget
@@ -131,7 +131,7 @@ def open_particles(
     rows = rows_of_chunk(chunks, _AUTO_ROWS, "particles")
     kind = _check_type(particle_type)
     is_store = is_zarr(name) or (name.lower().endswith(".zarr") and os.path.isdir(name))
-    if not is_store:
+    if not is_store and not is_parts(name):
         check_file(name, "give one file of it")
     suffix = ".zarr" if is_store else known_suffix(name, _KNOWN)
     if suffix in HDF5:
@@ -241,6 +241,7 @@ def write_particles(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     suffix = known_suffix(path, _KNOWN)
     if target.exists() and target.is_dir() != (suffix == ".zarr"):
         raise ValueError(f"{os.fspath(path)} is {'a folder' if target.is_dir() else 'a file'}; give another name")
+    ds = with_scalars_told(ds)
     dim = only_dim(ds)
     if suffix == ".zarr":
         with replacing_folder(target) as folder:

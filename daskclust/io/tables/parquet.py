@@ -216,7 +216,7 @@ class ParquetSink:
             self.attrs = {**ds.attrs, **self.attrs}
         elif dtypes != self._dtypes or only_dim(ds) != self._dim:
             raise ValueError(
-                f"a table of {_shown(dtypes)} cannot follow one of {_shown(self._dtypes)} in {self.path}; "
+                f"a table of {shown(dtypes)} cannot follow one of {shown(self._dtypes)} in {self.path}; "
                 "give all tables the same variables and types"
             )
         rows, block = ds.sizes[self._dim], native_block(ds)
@@ -253,6 +253,6 @@ class ParquetSink:
             self._groups.attrs = stored_attrs(xr.Dataset(attrs=self.attrs), self._dim)
 
 
-def _shown(dtypes: Mapping[str, np.dtype[Any]]) -> str:
+def shown(dtypes: Mapping[str, np.dtype[Any]]) -> str:
     """Return names and types for a message."""
     return ", ".join(f"{name} {dtype}" for name, dtype in dtypes.items())

@@ -16,6 +16,7 @@ from daskclust.io.attrs import KEY, unpack
 from daskclust.io.lazy import chunk_sizes, lazy_beside, lazy_rows
 from daskclust.io.schema import Naming, Table, short_names
 from daskclust.io.tables.parquet import rows_of
+from daskclust.io.tables.parquet_parts import joined, parts_of
 
 Counts = npt.NDArray[np.int64]
 
@@ -41,8 +42,18 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
 
     Where columns hold lists, these are joined, values of rows are repeated for each hit, and ``event`` is the row,
     unless a column is named so. Fields of records go by their own name, as ``x`` of ``hits.x``, where no other column
-    has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN.
+    has it, and by both names otherwise. Whole numbers of columns in `floats` become float64, missing ones NaN. Files in
+    a folder are one table.
     """
+    if not os.path.isdir(path):
+        return _read_file(path, naming, chunks, floats)
+    return joined({file: _read_file(file, naming, chunks, floats, is_part=True) for file in parts_of(path)})
+
+
+def _read_file(
+    path: str, naming: Naming, chunks: int | None, floats: Collection[str], *, is_part: bool = False
+) -> Table:
+    """Read the columns of one file."""
     import pyarrow.parquet as pq
 
     with reading(path, "Parquet"), pq.ParquetFile(path) as file:
@@ -69,6 +80,8 @@ def read_parquet(path: str, naming: Naming, chunks: int | None, floats: Collecti
             )
     here = os.path.abspath(path)
     lists = [leaf for leaf in chosen.values() if leaf.is_list]
+    if lists and is_part and "event" not in chosen:
+        raise ValueError(f"{path} has lists of hits and no column event, and is one of several; read them one by one")
     if lists:
         columns = _joined(here, chosen, lists[0], rows, chunks)
     elif chunks is None:

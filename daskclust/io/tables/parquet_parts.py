@@ -1,0 +1,103 @@
+"""Folders of Parquet files: one for each chunk, written where the chunk is computed, and read as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from daskclust.core.data.files import PARQUET, replacing, replacing_folder
+from daskclust.core.data.lazy import lazy_along
+from daskclust.core.run.graph import only_needed
+from daskclust.io.attrs import stored_attrs, stored_units
+from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
+from daskclust.io.schema import Table
+from daskclust.io.tables.parquet import RowGroups, shown
+
+
+def parts_of(folder: str) -> list[str]:
+    """Return the Parquet files in a folder, in the order of their names."""
+    names = sorted(name for name in os.listdir(folder) if name.endswith(PARQUET) and not name.startswith("."))
+    if not names:
+        raise IsADirectoryError(f"{folder} is a directory; give one file, or a folder of .parquet files")
+    return [os.path.join(folder, name) for name in names]
+
+
+def write_parts(target: Path, ds: xr.Dataset) -> None:
+    """Write each chunk of a data set to a file of its own; the folder is there completely or not at all."""
+    import dask.array as da
+
+    if target.is_dir() and any(not part.name.startswith("part-") for part in target.iterdir()):
+        raise ValueError(f"{target} is a folder with other files than parts of a table; give another name")
+    scalars = {str(name): ds[name].data for name in scalars_of(ds)}
+    rows = ds.drop_vars(list(scalars))
+    dim = only_dim(rows)
+    rows = rows.unify_chunks() if rows.chunks else rows.chunk({dim: BLOCK_ROWS})
+    sizes = rows.chunks.get(dim, (0,))
+    columns = {str(name): lazy_along(v.data, sizes, 0, rows.indexes.get(name)) for name, v in rows.variables.items()}
+    with replacing_folder(target) as folder, only_needed():
+        written = da.map_blocks(  # type: ignore[no-untyped-call,unused-ignore]
+            _write_part,
+            *columns.values(),
+            *map(da.asarray, scalars.values()),  # type: ignore[no-untyped-call,unused-ignore]
+            part=Part(tuple(columns), tuple(scalars), str(folder), stored_units(rows), stored_attrs(rows, dim)),
+            chunks=((1,) * len(sizes),),
+            dtype=np.int64,
+            meta=np.empty(0, np.int64),
+            token="daskclust-io-write",
+        )
+        written.compute()
+        if len(found := list(folder.glob("part-*"))) != len(sizes):
+            raise FileNotFoundError(
+                f"workers wrote {len(sizes)} files to {folder.parent}, and {len(found)} are here; give a folder that "
+                "all machines have under the same name"
+            )
+
+
+class Part(NamedTuple):
+    """What is told to those who write the parts of a table."""
+
+    columns: tuple[str, ...]
+    scalars: tuple[str, ...]  # become attributes
+    folder: str
+    units: Mapping[str, str]
+    attrs: Mapping[str, Any]
+
+
+def _write_part(*blocks: Any, part: Part, block_info: Any) -> Any:
+    """Write one chunk; dask tells which one."""
+    columns = {name: native(block) for name, block in zip(part.columns, blocks, strict=False)}
+    told = {name: block.item() for name, block in zip(part.scalars, blocks[len(columns) :], strict=True)}
+    path = Path(part.folder, f"part-{block_info[0]['chunk-location'][0]:06}.parquet")
+    dtypes = {name: values.dtype for name, values in columns.items()}
+    with replacing(path) as stream, RowGroups(stream, dtypes, part.units, {**part.attrs, **told}) as groups:
+        groups.write(columns)
+    return np.array([len(blocks[0])])
+
+
+def joined(tables: Mapping[str, Table]) -> Table:
+    """Return tables of files as one."""
+    (first_file, first), *others = tables.items()
+    types = {name: values.dtype for name, values in first.columns.items()}
+    for file, table in others:
+        found = {name: values.dtype for name, values in table.columns.items()}
+        if found != types:
+            raise ValueError(
+                f"{file} has the columns {shown(found)}, and {first_file} has {shown(types)}: they are not parts of "
+                "one table; read them one by one"
+            )
+    return replace(first, columns={name: _joined([t.columns[name] for t in tables.values()]) for name in types})
+
+
+def _joined(columns: list[Any]) -> Any:
+    """Return columns one after the other; of lazy ones without the empty ones."""
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    import dask.array as da
+
+    return da.concatenate([column for column in columns if len(column)] or columns[:1])  # type: ignore[no-untyped-call,unused-ignore]

@@ -1,0 +1,146 @@
+"""Data sets of chunks: written where they are computed, as one file or as a folder of Parquet files, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xarray as xr
+from cases.files.hits import refused, sample
+from cases.tables import random_hits, ranges_of
+from distributed import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from daskclust.io import open_particles, read_hits, write_hits, write_particles
+from daskclust.properties import cluster_table
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
+        yield client
+
+
+@pytest.fixture(params=["threads", "workers"])
+def where_it_runs(request: pytest.FixtureRequest) -> Iterator[str]:
+    with dask.config.set(scheduler=request.getfixturevalue("client") if request.param == "workers" else "threads"):
+        yield request.param
+
+
+def without_source(ds: xr.Dataset) -> xr.Dataset:
+    return ds.assign_attrs(source=None)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), n=st.integers(0, 30), rows=st.integers(1, 40))
+def test_a_folder_comes_back(tmp_path_factory: Any, data: Any, n: int, rows: int) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
+    lazy = sample(n).chunk(hit=tuple(np.diff([0, *cuts, n]).tolist()))
+    write_hits(lazy, folder / "parts.parquet", partitions=True)
+    write_hits(lazy, folder / "one.parquet")
+    assert len(list((folder / "parts.parquet").iterdir())) == len(lazy.chunks["hit"])
+    one = without_source(read_hits(folder / "one.parquet"))
+    xr.testing.assert_identical(without_source(read_hits(folder / "parts.parquet")), one)
+    again = read_hits(f"{folder}/parts.parquet/", chunks=rows)
+    assert max(again.chunks["hit"]) <= rows
+    xr.testing.assert_identical(without_source(again.compute()), one)
+
+
+@pytest.mark.parametrize("partitions", [False, True])
+def test_a_lazy_table_is_written_with_its_noise(tmp_path: Path, where_it_runs: str, partitions: bool) -> None:
+    hits = random_hits(500, 60)
+    with ranges_of(7):
+        table = cluster_table(hits.chunk(hit=50))
+    write_hits(cluster_table(hits), tmp_path / "memory.parquet")
+    write_hits(table, tmp_path / "lazy.parquet", partitions=partitions)
+    expected, found = (read_hits(tmp_path / f"{name}.parquet") for name in ("memory", "lazy"))
+    xr.testing.assert_allclose(found, expected)
+    assert found.attrs["noise_size"] == expected.attrs["noise_size"]
+    assert found.attrs["noise_weight"] == pytest.approx(expected.attrs["noise_weight"])
+    if not partitions:
+        assert pq.read_metadata(tmp_path / "lazy.parquet").num_row_groups == len(table.chunks["cluster"]) == 9
+
+
+def test_chunks_with_common_steps_are_computed_once(tmp_path: Path) -> None:
+    calls: dict[str, int] = {}
+
+    def counted(block: Any, name: str) -> Any:
+        calls[name] = calls.get(name, 0) + 1
+        return block
+
+    x = da.arange(60, chunks=6).map_blocks(counted, "alone", dtype=int, meta=np.empty(0, int))
+    both = da.arange(60, chunks=6).map_blocks(counted, "common", dtype=int, meta=np.empty(0, int))
+    label = both.rechunk(60).rechunk(6)  # each chunk needs all
+    write_hits(xr.Dataset({"x": ("hit", x), "y": ("hit", x), "label": ("hit", label)}), tmp_path / "hits.csv")
+    assert calls["common"] == 10
+    assert read_hits(tmp_path / "hits.csv")["label"].values.tolist() == list(range(60))
+
+
+def test_what_is_not_complete_is_not_there(tmp_path: Path, where_it_runs: str) -> None:
+    def fails(block: Any, block_info: Any = None) -> Any:
+        if block_info[0]["chunk-location"][0] == 3:
+            raise ValueError("chunk 3 is not to be had")
+        return block
+
+    good, folder = sample(20).chunk(hit=4), tmp_path / "hits.parquet"
+    bad = good.assign(x=("hit", good["x"].data.map_blocks(fails, dtype=np.float32, meta=np.empty(0, np.float32))))
+    with pytest.raises(ValueError, match="chunk 3 is not to be had"):
+        write_hits(bad, folder, partitions=True)
+    assert list(tmp_path.iterdir()) == []
+    write_hits(good, folder, partitions=True)
+    with pytest.raises(ValueError, match="chunk 3 is not to be had"):
+        write_hits(bad, folder, partitions=True)
+    assert list(tmp_path.iterdir()) == [folder]
+    np.testing.assert_array_equal(read_hits(folder)["x"], good["x"])
+
+
+def test_a_folder_takes_the_place_of_a_file_or_of_other_parts(tmp_path: Path) -> None:
+    write_hits(sample(), tmp_path / "hits.parquet")
+    for chunk in (2, 5):
+        write_hits(sample(9).chunk(hit=chunk), tmp_path / "hits.parquet", partitions=True)
+        assert read_hits(tmp_path / "hits.parquet").sizes["hit"] == 9
+        assert list(tmp_path.iterdir()) == [tmp_path / "hits.parquet"]
+
+
+def test_what_no_folder_can_be(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"partitions=True writes a folder of .parquet files .*, got hits.csv"):
+        write_hits(sample(), tmp_path / "hits.csv", partitions=True)
+    with pytest.raises(ValueError, match=r"without lists, got hits\.parquet"):
+        write_hits(sample(), tmp_path / "hits.parquet", partitions=True, nested=True)
+    folder = tmp_path / "mine.parquet"
+    write_hits(sample(), folder, partitions=True)
+    with pytest.raises(IsADirectoryError, match=r"mine.parquet is a folder; give another name, or partitions=True"):
+        write_hits(sample(), folder)
+    (folder / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"mine.parquet is a folder with other files than parts of a table"):
+        write_hits(sample(), folder, partitions=True)
+    assert read_hits(folder).sizes["hit"] == 7
+
+
+def test_parts_that_are_not_of_one_table(tmp_path: Path) -> None:
+    folder = tmp_path / "hits.parquet"
+    folder.mkdir()
+    write_hits(sample(), folder / "a.parquet")
+    write_hits(sample().drop_vars("energy"), folder / "b.parquet")
+    refused(r"b.parquet has the columns .*, and .*a.parquet has x float32, .*: they are not parts of one table", folder)
+    lists = pa.table({"x": [[1.0, 2.0], [3.0]], "y": [[1.0, 2.0], [3.0]]})
+    for name in ("a", "b"):
+        pq.write_table(lists, folder / f"{name}.parquet")
+    refused("a.parquet has lists of hits and no column event, and is one of several", folder)
+
+
+def test_particles_of_a_folder(tmp_path: Path) -> None:
+    particles = xr.Dataset({axis: ("particle", np.arange(8.0)) for axis in "xyz"}, attrs={"boxsize": 9.0})
+    write_hits(particles.chunk(particle=3), tmp_path / "p.parquet", partitions=True)
+    write_particles(particles, tmp_path / "one.parquet")
+    one, parts = (without_source(open_particles(tmp_path / f"{name}.parquet")) for name in ("one", "p"))
+    xr.testing.assert_identical(parts, one)
