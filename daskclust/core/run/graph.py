@@ -44,10 +44,9 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
 
 
 class Lists(NamedTuple):
-    """Values of which a step is given whole blocks, as lists."""
+    """An array (n, m) of objects, of which a step is given a column, as a list."""
 
     array: Any
-    index: str = "ca"  # a block goes to the step of its second number
 
 
 class Steps:
@@ -97,12 +96,14 @@ class Steps:
         dask array of objects
             Of shape (m, 1), or as `row` and `column` say.
         """
-        given = [tuple(value) if isinstance(value, Lists) else (value, "ab") for value in values]
+        lists = tuple(isinstance(value, Lists) for value in values)
+        pairs: list[Any] = []
+        for value, is_list in zip(values, lists, strict=True):
+            pairs += [value.array, "ca"] if is_list else [value, "ab"]
         if numbered:
-            given.append((_numbers(max(array.numblocks[index.index("a")] for array, index in given)), "a"))
-        lists = tuple(isinstance(value, Lists) for value in values) + (False,) * numbered
+            count = max(array.numblocks[index.index("a")] for array, index in zip(pairs[::2], pairs[1::2], strict=True))
+            pairs, lists = [*pairs, _numbers(count), "a"], (*lists, False)
         options = {"function": function, "lists": lists, "form": _form(row, column)}
-        pairs = list(itertools.chain(*given))
         return self._blockwise(step, _on_objects, pairs, row or 1, 1 if column is None else tuple(column), options)
 
     def of_rows(
@@ -132,7 +133,7 @@ class Steps:
         from dask.highlevelgraph import HighLevelGraph
 
         name = self.name(step)
-        graph = {(name, k, 0): (_on_keys, *task) for k, task in enumerate(tasks)}
+        graph: dict[Any, Any] = {(name, k, 0): (_on_keys, *task) for k, task in enumerate(tasks)}
         graph |= {key: (_on_keys, *task) for key, task in beside}
         layers = HighLevelGraph.from_collections(name, graph, dependencies=list(sources))
         return da.Array(layers, name, ((1,) * len(tasks), (1,)), dtype=object, meta=_nothing())

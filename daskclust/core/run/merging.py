@@ -66,7 +66,8 @@ def _firsts(steps: Steps, min_size: int, found: Any, partition: Partition, width
     """Join sets in a tree, from groups of chunks that lie together to the group of all; return what each goes by."""
     its = steps.shared("merge-partition", partition)
     level = steps.each("merge-border", merge_tree.borders_of, found, its, numbered=True)
-    nodes, sizes, size = [], [], 1
+    nodes: list[Any] = []
+    sizes, size = [], 1
     while not nodes or level.shape[0] > 1:
         sizes.append([min(width, level.shape[0] - a) for a in range(0, level.shape[0], width)])
         size *= width
