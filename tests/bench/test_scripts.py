@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import itertools
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import dask
@@ -21,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "explanation" / "sca
 from fit import fit
 from model import frontier_bytes, halo_share, tree_steps
 from points import fitted
+from scheduler import simulated
 
 
 @pytest.mark.parametrize("period", [False, True])
@@ -116,3 +119,12 @@ def test_tiny_thesis(tmp_path):
     report = report_of("thesis", tmp_path, "--size 300 --total 400")
     assert [(run["size"], run["groups"], run["points"]) for run in report["ratios"]] == [(100, 4, 400), (200, 2, 400)]
     assert all(-1 <= each["correlation"] <= 1 for each in report["heights"])
+
+
+@pytest.mark.parametrize("workers", [1, 7])
+def test_a_scheduler_with_pretended_workers_does_all_tasks(workers):
+    with dask.config.set({"daskclust.task-seconds": 0}):
+        found = asyncio.run(simulated(partial(fitted, "fof", 4000, 1000), workers))
+    assert found["workers"] == workers
+    assert found["done"] == found["tasks"] > 4 * 5
+    assert found["sent_bytes"] > 100

@@ -226,8 +226,14 @@ def test_workers_of_a_client_are_asked(caplog):
             pytest.raises(ValueError, match=r"daskclust.workers of dask's configuration must be 1 or more, got 0"),
         ):
             find_workers()
-    assert _Worker(2, 150e6).share == 150e6 / 20  # little is better than nothing
     assert not warnings_in(caplog)
+
+
+def test_workers_with_little_memory_are_told_of(caplog):
+    assert _workers_of([_Worker(1, 0.6e9)], None).memory == pytest.approx(0.8 * 0.6e9 - 400e6)
+    assert not warnings_in(caplog)
+    assert _workers_of([_Worker(2, 0.5e9)], None).memory == 0.5e9 / 10 / 2  # little is better than nothing
+    assert "workers have 476.84 MiB of memory each, and take about 381.47 MiB themselves" in warnings_in(caplog)[0]
 
 
 def test_workers_that_are_yet_to_come(caplog):

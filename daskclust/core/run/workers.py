@@ -12,6 +12,7 @@ from daskclust.core.data.checks import check_whole
 # Bytes that a worker takes itself: 310 MB were measured after a small fit, 390 MB with `workers.start(warm=)`.
 _OWN = 400e6
 _PAUSED = 0.8  # of a worker's memory, at which Dask gives it no more tasks
+_LEAST = 0.1  # of it, for points, where there is less
 # Assumed of workers where nothing tells about them.
 _COUNT, _MEMORY = 16, 4e9
 
@@ -35,7 +36,7 @@ class _Worker(NamedTuple):
     def share(self) -> float:
         """Bytes for the points of each thread: at least a tenth, however little there is."""
         memory = _MEMORY if self.memory is None else self.memory
-        return max(_PAUSED * memory - _OWN, memory / 10) / self.threads
+        return max(_PAUSED * memory - _OWN, _LEAST * memory) / self.threads
 
 
 def find_workers() -> Workers:
@@ -82,6 +83,12 @@ def _workers_of(there: list[_Worker], cluster: Any) -> Workers:
             "have, or wait: client.wait_for_workers(100)",
             count,
             "unlimited memory" if least.share == math.inf else format_bytes(int(least.memory or _MEMORY)),
+        )
+    if least.memory is not None and (_PAUSED - _LEAST) * least.memory < _OWN:
+        _log.warning(
+            "workers have %s of memory each, and take about %s themselves; Dask gives no more tasks to a worker whose "
+            "memory is full to %d %%, and may wait for ever: give them 1 GB or more",
+            *(format_bytes(int(least.memory)), format_bytes(int(_OWN)), 100 * _PAUSED),
         )
     to_come = max(0, count - len(there)) * known[0].threads
     return Workers(sum(each.threads for each in there[:count]) + to_come, least.share)
