@@ -14,16 +14,17 @@ import dask
 import numpy as np
 import pytest
 from distributed import Client
+from distributed.shuffle._rechunk import P2PRechunkLayer
 
 from daskclust import io
+from daskclust.core.run.workers import find_workers
 from daskclust.core.space.partition import Partition
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "benchmarks"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs" / "explanation" / "scaling"))
-from fit import fit
-from model import frontier_bytes, halo_share, tree_steps
+import model
 from points import fitted
-from scheduler import simulated
+from scheduler import config_of, simulated
 
 
 @pytest.mark.parametrize("period", [False, True])
@@ -37,20 +38,22 @@ def test_the_share_of_halos_is_that_of_a_lattice(grid, period):
     cuts = (cuts[0], *([cut] * count for cut, count in zip(cuts[1:], rows, strict=True)))
     partition = Partition(cuts=cuts, period=(float(side) if period else 0.0,) * len(grid), halo=float(reach))
     halo = sum(int((~chunk.owned).sum()) for chunk in partition.split({"X": X}, 0))
-    assert halo == round(len(X) * halo_share(side, grid, reach, period=period))
+    assert halo == round(len(X) * model.share_of_halos(side, grid, reach, period=period))
     assert halo > 0
 
 
-@pytest.mark.parametrize(("case", "axes"), [("fof", 3), ("clue-space", 2), ("clue-layers", 0)])
-@pytest.mark.parametrize(("points", "width"), [(8_000, 8), (27_000, 4)])
-def test_the_steps_of_a_tree_are_those_of_the_engine(case, axes, points, width):
-    steps = {}
-    for most in (width, 10**9):
-        with dask.config.set({"daskclust.task-seconds": 0, "daskclust.merge-width": most}):
-            steps[most] = set(fitted(case, points, 1000)[0].dask)
-    blocks = sum("daskclust-chunk-" in str(key) for key in steps[width])
-    added = len(steps[width]) - len(steps[10**9])
-    assert added == (tree_steps(points // 1000, blocks, blocks, width, axes=axes) if blocks > width else 0)
+@pytest.mark.parametrize(
+    ("case", "order"),
+    [*((case, "random") for case in ("fof", "clue-space", "clue-layers", "events", "hca")), ("fof", "blocks")],
+)
+def test_pieces_of_the_exchange_are_those_of_the_engine(case, order):
+    n, chunks, workers, shards = 40_000, 80, 3, 0
+    with dask.config.set(config_of(workers)):
+        here = find_workers()
+        for layer in fitted(case, n, n // chunks, order)[0].dask.layers.values():
+            if isinstance(layer, P2PRechunkLayer):
+                shards += len(layer.chunks_input[0]) * len(layer.chunks[1])
+    assert shards == model.shards_of(case, order, chunks, n, here)
 
 
 def report_of(name, tmp_path, line):
@@ -72,22 +75,20 @@ def in_threads(monkeypatch):
 
 @pytest.mark.slow
 def test_tiny_runs(tmp_path, in_threads):
-    line = "--cases fof --sizes 8000 --blocks 2000 --workers 2 --merges 8000 27"
+    line = "--cases fof --orders random --rows 100 200 --chunks 70 --workers 2 --exchanges 5 10"
     report = report_of("runs", tmp_path, line)
-    (run,) = report["runs"]
-    facts, steps = run["facts"], run["steps"]
-    assert (run["system"], run["points"], run["block"], run["workers"]) == ("fof", 8000, 2000, 2)
-    assert (facts["blocks"], steps["part"]["tasks"]) == (4, 16)
-    assert run["tasks"] == sum(step["tasks"] for step in steps.values()) > 20
-    assert run["worker_s"] > sum(step["cpu_s"] for step in steps.values()) > 0
-    # Dask counts what is around arrays, too: each frontier's arrays alone are what the model has
-    frontier = sum(facts["frontier"].values())
-    assert 0 <= steps["frontier"]["bytes"] - frontier < 4 * 1500
-    assert frontier_bytes(fit([run]), 8000, [round(n) for n in facts["grid"]], 4) == pytest.approx(frontier)
-    assert run["clusters"] == int(fitted("fof", 8000, 2000)[1].compute())
-    (merge,) = report["merges"]
-    assert (merge["system"], merge["one"]["steps"]) == ("fof", 1)
-    assert 0 < merge["one"]["longest_s"] <= merge["one"]["all_s"]
+    small, _ = report["runs"]
+    assert [(run["points"], run["chunks"]) for run in report["runs"]] == [(7000, 70), (14_000, 70)]
+    assert small["tasks"] > 10 * 70
+    assert min(small[name] for name in ("wall_s", "worker_s", "written_bytes", "peak_bytes", "kept_bytes")) > 0
+    assert [each["count"] for each in report["exchanges"]] == [5, 10]
+    scheduler = {"order": "random", "workers": 2, "tasks": 700, "chunks": 70, "build_s": 1.0, "graph_bytes": 7000}
+    scheduler |= {"task_s": 1e-4, "submit_s": 0.1, "task_bytes": 6000}
+    known = model.fit(report["runs"], report["exchanges"], [scheduler])
+    for name, (measured, said) in model.compare(known, small, 2).items():
+        assert measured > 0, name
+        assert said > 0, name
+    assert model.predict(known, 1e12, 1000, 4e9).chunks > model.predict(known, 1e12, 1000, 64e9).chunks >= 10_000
 
 
 def test_tiny_chunks(tmp_path):

@@ -57,7 +57,7 @@ def _file_of(case, points, folder):
     """Make a file with points, and return its path."""
     if case == "events":
         return _raw_file(points, folder)
-    X = arrays_of("clue-space" if case == "clue" else case, points, _ROWS, in_slabs=True)["X"]
+    X = arrays_of("clue-space" if case == "clue" else case, points, _ROWS, "slabs")["X"]
     dim, names = ("hit", "xy") if case == "clue" else ("particle", "xyz")
     ds = xr.Dataset({name: (dim, X[:, k]) for k, name in enumerate(names)})
     if case == "clue":

@@ -1,79 +1,116 @@
-"""A model of time and traffic against workers: few parameters for each case, and what they predict."""
+"""A model of time, memory and traffic against workers: what runs took, and what it says of larger ones."""
 
 import math
-from collections import Counter
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 
 import numpy as np
-from points import GROUP, IN_TREES, geometry_of
+from points import GROUP, geometry_of
+from scipy.optimize import nnls
 
-from daskclust.core.run.exchange import bundled_steps, in_bundles
-from daskclust.core.run.merging import WIDTH, runs_in_range
+from daskclust.clue.plan import CluePlan
+from daskclust.core.run.chunk_sizes import points_per_task
+from daskclust.core.run.layout import together_in
+from daskclust.core.run.merging import WIDTH
+from daskclust.core.run.workers import _OWN, Workers, _Worker
+from daskclust.dbscan.plan import DbscanPlan
+from daskclust.events.plan import EventPlan
+from daskclust.hca.plan import cost_of_points
 
-UNITS = {
-    "source": ("s/point", "making the points, in every pass over them"),
-    "made": ("s/chunk", "the same, for each chunk"),
-    "route": ("s/point", "dividing points among chunks, and results among those of the input"),
-    "pair": ("s/pair", "the same, for each chunk of the input with each chunk that it reaches"),
-    "cluster": ("s/point", "clustering, for each point of a chunk, halo included"),
-    "block": ("s/chunk", "clustering, for each chunk"),
-    "carry": ("s/chunk", "what a chunk hands on to the next"),
-    "merge": ("s/B", "merging frontiers"),
-    "pairs_of_roots": ("s/pair", "last level of a hierarchy, for each pair of roots"),
-    "task": ("s/task", "a worker's processor beside the steps"),
-    "transfer": ("s/B", "a worker's processor for what workers take from each other"),
-    "scheduler": ("s/task", "the scheduler's event loop"),
-    "client": ("s/task", "building the graph and sending it"),
-    "start": ("s", "the same, for a graph without tasks"),
-    "tasks_per_chunk": ("tasks/chunk", "tasks, without those of pairs"),
-    "tasks_per_pair": ("tasks/pair", "tasks of a chunk of the input with a chunk that it reaches"),
-    "volume": ("B/point", "of a frontier, for sets that end in their chunk, too"),
-    "surface": ("B/point", "of a frontier, for each point of a halo"),
-    "border": ("B/border", "of a frontier, for each border between chunks that follow each other"),
-    "table": ("B/B", "the merge's answers for each byte of frontiers"),
-    "copied": ("tables/worker", "whole tables that go to each other worker, where chunks are more than two a worker"),
-    "moved": ("B/point", "that go to a chunk, for each of its points"),
-    "returned": ("B/point", "of results that go back to the chunks of the input"),
-    "carried": ("B/point", "that go to another worker with what is carried"),
-    "strayed": ("B/point", "that go to another worker before they are divided, of five chunks and more"),
-    "kept": ("B/point", "that a worker keeps until the merge is done"),
+COSTS = {
+    "clue-space": CluePlan.cost,
+    "clue-layers": CluePlan.cost,
+    "events": EventPlan(200.0, "local", 8, 1).cost,
+    "fof": DbscanPlan(0.2, 2, 2, (0.0,) * 3).cost,
+    "dbscan": DbscanPlan(0.3, 5, 1, (0.0,) * 3).cost,
+    "hca": cost_of_points(np.array([GROUP]), 8),
 }
-"""Unit and meaning of each parameter."""
+ROW = {"clue-space": 8, "clue-layers": 12, "events": 24, "fof": 12, "dbscan": 12, "hca": 72}  # bytes of a point
+LINK = DISK = 1e9  # B/s of a worker, assumed
+TURN = 2e-3  # s from the end of a task to the begin of the next one that needs it, elsewhere: assumed
+MEMBER = 32  # bytes of a point that a merge's tree takes up
+_SPILLING = 0.6  # of a worker's memory, at which Dask begins to write results to disk
 
 
-Parameters = make_dataclass("Parameters", ["system", *UNITS], frozen=True)
-"""What the model knows of a case."""
+@dataclass(frozen=True)
+class Known:
+    """What runs of a system with points in an order, and a simulated scheduler, took."""
 
-_IN_TREE = 2  # bytes of a shared point in a tree over those in a frontier: which chunks have it, besides id and set
-
-
-# --------------------------------------------------------------------------------------------------------------- halos
-def grid_of(blocks, axes):
-    """Return how many blocks there are along each axis of a cube that is cut into `blocks`, in the mean over rows."""
-    if not axes:
-        return ()
-    grid = [max(1, int(blocks ** (1 / axes)) - 1)] * axes
-    while math.prod(grid) < blocks:
-        grid[grid.index(min(grid))] += 1
-    means, rows = [], Counter({blocks: 1})  # rows by the number of blocks that they are cut into
-    for axis, most in enumerate(grid):
-        parts = Counter()
-        for wanted, times in rows.items():
-            along = wanted if axis == axes - 1 else min(most, wanted)
-            each, more = divmod(wanted, along)
-            parts[each] += times * (along - more)
-            parts[each + 1] += times * more
-        means.append(parts.total() / rows.total())
-        rows = +parts
-    return tuple(means)
+    system: str
+    order: str
+    point: float  # s of workers, for each point of a chunk, halo included
+    chunk: float  # s of workers, for each chunk
+    shard: float  # s of workers, for each piece of dask's exchange
+    merge: float  # s for each point of a halo (of hca: for each point)
+    root_pair: float  # s for each pair of roots, of hca
+    kept: float  # B/point that wait on a worker until the merge is done
+    exchanged: float  # B/point that go through the disk of dask's exchange
+    received: float  # B/point that go to another worker otherwise
+    tasks: float  # for each chunk
+    client: float  # s/task
+    graph: float  # B/task that the client sends
+    scheduler: float  # s/task
+    state: float  # B/task of the scheduler's memory
 
 
-def halo_share(side, grid, reach, *, period):
-    """Return how many points halos of width `reach` have for each point, in a cube of uniform density.
+def fit(runs, exchanges, simulated):
+    """Return what is known by runs of one system in one order: least squares of relative deviations, none negative."""
+    system, order = runs[0]["system"], runs[0]["order"]
+    get = lambda name: np.array([run.get(name, 0) for run in runs], float)  # noqa: E731
+    n, chunks = get("points"), get("chunks")
+    pieces = np.array([each["count"] for each in exchanges], float) ** 2
+    shard, _ = _factors([each["worker_s"] for each in exchanges], pieces, np.sqrt(pieces))
+    shards = np.array([shards_of(system, order, run["chunks"], run["points"], _here(run)) for run in runs], float)
+    halo = n * [halo_share(system, *pair) for pair in zip(n, chunks, strict=True)]
+    point, chunk = _factors(get("worker_s") - shard * shards, n + halo, chunks)
+    of_merge = n if system == "hca" else halo
+    merge, _, root_pair = _factors(get("merge_s"), of_merge, chunks, (n / GROUP) ** 2 * (system == "hca"))
+    empty = np.mean([each["written_bytes"] for each in exchanges] / pieces)  # B/shard
+    written = get("written_bytes") - shards * empty
+    many = max((each for each in simulated if each["order"] == order), key=lambda each: each["workers"] == 1000)
+    return Known(
+        system=system,
+        order=order,
+        point=point,
+        chunk=chunk,
+        shard=shard,
+        merge=merge,
+        root_pair=root_pair,
+        kept=get("kept_bytes").sum() / n.sum(),
+        exchanged=max(0.0, written.sum() / n.sum()),
+        received=get("received_bytes").sum() / n.sum() / (1 - 1 / runs[0]["workers"]),
+        tasks=many["tasks"] / many["chunks"],
+        client=many["build_s"] / many["tasks"],
+        graph=many["graph_bytes"] / many["tasks"],
+        scheduler=many["task_s"] + many["submit_s"] / many["tasks"],
+        state=many["task_bytes"],
+    )
 
-    Each plane between two of the `grid`'s blocks gives a layer of `reach` on both its sides to the block beyond. Along
-    one axis with q planes, a point is thus in 1 + 2 q reach / side blocks in the mean, at most in all; axes are
-    independent.
+
+def _factors(measured, *columns):
+    """Return factors of columns whose sum comes closest to what is measured, relative to that; none is negative."""
+    measured = np.maximum(measured, 1e-9)
+    found, _ = nnls(np.stack(columns, axis=1) / measured[:, None], np.ones(len(measured)))
+    return found.tolist()
+
+
+def _here(run):
+    return Workers(run["workers"], _Worker(1, run["memory"]).share)
+
+
+# ---------------------------------------------------------------------------------------------- how points are divided
+def halo_share(system, points, chunks):
+    """Return how many points of halos there are for each point."""
+    space = geometry_of(system)
+    if not space.axes:
+        return 0.0
+    side = (points / space.density) ** (1 / space.axes)
+    return share_of_halos(side, (chunks ** (1 / space.axes),) * space.axes, space.reach, period=space.period)
+
+
+def share_of_halos(side, grid, reach, *, period):
+    """Return the same for halos of width `reach` in a cube of uniform density, cut into a grid of blocks.
+
+    Each plane between two blocks gives a layer of `reach` on both its sides to the block beyond.
     """
     times = 1.0
     for blocks in grid:
@@ -82,189 +119,100 @@ def halo_share(side, grid, reach, *, period):
     return times - 1
 
 
-def halo_points(case, points, grid):
-    """Return the number of points in the halos of blocks."""
-    space = geometry_of(case)
-    if not space.axes:
-        return 0.0
-    side = (points / space.density) ** (1 / space.axes)
-    return points * halo_share(side, grid, space.reach, period=space.period)
+def shards_of(system, order, chunks, points, workers):
+    """Return how many pieces go through dask's exchange, of as many chunks of the input as of the partition."""
+    groups_of = lambda together: math.ceil(chunks / max(1, int(together)))  # noqa: E731
+    memory = workers.memory / 8 / (ROW[system] * points / chunks)
+    groups = groups_of(min(together_in(chunks), chunks / (2 * workers.threads), memory))
+    ranges = groups_of(together_in(chunks))
+    out = chunks * groups * (system != "events" and order == "random")
+    back = chunks * ranges * (order == "random")
+    merged = 2 * chunks * ranges * (chunks > WIDTH)
+    return out + (0 if system in ("hca", "events") else back + merged)
 
 
-def frontier_bytes(known, points, grid, blocks):
-    """Return the bytes of all frontiers."""
-    return known.volume * points + known.surface * halo_points(known.system, points, grid) + known.border * (blocks - 1)
-
-
-# -------------------------------------------------------------------------------------------------------------- predict
+# ------------------------------------------------------------------------------------------------------------- predict
 @dataclass(frozen=True)
 class Prediction:
-    """What the model says of a run, in seconds and bytes.
+    """What the model says of a run, in seconds and bytes."""
 
-    `parts` are seconds. ``client`` comes before anything runs; then, at the same time, ``workers``, the mean time of
-    one worker's processor, ``network``, what goes through one worker's link, ``scheduler``, ``chain``, chunks that
-    wait for the chunk before; then ``merge``. `traffic` is bytes between workers: ``chunks``, ``results``,
-    ``frontiers``, ``tables``, of which each chunk takes its own part, ``copies`` of all of them, and ``strays``, points
-    that go to another worker before they are divided, or with what is carried.
-    """
-
-    parts: dict[str, float]
-    traffic: dict[str, float]
-    seconds: float  # in all
-    wall: str  # the part that takes longest
+    chunks: int
     tasks: float
-    blocks: float
     halo: float  # points of halos for each point
-    merge_bytes: float  # what the worker with the largest merge holds of frontiers
-    worker_bytes: float  # what a worker keeps until the merge is done
+    parts: dict[str, float]  # s; ``client`` comes first and ``merge`` last, the others are at the same time
+    worker_s: float  # of the processors of all workers
+    memory: float  # of a worker, if nothing is written to disk
+    traffic: float  # of a worker
+    written: float  # to a worker's disk
+    merged: float  # bytes that the worker with the largest merge has
+    graph: float  # bytes that the client sends
+    state: float  # bytes that the scheduler has
+
+    @property
+    def seconds(self):
+        """The whole time."""
+        together = max(value for name, value in self.parts.items() if name not in ("client", "merge"))
+        return self.parts["client"] + together + self.parts["merge"]
+
+    @property
+    def limit(self):
+        """What takes longest."""
+        return max(self.parts, key=self.parts.get)
 
 
-def predict(
-    known,
-    points,
-    workers,
-    block_points,
-    *,
-    merge=None,
-    group=WIDTH,
-    reached=None,
-    grid=None,
-    stages=None,
-    levels=1,
-    cores=None,
-    bandwidth=1e9,
-):
-    """Predict time and traffic of a run on workers of one thread, with so many points in a chunk.
+def predict(known, points, workers, memory, *, chunks=None, cores=None):
+    """Predict a run on workers of one thread with so many bytes of memory; of more than 64 chunks if order is random.
 
-    By default points are in random order, and all is as the engine does it. Otherwise:
-
-    - `merge`: all frontiers go to ``"one"`` worker, or are merged in a ``"tree"`` of groups of `group`; each level
-      keeps what reaches out of its group's region, and clusters are numbered by ranges of ids on all workers;
-    - `reached`: chunks that a chunk of the input has points of, where points are not in random order;
-    - `grid`: number of chunks along each axis;
-    - `stages`: in how many steps points go from chunks of the input to those of the partition. With two, in bundles,
-      there are 2 n**(3/2) pairs instead of n**2, and all is moved twice;
-    - `levels` of apriori clusters of a hierarchy, each of 250 of the level below;
-    - `cores` that workers and scheduler share; else each has its own;
-    - `bandwidth` of a worker's link, B/s.
+    By default the engine chooses the number of chunks, and workers have cores of their own.
     """
-    in_tree = known.system in IN_TREES
-    if merge == "tree" and not in_tree:
-        raise ValueError(f"the frontiers of {known.system} are not merged in a tree")
-    space = geometry_of(known.system)
-    blocks = max(1, math.ceil(points / block_points))  # of the input, too
-    grid = grid or grid_of(blocks, space.axes)
-    halo = halo_points(known.system, points, grid)
-    reaching = min(reached or blocks, blocks)
-    stages = stages or (2 if known.tasks_per_pair and in_bundles(blocks, blocks, blocks * reaching) else 1)
-    pairs = known.tasks_per_pair and (bundled_steps(blocks, blocks) if stages == 2 else blocks * reaching)
-    merge = merge or ("tree" if in_tree and blocks > group else "one")
-    tasks = known.tasks_per_chunk * blocks + known.tasks_per_pair * pairs
-    frontier = frontier_bytes(known, points, grid, blocks)
-    away, copies = 1 - 1 / workers, known.copied if merge == "one" and blocks > 2 * workers else 0.0
-    traffic = {
-        "chunks": known.moved * (points + halo) * stages * away if pairs else 0.0,
-        "results": known.returned * points * stages * away,
-        "frontiers": frontier * away,
-        "tables": known.table * frontier * away,
-        "copies": copies * known.table * frontier * (workers - 1),
-        "strays": (known.carried + known.strayed) * points * away,
-    }
-    merging, held = _merging(known, points, grid, blocks, workers, merge, group, bandwidth)
-    if merge == "tree":
-        tasks += tree_steps(blocks, blocks, reaching, group, axes=space.axes)
-    work = (
-        known.source * points
-        + known.made * blocks
-        + known.route * points * stages
-        + known.pair * pairs
-        + known.cluster * (points + halo)
-        + known.block * blocks
-        + known.carry * blocks
-        + known.task * tasks
-        + known.transfer * sum(traffic.values())
-    )
-    uneven = math.ceil(blocks / workers) * workers / blocks
+    system, cost = known.system, COSTS[known.system]
+    there = Workers(workers, _Worker(1, memory).share)
+    chunks = chunks or math.ceil(points / points_per_task(int(points), cost, there))
+    halo, tasks = halo_share(system, points, chunks), known.tasks * chunks
+    shards = shards_of(system, known.order, chunks, points, there)
+    work = known.point * points * (1 + halo) + known.chunk * chunks + known.shard * shards
+    kept = known.kept * points / workers
+    needed = _OWN + kept + cost.size * points / chunks
+    spilled = min(kept, max(0.0, needed - _SPILLING * memory))
+    written = known.exchanged * points / workers + spilled
+    away = 1 - 1 / workers
+    traffic = (known.exchanged + known.received) * points * away / workers
+    merge, merged = _merge(known, points, chunks)
     parts = {
-        "client": known.start + known.client * tasks,
-        "workers": work / workers * uneven,
-        "network": sum(traffic.values()) / workers / bandwidth,
+        "client": known.client * tasks,
+        "workers": work / workers * math.ceil(chunks / workers) * workers / chunks,
         "scheduler": known.scheduler * tasks,
-        "chain": (known.carry + known.scheduler + known.task) * blocks if known.carry else 0.0,
+        "network": traffic / LINK,
+        "disk": 2 * written / DISK,  # and read again
+        "chain": chunks * TURN * (system == "events"),
+        "merge": merge,
     }
-    if cores is not None:
-        parts["cores"] = (work + known.scheduler * tasks) / cores
-    parts["merge"] = merging + known.pairs_of_roots * (points / float(GROUP) ** levels) ** 2
-    together = max(seconds for name, seconds in parts.items() if name not in ("client", "merge"))
-    return Prediction(
-        parts=parts,
-        traffic=traffic,
-        seconds=parts["client"] + together + parts["merge"],
-        wall=max(parts, key=lambda name: parts[name]),
-        tasks=tasks,
-        blocks=blocks,
-        halo=halo / points if points else 0.0,
-        merge_bytes=held,
-        worker_bytes=known.kept * points / workers,
-    )
+    if cores:
+        parts["workers"] = (work + parts["scheduler"]) / cores
+    graph, state = known.graph * tasks, known.state * tasks
+    return Prediction(chunks, tasks, halo, parts, work, needed, traffic, written, merged, graph, state)
 
 
-def tree_steps(inputs, blocks, reached, group, *, axes):
-    """Return how many steps a merge on all workers adds to those of one on one worker.
-
-    Of `inputs` chunks, of which one has points of `reached` of the partition's `blocks`; without cut `axes` there is no
-    tree, only ranges of ids.
-    """
-    ranges = math.ceil(inputs / runs_in_range(group))
-    # runs that are ranked together have about half of their chunks in common, where these are not all
-    asking = ranges * blocks if reached >= blocks else min(inputs * reached / 2, ranges * blocks)
-    asked = bundled_steps(blocks, ranges) if in_bundles(blocks, ranges, asking) else asking
-    back = bundled_steps(ranges, blocks) if in_bundles(ranges, blocks, asking) else asking
-    # of each chunk: its report and its number, and no turn; of each range: its ranks, in two parts; how many ids are
-    # before each; and no table of all
-    steps = blocks + 3 * ranges + asked + back
-    if not axes:
-        return steps
-    regions, nodes = blocks, 0
-    while regions > 1 or not nodes:
-        regions = math.ceil(regions / group)
-        nodes += regions
-    # of each chunk: what it has at its borders, their numbers, and what comes down, twice; of each node: joining, what
-    # it keeps and sends up, two ways down, numbers it has and sends up, and what comes down, twice; and the partition
-    return steps + 4 * blocks + 7 * nodes + 2 * (nodes - 1) + 1
-
-
-def _merging(known, points, grid, blocks, workers, merge, group, bandwidth):
-    """Return the seconds of a merge, and the most that a worker holds for it.
-
-    A byte of a frontier comes in through a link, is merged, and its answer goes out.
-    """
-    if group < 2:
-        raise ValueError(f"group must be at least 2, got {group}")
-    each = known.merge + (1 + known.table) / bandwidth
-    if merge == "one":
-        held = frontier_bytes(known, points, grid, blocks)
-        return each * held, held
-    # ranges of ids are ranked on all workers, each for itself
-    ranked = known.volume * points
-    seconds, most = each * ranked / workers, ranked / math.ceil(blocks / runs_in_range(group))
-    regions, axes = blocks, len(grid)
+def _merge(known, points, chunks):
+    """Return the seconds of the longest way through a merge, and the bytes of its largest step."""
+    if known.system == "hca":
+        merged = 32.0 * points  # rows of the linkage
+        return known.merge * points + known.root_pair * (points / GROUP) ** 2 + merged / LINK, merged
+    seconds, largest, regions = 0.0, 0.0, chunks
     while regions > 1:
-        groups = math.ceil(regions / group)
-        held = _reaching_out(known, points, regions, axes) / regions * min(group, regions)
-        seconds += each * held * math.ceil(groups / workers)
-        most = max(most, held)
-        regions = groups
-    return seconds, most
+        shared = points / regions * halo_share(known.system, points, regions) * min(WIDTH, regions)
+        largest = max(largest, MEMBER * shared)
+        seconds += known.merge * shared + MEMBER * shared / LINK
+        regions = math.ceil(regions / WIDTH)
+    return seconds, largest
 
 
-def _reaching_out(known, points, regions, axes):
-    """Return the bytes that reach out of so many regions, over all of them."""
-    grid = grid_of(int(regions), axes) if regions > 1 else (1,) * axes
-    return _IN_TREE * known.surface * halo_points(known.system, points, grid)
-
-
-def best_block(known, points, workers, most=1e8, **how):
-    """Return how many points in a chunk, of forty sizes up to `most`, are predicted to take least time."""
-    sizes = np.geomspace(min(1e4, points), min(most, points), 40)
-    return float(min(sizes, key=lambda size: predict(known, points, workers, size, **how).seconds))
+def compare(known, run, cores):
+    """Return pairs of what was measured of a run and what the model says, by name."""
+    said = predict(known, run["points"], run["workers"], run["memory"], chunks=run["chunks"], cores=cores)
+    return {
+        "processors (s)": (run["worker_s"], said.worker_s),
+        "tasks": (run["tasks"], said.tasks),
+        "written (B)": (run["written_bytes"], said.written * run["workers"]),
+        "elapsed (s)": (run["wall_s"], said.seconds),
+    }

@@ -18,7 +18,7 @@ from daskclust.core.space.partition import block_sizes
 from daskclust.datasets import apriori_gaussians, timepix
 
 CASES = ("clue-space", "clue-layers", "events", "fof", "dbscan", "hca")
-IN_TREES = ("clue-space", "clue-layers", "fof", "dbscan")  # those whose frontiers are fragments, merged in a tree
+IN_SPACE = ("clue-space", "fof", "dbscan")  # those that are divided into blocks of space
 GROUP = 250  # cells of an apriori cluster
 RATE = 10e6  # hits a second
 LAYER = 10_000  # hits of a layer
@@ -34,7 +34,7 @@ class Clumps(NamedTuple):
     most: int
     offsets: Callable  # of points from the middles of their clumps: of a generator, and the points of each one's clump
     layers: int = 0
-    slabs: int = 0  # where not 0, a chunk's clumps are in its slab along the first axis
+    cells: tuple[int, ...] = ()  # along each axis: a chunk's clumps are in its cell of space
 
 
 class Geometry(NamedTuple):
@@ -55,13 +55,13 @@ def geometry_of(case):
     return Geometry(0, 1.0, 0.0, False)
 
 
-def fitted(case, points, block):
+def fitted(case, points, block, order="random"):
     """Return what there is to compute, lazy, for so many points in chunks of `block` points."""
-    return results_of(case, arrays_of(case, points, block), points)
+    return results_of(case, arrays_of(case, points, block, order), points)
 
 
-def arrays_of(case, points, block, *, in_slabs=False):
-    """Return points as dask arrays by name: each chunk's are anywhere, or `in_slabs` of space."""
+def arrays_of(case, points, block, order="random"):
+    """Return points as dask arrays by name: a chunk's are anywhere, or in one of "slabs" or "blocks" of space."""
     if case == "hca":
         chunks = max(1, block // GROUP) * GROUP
         cells = apriori_gaussians(max(1, points // GROUP), GROUP, channels=8, shuffle=True, chunks=chunks, rng=0)
@@ -70,8 +70,9 @@ def arrays_of(case, points, block, *, in_slabs=False):
         hits = _by_chunks(_hits, points, block, 3, np.float64)
         return {name: hits[:, k] for k, name in enumerate(("toa", "x", "y"))}
     clumps = _clumps_of(case, points)
-    if in_slabs:
-        clumps = clumps._replace(slabs=len(block_sizes(points, block)))
+    if order != "random":
+        chunks = len(block_sizes(points, block))
+        clumps = clumps._replace(cells=(chunks,) if order == "slabs" else _grid(chunks, clumps.axes))
     X = _by_chunks(partial(_clumped, clumps), points, block, clumps.axes + (clumps.layers > 0), np.float32)
     return {"X": X[:, :2], "layer": X[:, 2].astype(np.int32)} if case == "clue-layers" else {"X": X}
 
@@ -100,6 +101,14 @@ def _clumps_of(case, points):
     return Clumps(2, 500.0 if layers else math.sqrt(points / 0.04), 0.05, 10, 10, _shower, layers=layers)
 
 
+def _grid(cells, axes):
+    """Return a number of cells along each axis, as many together as asked for."""
+    if axes == 1:
+        return (cells,)
+    first = next(count for count in range(int(cells ** (1 / axes) + 0.5), 0, -1) if cells % count == 0)
+    return (first, *_grid(cells // first, axes - 1))
+
+
 def _by_chunks(make, points, block, columns, dtype):
     return da.map_blocks(
         _made,
@@ -122,8 +131,9 @@ def _clumped(clumps, chunk, start, stop):
     """Return the points of a chunk in random order; no clump is shared by two chunks."""
     random, n = np.random.default_rng((12, chunk)), stop - start
     low, high = np.zeros(clumps.axes), np.full(clumps.axes, clumps.side)
-    if clumps.slabs:
-        low[0], high[0] = clumps.side * chunk / clumps.slabs, clumps.side * (chunk + 1) / clumps.slabs
+    if clumps.cells:
+        axes, cell = slice(len(clumps.cells)), np.array(np.unravel_index(chunk, clumps.cells))
+        low[axes], high[axes] = clumps.side * np.array([cell, cell + 1]) / clumps.cells
     clumped = round(n * (1 - clumps.background))
     sizes = _sizes(random, clumps, clumped)
     of = np.repeat(np.arange(len(sizes)), sizes)

@@ -27,7 +27,7 @@ from distributed.core import Status
 from distributed.protocol import dumps, loads
 from distributed.protocol.serialize import Serialized, serialize, to_serialize
 from distributed.scheduler import ClientState, WorkerState
-from points import CASES, fitted
+from points import CASES, IN_SPACE, fitted
 
 from daskclust.bench import write_report
 from daskclust.machine import describe
@@ -148,25 +148,47 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--chunks", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--chunks", type=int, nargs="+", default=[1000])
+    parser.add_argument("--orders", nargs="+", choices=["random", "blocks"], default=["random", "blocks"])
     parser.add_argument("--rows", type=int, default=1000, help="of a chunk: nothing is computed but a sample of them")
-    parser.add_argument("--workers", type=int, nargs="+", default=[100, 1000, 4000])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1000])
     asked = parser.parse_args(arguments)
     runs = []
-    for case, chunks, workers in itertools.product(asked.cases, asked.chunks, asked.workers):
+    for case, order, chunks, workers in itertools.product(asked.cases, asked.orders, asked.chunks, asked.workers):
+        if order == "blocks" and case not in IN_SPACE:
+            continue
         # a process for each: memory that one before has left is not counted, nor given to the next
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as own:
-            found = own.submit(_measured, partial(fitted, case, chunks * asked.rows, asked.rows), workers).result()
-        runs.append({"system": case, "chunks": chunks} | found)
+            make = partial(fitted, case, chunks * asked.rows, asked.rows, order)
+            found = own.submit(_measured, make, workers).result()
+        runs.append({"system": case, "order": order, "chunks": chunks} | found)
     report = {"system": "scheduler", "device": "cpu", "parameters": {"rows": asked.rows}, "machine": describe()}
     write_report(report | {"runs": runs}, asked.output)
+
+
+class _Here:
+    """Computes the sample of points in this process, while the engine makes steps as for a cluster."""
+
+    cluster = None
+
+    def scheduler_info(self, **_):
+        return {"workers": {}}
+
+    def get(self, graph, keys, **_):
+        return dask.get(graph, keys)
+
+
+def config_of(workers):
+    """Return dask's configuration for a graph as for so many workers, with a block for each chunk."""
+    there = {"daskclust.workers": workers, "daskclust.worker-memory": "8GB", "scheduler": _Here().get}
+    return {"daskclust.task-seconds": 0} | there
 
 
 def _measured(make, workers):
     """Run a simulation, with a block for each chunk, where nothing was computed before."""
     logging.getLogger("distributed").setLevel(logging.WARNING)
     alone = {"distributed.scheduler.active-memory-manager.start": False}  # it would move results between workers
-    with dask.config.set({"daskclust.task-seconds": 0, "scheduler": "synchronous"} | alone):
+    with dask.config.set(config_of(workers) | alone):
         return asyncio.run(simulated(make, workers))
 
 
