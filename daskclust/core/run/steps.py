@@ -81,21 +81,30 @@ def share_out(columns: list[Any], run: int, given: Given) -> list[Share]:
 
 
 def chunks_of(shares: list[Share], given: Given, number: int) -> list[Chunk]:
-    """Return the chunks that some shares, of all runs in their order, are for; `number` is their place."""
+    """Return the chunks that some shares, of all runs in their order, are for; `number` is their place.
+
+    What each share has for each chunk is not looked at by itself: these may be a million.
+    """
     assert given.partition is not None
+    like = shares[0].rows
+    device, count = device_of(like), len(shares[0].ends) - 1
+    sizes = np.stack([np.diff(share.ends) for share in shares])
+    place = np.repeat(np.tile(np.arange(count), len(shares)), sizes.ravel())
+    order = device.from_host(np.argsort(place.astype(np.int16 if count < 2**15 else np.int64), kind="stable"))
+    ends = np.concatenate([[0], np.cumsum(sizes.sum(axis=0))]).tolist()
+    parts = [slice(*pair) for pair in itertools.pairwise(ends)]
+
+    def divided(arrays: list[Any]) -> list[Any]:
+        values = device.take_at(_joined(arrays), order)
+        return [values[part].copy() for part in parts]  # each on its own: it goes on when the others are done
+
+    columns = {name: divided([share.columns[name] for share in shares]) for name in shares[0].columns}
+    ids = divided([share.first + device_of(share.rows).cast(share.rows, np.int64) for share in shares])
+    owned = [None] * count if shares[0].owned is None else divided([share.owned for share in shares])
     return [
-        join([_part(share, k, given.partition.region(number * given.width + k)) for share in shares])
-        for k in range(len(shares[0].ends) - 1)
+        Chunk({name: values[k] for name, values in columns.items()}, ids[k], owned[k], given.partition.region(region))
+        for k, region in enumerate(range(number * given.width, number * given.width + count))
     ]
-
-
-def _part(share: Share, k: int, region: tuple[tuple[float, float], ...]) -> Chunk:
-    """Return what a share has for one of its chunks."""
-    part = slice(share.ends[k], share.ends[k + 1])
-    columns = {name: values[part] for name, values in share.columns.items()}
-    rows = share.rows[part]
-    ids = share.first + device_of(rows).cast(rows, np.int64)
-    return Chunk(columns, ids, None if share.owned is None else share.owned[part], region)
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
