@@ -1,6 +1,7 @@
 """A model of time, memory and traffic against workers: what runs took, and what it says of larger ones."""
 
 import math
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,7 @@ COSTS = {
 ROW = {"clue-space": 8, "clue-layers": 12, "events": 24, "fof": 12, "dbscan": 12, "hca": 72}  # bytes of a point
 LINK = DISK = 1e9  # B/s of a worker, assumed
 TURN = 2e-3  # s from the end of a task to the begin of the next one that needs it, elsewhere: assumed
-MEMBER = 32  # bytes of a point that a merge's tree takes up
+BORDER = 64  # bytes that go up a merge's tree for each point of a halo: 32 on both sides of a face; 63 were measured
 _SPILLING = 0.6  # of a worker's memory, at which Dask begins to write results to disk
 
 
@@ -50,6 +51,9 @@ class Known:
     graph: float  # B/task that the client sends
     scheduler: float  # s/task
     state: float  # B/task of the scheduler's memory
+    simulated: int  # chunks for which these were found
+    scheduler_grows: float  # power of the number of chunks with which the time of a task grows
+    state_grows: float  # and its memory
 
 
 def fit(runs, exchanges, simulated):
@@ -66,7 +70,8 @@ def fit(runs, exchanges, simulated):
     merge, _, root_pair = _factors(get("merge_s"), of_merge, chunks, (n / GROUP) ** 2 * (system == "hca"))
     empty = np.mean([each["written_bytes"] for each in exchanges] / pieces)  # B/shard
     written = get("written_bytes") - shards * empty
-    many = max((each for each in simulated if each["order"] == order), key=lambda each: each["workers"] == 1000)
+    many = next(each for each in simulated if (each["system"], each["order"]) == (system, order))
+    grows = order == "random" and system != "events"  # as many chunks make many pieces of the exchange
     return Known(
         system=system,
         order=order,
@@ -81,9 +86,27 @@ def fit(runs, exchanges, simulated):
         tasks=many["tasks"] / many["chunks"],
         client=many["build_s"] / many["tasks"],
         graph=many["graph_bytes"] / many["tasks"],
-        scheduler=many["task_s"] + many["submit_s"] / many["tasks"],
+        scheduler=_of_scheduler(many),
         state=many["task_bytes"],
+        simulated=many["chunks"],
+        scheduler_grows=grows * _power(simulated, _of_scheduler),
+        state_grows=grows * _power(simulated, operator.itemgetter("task_bytes")),
     )
+
+
+def _of_scheduler(run):
+    """Return the seconds of a task."""
+    return run["task_s"] + run["submit_s"] / run["tasks"]
+
+
+def _power(simulated, value):
+    """Return with which power of the number of chunks a value grows, by the simulations of most and fewest chunks."""
+    of_chunks = [
+        each for each in simulated if (each["system"], each["order"], each["workers"]) == ("fof", "random", 1000)
+    ]
+    few, *_, many = sorted([*of_chunks, *of_chunks], key=lambda each: each["chunks"])
+    ratio = many["chunks"] / few["chunks"]
+    return max(0.0, math.log(value(many) / value(few)) / math.log(ratio)) if ratio > 1 else 0.0
 
 
 def _factors(measured, *columns):
@@ -169,7 +192,7 @@ def predict(known, points, workers, memory, *, chunks=None, cores=None):
     there = Workers(workers, _Worker(1, memory).share)
     chunks = chunks or math.ceil(points / points_per_task(int(points), cost, there))
     halo, tasks = halo_share(system, points, chunks), known.tasks * chunks
-    shards = shards_of(system, known.order, chunks, points, there)
+    shards, more = shards_of(system, known.order, chunks, points, there), max(1.0, chunks / known.simulated)
     work = known.point * points * (1 + halo) + known.chunk * chunks + known.shard * shards
     kept = known.kept * points / workers
     needed = _OWN + kept + cost.size * points / chunks
@@ -181,7 +204,7 @@ def predict(known, points, workers, memory, *, chunks=None, cores=None):
     parts = {
         "client": known.client * tasks,
         "workers": work / workers * math.ceil(chunks / workers) * workers / chunks,
-        "scheduler": known.scheduler * tasks,
+        "scheduler": known.scheduler * tasks * more**known.scheduler_grows,
         "network": traffic / LINK,
         "disk": 2 * written / DISK,  # and read again
         "chain": chunks * TURN * (system == "events"),
@@ -189,7 +212,7 @@ def predict(known, points, workers, memory, *, chunks=None, cores=None):
     }
     if cores:
         parts["workers"] = (work + parts["scheduler"]) / cores
-    graph, state = known.graph * tasks, known.state * tasks
+    graph, state = known.graph * tasks, known.state * tasks * more**known.state_grows
     return Prediction(chunks, tasks, halo, parts, work, needed, traffic, written, merged, graph, state)
 
 
@@ -201,8 +224,8 @@ def _merge(known, points, chunks):
     seconds, largest, regions = 0.0, 0.0, chunks
     while regions > 1:
         shared = points / regions * halo_share(known.system, points, regions) * min(WIDTH, regions)
-        largest = max(largest, MEMBER * shared)
-        seconds += known.merge * shared + MEMBER * shared / LINK
+        largest = max(largest, BORDER * shared)
+        seconds += known.merge * shared + BORDER * shared / LINK
         regions = math.ceil(regions / WIDTH)
     return seconds, largest
 
@@ -214,5 +237,6 @@ def compare(known, run, cores):
         "processors (s)": (run["worker_s"], said.worker_s),
         "tasks": (run["tasks"], said.tasks),
         "written (B)": (run["written_bytes"], said.written * run["workers"]),
+        "memory of a worker (B)": (run["peak_bytes"], said.memory + ROW[known.system] * run["points"] / run["workers"]),
         "elapsed (s)": (run["wall_s"], said.seconds),
     }

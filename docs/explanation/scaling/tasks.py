@@ -10,7 +10,7 @@ from distributed import SchedulerPlugin
 
 
 class TaskRecord(SchedulerPlugin):
-    """Counts tasks, and the bytes of what local steps leave: workers keep these until the merge is done."""
+    """Counts tasks, and the bytes of what local steps leave."""
 
     name = "daskclust-task-record"
     idempotent = False
@@ -30,8 +30,8 @@ def watched(client, call):
     """Call what computes on a cluster; return its result, and what the cluster took.
 
     Seconds ``wall_s``, and of processors: ``client_s``, ``scheduler_s``, ``worker_s`` and ``merge_s`` of the merge's
-    steps among these; ``tasks``; ``kept_bytes``; ``received_bytes`` from other workers, without dask's P2P exchange;
-    ``written_bytes`` to disk; ``peak_bytes`` of the worker with most memory.
+    steps among these; ``tasks``; ``kept_bytes`` until the merge is done; ``received_bytes`` from other workers, without
+    dask's P2P exchange; ``written_bytes`` to disk; ``peak_bytes`` of the worker with most memory.
     """
     if TaskRecord.name not in client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins)):
         client.register_plugin(TaskRecord())
