@@ -38,7 +38,7 @@ def divide(plan: Plan, columns: dict[str, Any], asked: str | Partition) -> Divis
 def for_exchange(division: Division, columns: dict[str, Any], workers: Workers) -> Division:
     """Return a division with as many groups of chunks as give each thread work, and fit into memory."""
     size = _row_size(columns) * next(iter(columns.values())).shape[0]
-    return division._replace(groups=max(2 * workers.threads, math.ceil(_OF_GROUP * size / workers.memory)))
+    return division._replace(groups=max(workers.threads, math.ceil(_OF_GROUP * size / workers.memory)))
 
 
 def _row_size(columns: dict[str, Any]) -> int:
