@@ -18,7 +18,7 @@ from daskclust.core.data.units import common, converted
 from daskclust.core.device.arrays import keeping_device
 
 from . import _lazy, _pixels
-from ._columns import check_n_clusters, checked, in_rows, label_values, table_of, variable
+from ._columns import checked, checked_n_clusters, in_rows, label_values, table_of, variable
 from ._halos import halo_table
 from ._moments import Partial, merge, summarise
 from ._select import select, select_hits, where
@@ -131,7 +131,7 @@ def cluster_table(
     (8.0, 3.0, 50.0, 1)
     """
     ds = dataset_of(ds)
-    check_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
+    n_clusters = checked_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     if _pixels.are_pixels(ds):
         return _pixels.pixel_table(ds, labels, weight, coords, n_clusters)
     weight = "energy" if weight is ... else weight

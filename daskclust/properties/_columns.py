@@ -65,14 +65,17 @@ def pixels(name: str, values: Any, first: int = 0) -> Any:
     return device_of(values).cast(values, np.uint16)
 
 
-def check_n_clusters(n_clusters: int | None, n_points: int) -> None:
-    """Raise for what is no number of rows."""
+def checked_n_clusters(n_clusters: int | None, n_points: int) -> int | None:
+    """Return a number of rows, or None; raise for what is none."""
     most = max(_MOST_EMPTY_ROWS, _MOST_ROWS_PER_HIT * n_points)
-    if n_clusters is not None and check_whole("n_clusters", n_clusters, 0) > most:
+    if n_clusters is None:
+        return None
+    if check_whole("n_clusters", n_clusters, 0) > most:
         raise ValueError(
             f"n_clusters must be at most {most} for {n_points} points, got {quoted(n_clusters)}: each is a row of the "
             "table; number clusters from 0 first, with np.unique(labels, return_inverse=True)"
         )
+    return int(n_clusters)
 
 
 def row_count(largest: int, n_points: int, n_clusters: int | None) -> int:

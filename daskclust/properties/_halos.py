@@ -18,7 +18,7 @@ from daskclust.core.data.units import BOX, box_in, common, converted
 from daskclust.core.device.arrays import device_of, keeping_device
 
 from . import _lazy
-from ._columns import check_n_clusters, checked, label_values, table_of, variable
+from ._columns import checked, checked_n_clusters, label_values, table_of, variable
 from ._halo_arrays import (
     OPEN,
     Setting,
@@ -131,7 +131,7 @@ def halo_table(
     [2.0, 0.5, 2.0, 0.7071067811865476, 1.0]
     """
     ds = dataset_of(ds)
-    check_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
+    n_clusters = checked_n_clusters(n_clusters, max(ds.sizes.values(), default=0))
     axes = tuple(name for name in _AXES if name in ds)
     if not axes or axes != _AXES[: len(axes)]:
         raise ValueError(

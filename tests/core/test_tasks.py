@@ -300,4 +300,4 @@ def test_slices_are_cut_where_the_table_is():
     slices = [task for key, task in graph.items() if "fof-slice" in str(key)]
     assert len(slices) == 4
     for task in slices:
-        assert {name.split("-")[2] for name, *_ in task.dependencies} == {"merge", "frontier"}
+        assert {name.split("-")[2] for name, *_ in task.dependencies} == {"merge", "frontiers"}

@@ -10,7 +10,6 @@ from scipy.optimize import nnls
 
 from daskclust.clue.plan import CluePlan
 from daskclust.core.run.chunk_sizes import points_per_task
-from daskclust.core.run.layout import together_in
 from daskclust.core.run.merging import WIDTH
 from daskclust.core.run.workers import _OWN, Workers, _Worker
 from daskclust.dbscan.plan import DbscanPlan
@@ -144,13 +143,11 @@ def share_of_halos(side, grid, reach, *, period):
 
 def shards_of(system, order, chunks, points, workers):
     """Return how many pieces go through dask's exchange, of as many chunks of the input as of the partition."""
-    groups_of = lambda together: math.ceil(chunks / max(1, int(together)))  # noqa: E731
-    memory = workers.memory / 8 / (ROW[system] * points / chunks)
-    groups = groups_of(min(together_in(chunks), chunks / (2 * workers.threads), memory))
-    ranges = groups_of(together_in(chunks))
+    wanted = max(workers.threads, math.ceil(8 * ROW[system] * points / workers.memory), math.isqrt(chunks))
+    groups = math.ceil(chunks / math.ceil(chunks / wanted))
     out = chunks * groups * (system != "events" and order == "random")
-    back = chunks * ranges * (order == "random")
-    merged = 2 * chunks * ranges * (chunks > WIDTH)
+    back = chunks * groups * (order == "random")
+    merged = 2 * chunks * groups * (chunks > WIDTH)
     return out + (0 if system in ("hca", "events") else back + merged)
 
 
