@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 from laws.registry import ENTRIES, RUNS, fit, name_of
 
 from daskclust import FriendsOfFriends
-from daskclust.core.run import graph
+from daskclust.core.run import exchange, graph
 from daskclust.core.run.boxes import boxed
 from daskclust.core.run.chunk_sizes import Cost, points_per_task
 from daskclust.core.run.division import blocks_of_space, divide, task_count
@@ -78,7 +78,8 @@ def test_little_work_is_one_task(name, monkeypatch):
     assert [getattr(step, "__name__", "") for step in called].count("local") == 1
 
 
-def test_parts_are_made_where_points_are():
+def test_parts_are_made_where_points_are(monkeypatch):
+    monkeypatch.setattr(exchange, "_FEW", 32)
     counts = []
     for points in (X, MIXED):
         with Steps() as steps:  # 40 chunks, 40 blocks

@@ -8,7 +8,7 @@ from typing import Any
 from daskclust.core.data.lazy import workers_client
 from daskclust.core.run.graph import Lists, Steps, keys_of
 
-_FEW = 32  # pairs for each sender or receiver that go one by one
+_FEW = 8  # pairs for each sender or receiver that go one by one; with 30 of both the exchange is faster
 
 Give = Callable[[int, int], tuple[Any, ...]]
 """``give(k, p)`` is the step, a function with its arguments, that gives the piece `p` of sender `k`."""
