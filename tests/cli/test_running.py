@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import dask
@@ -133,7 +134,9 @@ def test_a_scheduler_that_is_lost_after_the_computation(command, files, elsewher
         code, out, err = command("events", "run.tpx3", "--dt-max", 200, "-o", "lost.parquet", "--scheduler", address)
     assert (code, out) == (1, "")
     what, hint = err.splitlines()
-    assert what == f"error: the scheduler at {address} was lost while it worked, and the results with it"
+    assert re.fullmatch(
+        f"error: the scheduler at {re.escape(address)} was lost( while it worked)?, and the results with it", what
+    )
     assert hint.startswith("hint: start it and its workers again")
     assert set(files.iterdir()) == before
 
