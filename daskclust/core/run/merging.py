@@ -14,7 +14,8 @@ from daskclust.core.run.layout import Layout
 from daskclust.core.run.plan import Plan, WholePlan
 from daskclust.core.space.partition import Partition
 
-WIDTH = 64  # 4 x 4 x 4 or 8 x 8 chunks, or nodes, that lie together
+WIDTH = 64  # chunks that one step merges
+NODE = 16  # 4 x 4 chunks, or nodes, that lie together: a worker of 1 GiB has memory for what reaches out of them
 
 
 def merge_width() -> int:
@@ -50,7 +51,8 @@ def slices(steps: Steps, plan: Plan, found: Any, layout: Layout, width: int) -> 
         )
     if layout.partition is None:
         return _counted(steps, plan.min_size, found)
-    firsts = _firsts(steps, plan.min_size, found, layout.partition, width) if layout.partition.cuts else None
+    has_tree, node = layout.partition.cuts, min(NODE, width)
+    firsts = _firsts(steps, plan.min_size, found, layout.partition, node) if has_tree else None
     return _ranked(steps, plan.min_size, found, firsts, layout)
 
 

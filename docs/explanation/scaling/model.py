@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from daskclust.clue.plan import CluePlan
 from daskclust.core.run.chunk_sizes import points_per_task
-from daskclust.core.run.merging import WIDTH
+from daskclust.core.run.merging import NODE, WIDTH
 from daskclust.core.run.workers import _OWN, Workers, _Worker
 from daskclust.dbscan.plan import DbscanPlan
 from daskclust.events.plan import EventPlan
@@ -220,10 +220,10 @@ def _merge(known, points, chunks):
         return known.merge * points + known.root_pair * (points / GROUP) ** 2 + merged / LINK, merged
     seconds, largest, regions = 0.0, 0.0, chunks
     while regions > 1:
-        shared = points / regions * halo_share(known.system, points, regions) * min(WIDTH, regions)
+        shared = points / regions * halo_share(known.system, points, regions) * min(NODE, regions)
         largest = max(largest, BORDER * shared)
         seconds += known.merge * shared + BORDER * shared / LINK
-        regions = math.ceil(regions / WIDTH)
+        regions = math.ceil(regions / NODE)
     return seconds, largest
 
 
