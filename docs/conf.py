@@ -3,8 +3,9 @@
 import os
 from pathlib import Path
 
-import daskclust
 from docutils import nodes
+
+import daskclust
 
 # kernels of the pages find figures.py, what is in examples/, and the scripts of the page on scaling
 _here = Path(__file__).parent
@@ -68,4 +69,5 @@ def _add_reading_time(app, doctree):
 
 
 def setup(app):
+    """Connect what Sphinx calls for each page."""
     app.connect("doctree-read", _add_reading_time)

@@ -32,7 +32,8 @@ def box_of(ds: xr.Dataset, boxsize: Any, points: Points) -> Any:
     sides = sides * len(there) if len(sides) == 1 else sides
     if len(sides) != len(there):
         raise ValueError(
-            f"attrs['boxsize'] of the Dataset is {told!r}, one for each of {', '.join(there)} is needed; give boxsize="
+            f"attrs['boxsize'] of the Dataset must have a value for each of {', '.join(there)}, got {told!r}"
+            "; give boxsize="
         )
     known = {axis: None if side in (None, 0) else side for axis, side in zip(there, sides, strict=True)}
     box = [known.get(str(axis)) for axis in axes]
@@ -51,8 +52,8 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     sides = [box] * d if np.ndim(box) == 0 else list(box)
     if d > len(_AXES) or len(sides) != d or None in sides:
         raise ValueError(
-            f"b={b!r} is a fraction of the mean separation in a box, and boxsize={box!r} of "
-            f"{', '.join(map(str, points.axes))} is none: give boxsize= with a side for each, or a linking_length"
+            f"b={b!r} is a fraction of the mean separation, which needs a box with a side for each of "
+            f"{', '.join(map(str, points.axes))}, got boxsize={box!r}: give boxsize=, or a linking_length"
         )
     if n == 0:  # no separation, and nothing to link
         return check_positive("b", b)
@@ -60,7 +61,7 @@ def length_of(linking_length: float | None, b: float | None, points: Points, box
     length = times_separation(xr.Dataset(columns, attrs={"boxsize": sides}), b)
     if not 0 < 2 * length <= min(sides):
         raise ValueError(
-            f"b must be positive, and make a linking length of at most half of the box, got b={b!r}: {length:g} in a "
+            f"b must be positive, and give a linking length of at most half of the box, got b={b!r}: {length:g} in a "
             f"box of {min(sides):g}"
         )
     return check_distance(f"the linking length of b={b!r}", length)

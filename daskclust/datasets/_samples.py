@@ -156,6 +156,6 @@ def _in_mirror(key: str) -> Path | None:
     if not mirror:
         return None
     if not Path(mirror).is_dir():
-        raise ValueError(f"the environment variable DASKCLUST_DATA is {mirror!r}, no folder; correct or unset it")
+        raise ValueError(f"the variable DASKCLUST_DATA must be a folder, got {mirror!r}; correct or unset it")
     candidates = (Path(mirror, key), Path(mirror, key.rsplit("/", 1)[1]))
     return next((path for path in candidates if path.is_file()), None)

@@ -291,7 +291,7 @@ class EventPlan(Plan):
         if earliest < before.latest:
             raise ValueError(
                 f"the chunk that begins with hit {measures.chunk.ids[0]} has a hit at toa {earliest}, earlier than "
-                f'{before.latest} in a chunk before it; partition="windows" divides the hits anew by time'
+                f'{before.latest} in a chunk before it; partition="windows" divides the hits again by time'
             )
 
     def _in_order(self, hits: Hits) -> NDArray[np.int32]:

@@ -162,7 +162,7 @@ def _check_coordinates(chunk: Chunk) -> None:
     low, high = extent_of(chunk)
     farthest = max(abs(low).max(initial=0.0), abs(high).max(initial=0.0))
     if farthest > LARGEST:
-        raise ValueError(f"X reaches {farthest:g}, whose square no float64 holds; divide X by a power of ten")
+        raise ValueError(f"X reaches {farthest:g}, whose square is too large for float64; divide X by a power of ten")
 
 
 def _check_nested(labels: NDArray[np.int64]) -> None:
@@ -179,7 +179,7 @@ def _check_nested(labels: NDArray[np.int64]) -> None:
 def _raise_not_nested(label: int, level: int) -> None:
     raise ValueError(
         f"the levels of apriori are not nested: cluster {label} of level {level} is not within one cluster of level "
-        f"{level + 1}; levels go from the finest to the coarsest, and a label is that of one cluster only"
+        f"{level + 1}; give the finest level first, and each cluster a label of its own"
     )
 
 

@@ -258,7 +258,7 @@ def _write_csv(stream: BinaryIO, blocks: Iterator[Block], names: list[str], head
 
     odd = [name for name in names if set(name) & set(",;\t\r\n#\"'") or is_number(name) or name != name.strip()]
     if odd:
-        raise ValueError(f"names {odd} cannot stand in the header of a CSV file; rename them, or write Parquet")
+        raise ValueError(f"names {odd} are not allowed in the header of a CSV file; rename them, or write Parquet")
     stream.write(head.encode("utf-8"))
     for number, block in enumerate(blocks):
         columns = {name: block[name].astype(np.int8) if block[name].dtype == bool else block[name] for name in names}

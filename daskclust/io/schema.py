@@ -82,7 +82,7 @@ class Naming:
         if count not in self.known.headerless:
             known = "; ".join(f"{n}: {', '.join(axes)}" for n, axes in self.known.headerless.items())
             raise ValueError(
-                f"{self.source} has {count} columns without names, which is known for ({known}) only; "
+                f"{self.source} has {count} columns without names, whose meaning is known only for ({known}); "
                 "name them with columns=[...]"
             )
         return list(self.known.headerless[count])
@@ -172,7 +172,7 @@ def _by_alias(names: Sequence[str], taken: set[str], naming: Naming) -> dict[str
     for name in names:
         if name not in chosen and name in used:
             raise ValueError(
-                f"column {quoted(name)} of {naming.source} is in the way of another one; rename it with columns="
+                f"column {quoted(name)} of {naming.source} has a name that another column gets; rename it with columns="
             )
         chosen.setdefault(name, name)
     return chosen

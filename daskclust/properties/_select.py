@@ -219,12 +219,12 @@ def _on_host(array: Any) -> npt.NDArray[Any]:
 def _tree(expression: str) -> ast.expr:
     """Return the tree of an expression."""
     if len(expression) > _LONGEST:
-        raise ValueError(f"the expression has {len(expression)} characters; {_LONGEST} are the most")
+        raise ValueError(f"the expression must have at most {_LONGEST} characters, got {len(expression)}")
     try:
         with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
             return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(f"{expression!r} is no expression: {error}") from error
+        raise ValueError(f"{expression!r} is not a valid expression: {error}") from error
 
 
 def _names(tree: ast.expr, expression: str, table: xr.Dataset) -> tuple[str, ...]:

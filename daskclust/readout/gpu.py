@@ -130,10 +130,7 @@ def _refuse(columns: Columns) -> None:
     toa = columns["toa"]
     refuse(Hits(columns["x"], columns["y"], columns.get("chip", np.empty(0, np.uint8)), toa), range(len(toa)))
     k = int(np.argmax(toa[1:] < toa[:-1])) + 1
-    raise ValueError(
-        f"hits must be in the order of time; toa[{k}] is before the hit before it, {toa[k]} after {toa[k - 1]}: "
-        "sort them first"
-    )
+    raise ValueError(f"hits must be in the order of time, got toa[{k}] = {toa[k]} after {toa[k - 1]}; sort them first")
 
 
 # ---------------------------------------------------------------------------------------------------------------- lanes

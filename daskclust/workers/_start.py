@@ -240,7 +240,7 @@ def _bytes(memory_limit: str | float | None, count: int) -> Any:
         raise ValueError(f'memory_limit must be an amount of memory such as "4GB", got {memory_limit!r}')
     if 1 < amount < _LEAST_MEMORY:  # below, it is a fraction, or none
         raise ValueError(
-            f"memory_limit must be {_LEAST_MEMORY // 10**6} MB or more, got {memory_limit!r}: a worker takes that for "
-            "itself, and would be ended and started again for ever"
+            f"memory_limit must be {_LEAST_MEMORY // 10**6} MB or more, got {memory_limit!r}: a worker needs that for "
+            "itself, and would be restarted for ever"
         )
     return amount

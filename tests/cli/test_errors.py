@@ -177,7 +177,7 @@ ERRORS = [
     ("EVENTS --idle 1", "--idle is for --follow, got --idle 1 without it", "leave it out"),
     ("events run.parquet --dt-max 2 --follow", "--follow reads raw words", "leave --follow out"),
     ("events tcp://127.0.0.1:1 --dt-max 2", "is a running readout", "add --follow"),
-    ("events tcp://nowhere --dt-max 2 --follow", "is no address", ""),
+    ("events tcp://nowhere --dt-max 2 --follow", "is not an address", ""),
     # files
     ("clue hit.csv --dc 1 --rhoc 2", "no such file: hit.csv", "did you mean hits.csv?"),
     ("clue no/hits.csv --dc 1 --rhoc 2", "no such file: no/hits.csv", "there is no folder no"),
@@ -206,7 +206,7 @@ ERRORS = [
     ("events empty.tpx3 --dt-max 2", "is empty (0 bytes)", "give a file with points"),
     ("events none.tpx3 --dt-max 2 --follow --idle 0.1", "no such file: none.tpx3, after 0.1 s", ""),
     ("hca random.fcs 10", "random.fcs", "is it complete"),
-    ("hca cut 10", "bytes, which no layout of gmhclust explains", ""),
+    ("hca cut 10", "bytes, which fits no layout of gmhclust", ""),
     ("HCA no_asgns", "no_asgns", ""),
     # outputs
     ("CLUE -o no/t.csv", "there is no folder no", "make it first"),

@@ -269,7 +269,7 @@ def test_the_real_run(command, shared_data, target):
     assert code == 0
     assert "98,548" in out
     assert err.startswith("note: ")
-    assert err.endswith("--disorder 1231.74 would cover them\n")  # in us, as the option
+    assert err.endswith("--disorder 1231.74 covers them\n")  # in us, as the option
     assert_table(target, offline(open_tpx3(source))[0])
 
 

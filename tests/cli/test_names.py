@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 WHERE = [
     ("sise > 3", "unknown sise (did you mean 'size'?); the table has size, tot,"),
-    ("size >", "is no expression"),
+    ("size >", "is not a valid expression"),
     ("size + 3", "must compare variables"),
     ("abs(3) > size", "unknown abs; the table"),
     ("size > [3]", "is not allowed"),

@@ -73,7 +73,7 @@ def test_a_cache_that_cannot_be_written_is_told_once(processes, told, tmp_path, 
         monkeypatch.setattr(process._cache._cache_file, "_save_data", no_place)
         assert process(value) == value * 1000
     (message,) = told()
-    assert message.startswith("compiled kernels are not kept, and each process compiles them anew: ")
+    assert message.startswith("compiled kernels cannot be kept on disk, so each process compiles them again: ")
     assert f"{tmp_path} No space left on device; set NUMBA_CACHE_DIR to a folder" in message
 
 

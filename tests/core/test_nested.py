@@ -230,8 +230,8 @@ def test_other_classes_of_awkward() -> None:
     for X, words in (
         (ak.Record({"x": [1.0], "y": [2.0]}), "one awkward record; .* ak.zip"),
         (two, "records of several kinds"),
-        (ak.Array([[1.0, 2.0], [3.0]]), r"no records and no regular array \(n, d\); .*ak.zip"),
-        (ak.Array([[1.0, None]]), "no records and no regular array"),
+        (ak.Array([[1.0, 2.0], [3.0]]), r"neither records nor a regular array \(n, d\); .*ak.zip"),
+        (ak.Array([[1.0, None]]), "neither records nor a regular array"),
     ):
         with pytest.raises(TypeError, match=words):
             CLUE(1.0, 1.0).fit(X)

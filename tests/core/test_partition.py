@@ -130,7 +130,7 @@ def test_boxes_reach_the_blocks_around_them():
 
 def test_points_that_would_be_lost_are_told_of():
     partition = Partition(cuts=(np.array([1.0, 2.0]),), period=(0.0,), halo=0.1)
-    with pytest.raises(ValueError, match=r"begins at 70 lie elsewhere .* persist"):
+    with pytest.raises(ValueError, match=r"begins at point 70 has other values .* persist"):
         partition.split({"X": np.array([[0.5], [2.5]])}, 70, among=np.array([0, 1]))
 
 
@@ -197,7 +197,7 @@ def test_planes_for_each_block():
         ((1.0, inf), (0.0, 6.0)),
         ((1.0, inf), (7.0, 9.0)),
     ]
-    with pytest.raises(ValueError, match=r"cuts\[1\] has planes for 1 blocks; the axes before it make 2"):
+    with pytest.raises(ValueError, match=r"cuts\[1\] must have planes for 2 blocks of axes before, got 1"):
         Partition(cuts=([1.0], ([5.0],)), period=(0.0, 0.0))
 
 

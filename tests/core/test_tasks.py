@@ -234,7 +234,7 @@ def test_workers_with_little_memory_are_told_of(caplog):
     assert _workers_of([_Worker(1, 0.6e9)], None).memory == pytest.approx(0.8 * 0.6e9 - 400e6)
     assert not warnings_in(caplog)
     assert _workers_of([_Worker(2, 0.5e9)], None).memory == 0.5e9 / 10 / 2  # little is better than nothing
-    assert "workers have 476.84 MiB of memory each, and take about 381.47 MiB themselves" in warnings_in(caplog)[0]
+    assert "workers have 476.84 MiB of memory each, and need about 381.47 MiB for themselves" in warnings_in(caplog)[0]
 
 
 def test_workers_that_are_yet_to_come(caplog):
@@ -243,7 +243,7 @@ def test_workers_that_are_yet_to_come(caplog):
     with LocalCluster(processes=False, dashboard_address="127.0.0.1:0", **each) as cluster, Client(cluster):
         assert find_workers() == Workers(16 * 2, share)
         (told,) = warnings_in(caplog)
-        assert "16 workers with 1.86 GiB each, which is a guess" in told
+        assert "16 workers with 1.86 GiB each are assumed" in told
         assert '"daskclust.worker-memory"' in told
         cluster.adapt(minimum=0, maximum=7, interval="1 hour")
         assert find_workers() == Workers(7 * 2, share)
@@ -282,7 +282,8 @@ def test_chunks_for_which_workers_have_too_little_memory_are_told_of(caplog):
         divide(plan, hits, "chunks")
     (told,) = warnings_in(caplog)
     assert (
-        "a chunk has 900000 points and needs about 70 bytes for each, 60.08 MiB; workers have about 59.51 MiB" in told
+        "a chunk has 900000 points and needs about 70 bytes for each, 60.08 MiB, but workers have only about 59.51 MiB"
+        in told
     )
 
 

@@ -150,7 +150,7 @@ def test_wrong_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match=r"unknown sample file 'mons'; known: clue/aniso_1000.csv, clue/circles"):
         datasets.fetch("mons")
     monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(ValueError, match=r"DASKCLUST_DATA is .*nowhere', no folder; correct or unset it"):
+    with pytest.raises(ValueError, match=r"DASKCLUST_DATA must be a folder, got '.*nowhere'; correct or unset it"):
         datasets.fetch("moons_1000.csv")
     monkeypatch.setenv("DASKCLUST_DATA", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pooch", None)

@@ -114,7 +114,7 @@ def planes(cuts=((5.0,), ()), period=(0.0, 0.0), halo=2.0, **others):
         ({"boxsize": 10.0}, planes(), r"axes of periods \(0\.0, 0\.0\).*of periods \(10\.0, 10\.0\)"),
         ({"boxsize": 10.0}, planes(period=(10.0, 11.0)), r"periods \(10\.0, 11\.0\)"),
         ({}, planes(((5.0,), (), (1.0,)), (0.0,) * 3), r"cuts 3 axes.*the points have 2 axes"),
-        ({}, planes(groups=2), "2 groups of layers; the points have no layer"),
+        ({}, planes(groups=2), "2 groups of layers, but the points have no layer"),
     ],
     ids=str,
 )

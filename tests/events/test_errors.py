@@ -126,7 +126,7 @@ def test_chunks_out_of_order(variant, order):
     [
         ("space", 'partition must be "auto", "chunks", "windows" or a Partition, got .space'),
         (None, "got None"),
-        (Partition(groups=2), "2 groups of layers; the points have no layer"),
+        (Partition(groups=2), "2 groups of layers, but the points have no layer"),
         (Partition(cuts=(np.array([1.0]), np.array([1.0])), period=(0.0, 0.0)), "cuts 2 axes.*the points have 1 axes"),
         (
             Partition(cuts=(np.array([1.0]),), period=(5.0,)),

@@ -88,7 +88,9 @@ def test_coordinates_whose_squares_are_no_numbers():
         bad = X.copy()
         bad[7, 1] = value
         for points in (bad, chunked(bad)):
-            with pytest.raises(ValueError, match=r"X reaches .*, whose square no float64 holds; divide X by a power"):
+            with pytest.raises(
+                ValueError, match=r"X reaches .*, whose square is too large for float64; divide X by a power"
+            ):
                 compute(points)
     assert np.isfinite(compute(X * 1e148)).all()
 
@@ -130,7 +132,7 @@ def test_apriori(apriori, error, words):
 @pytest.mark.parametrize(
     ("levels", "words"),
     [
-        ([FINE, APRIORI], "cluster 0 of level 0 is not within one cluster of level 1; levels go from the finest"),
+        ([FINE, APRIORI], "cluster 0 of level 0 is not within one cluster of level 1; give the finest level first"),
         ([FINE // 2, FINE], "cluster 0 of level 0"),
         ([FINE, FINE // 3, FINE // 2], "cluster 0 of level 1 is not within one cluster of level 2"),
         ([FINE, FINE, np.where(np.arange(60) == 59, 3, 2)], "cluster 11 of level 1"),

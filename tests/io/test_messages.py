@@ -64,7 +64,7 @@ def made(kind: str, path: Path) -> None:
         ("none", FileNotFoundError, "no such file: .*{name}"),
         ("directory", IsADirectoryError, "{name} is a directory; give one"),
         ("empty", ValueError, r"{name} is empty \(0 bytes\)"),
-        ("pipe", OSError, "{name} is a pipe, which cannot be read from any place; write what comes from it to a file"),
+        ("pipe", OSError, "{name} is a pipe, which can only be read from beginning to end; write its data to a file"),
         ("socket", OSError, "{name} is a socket, which cannot"),
         ("device", OSError, "{name} is a device, which cannot"),
         ("loop", OSError, "{name} is in a loop of symbolic links; give the path of the file itself"),
@@ -78,7 +78,7 @@ def test_what_is_no_file(
     monkeypatch.chdir(tmp_path)
     made(kind, tmp_path / name)
     error, message = (
-        (ValueError, "{name} is no zarr store") if (name, kind) == ("a.zarr", "directory") else (error, message)
+        (ValueError, "{name} is not a zarr store") if (name, kind) == ("a.zarr", "directory") else (error, message)
     )
     with pytest.raises(error, match=message.format(name=name)):
         read(tmp_path / name)

@@ -130,8 +130,8 @@ def check_extent(low: NDArray[np.float64], high: NDArray[np.float64], tile: floa
         farthest, width = max(ends[:2], key=abs), ends[2]
         if abs(farthest) / width > _FARTHEST_CELL:
             raise ValueError(
-                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {width:g} that points are "
-                "compared at; remove far outliers, or scale the coordinates to the distances"
+                f"X reaches {farthest:g} along axis {axis}, over 2**52 times the distance {width:g} of neighbours; "
+                "remove far outliers, or use larger distances"
             )
 
 
@@ -140,7 +140,7 @@ def check_cells(groups: int, shape: Sequence[int], n: int) -> None:
     if groups * math.prod(shape) >= MOST_CELLS:
         raise ValueError(
             f"the {n} points lie in {' x '.join(map(str, shape))} slabs of cells on {groups} layers, over 2**62 cells; "
-            "larger dc or delta, or fewer points at a time, make fewer"
+            "use a larger dc or delta, or fewer points at a time"
         )
 
 

@@ -48,14 +48,14 @@ def integers(name: str, values: Any, first: int = 0) -> Any:
     """Return whole numbers as integers: those of the user's type, int64 where that is none."""
     values = native(name, values, first)
     if values.dtype.kind == "b":
-        raise ValueError(f"{name} must be whole numbers, got bool; {name}.astype(int) makes them such")
+        raise ValueError(f"{name} must be whole numbers, got bool; use {name}.astype(int)")
     if values.dtype.kind == "f":
         host = to_host(values)
         good = (host == np.floor(host)) & (np.abs(host) < 2.0**63)
         if not good.all():
             row = int(np.argmin(good))
             raise ValueError(
-                f"{name} must be whole numbers, got {values.dtype}; {name}.astype(int) makes them such: "
+                f"{name} must be whole numbers, got {values.dtype}; {name}.astype(int) cuts off the fractions: "
                 f"{name}[{first + row}] = {host[row]}"
             )
     if values.dtype == np.uint64:

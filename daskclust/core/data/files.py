@@ -51,9 +51,7 @@ def check_file(path: str, instead: str = "give one file") -> os.stat_result:
     if stat.S_ISDIR(state.st_mode):
         raise IsADirectoryError(f"{path} is a directory; {instead}")
     if kind is not None:
-        raise OSError(
-            f"{path} is {kind}, which cannot be read from any place; write what comes from it to a file first"
-        )
+        raise OSError(f"{path} is {kind}, which can only be read from beginning to end; write its data to a file first")
     if state.st_size == 0:
         raise ValueError(f"{path} is empty (0 bytes)")
     return state

@@ -13,7 +13,7 @@ def group_number(event: Any, layer: Any) -> Any:
         if len(values) and not (values.min() >= -(2**31) and values.max() < 2**31):
             raise ValueError(
                 f"event and layer must lie within 32 bits where both are given, got {name} {values.min()} to "
-                f"{values.max()}; number them anew, e.g. by np.unique(..., return_inverse=True)"
+                f"{values.max()}; number them again from 0, e.g. by np.unique(..., return_inverse=True)"
             )
     return event.astype(np.int64) * 2**32 + (layer.astype(np.int64) + 2**31)
 

@@ -63,7 +63,7 @@ def flatten(data: Any, source: str = "X") -> tuple[dict[str, Array] | Array, Nes
         matrix = ak.to_numpy(data, allow_missing=False)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"{source} has the type {short(data.type)}, which is no records and no regular array (n, d); name its "
+            f"{source} has the type {short(data.type)}, which is neither records nor a regular array (n, d); name its "
             "columns: ak.zip({'x': ..., 'y': ...})"
         ) from error
     return matrix, Nesting(None)

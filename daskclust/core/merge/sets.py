@@ -133,5 +133,5 @@ def check_groups(groups: Sequence[Ids]) -> None:
     if len(twice):
         raise ValueError(
             f"{group_name(int(twice[0]))} is in several chunks, so these cannot be taken as they are; "
-            'partition="layers" or "space" divides them anew'
+            'partition="layers" or "space" divides them again'
         )

@@ -54,7 +54,10 @@ def _divide(plan: Plan, columns: dict[str, Any], asked: str | Partition, workers
     tell_of_large_chunks(columns, workers, plan.cost.size if asked == "chunks" else None)
     if isinstance(asked, Partition):
         if asked.groups > 1 and not has_groups:
-            raise ValueError(f"the partition has {asked.groups} groups of layers; the points have no {plan.group}")
+            raise ValueError(
+                f"the partition has {asked.groups} groups of layers, but the points have no {plan.group}; "
+                f"give {plan.group}=, or a partition without groups"
+            )
         return Division(_with_halo(asked, plan), rows)
     if not isinstance(asked, str) or asked not in plan.divisions:
         known = ", ".join(f'"{name}"' for name in ("auto", *plan.divisions))
@@ -82,7 +85,7 @@ def _with_halo(partition: Partition, plan: Plan) -> Partition:
     if cut > len(period) or tuple(partition.period[:cut]) != period[:cut]:
         raise ValueError(
             f"the partition cuts {cut} axes of periods {partition.period}; the points have {len(period)} axes, of "
-            f"periods {period} (0: open)"
+            f"periods {period} (0: open): make a partition for these"
         )
     given, wanted, wide = (along_axes(halo, cut) for halo in (partition.halo, plan.reach, plan.halo))
     if any(own < least for own, least in zip(given, wanted, strict=True)):
@@ -96,8 +99,8 @@ def task_count(X: Any, rows: int) -> int:
     count = max(1, math.ceil(X.shape[0] / rows)) if rows else int(X.numblocks[0])
     if rows and count > MOST:
         _log.warning(
-            "%.3g points are divided into %d chunks of %d, as workers have memory for no more: one scheduler takes "
-            "minutes for so many; give workers more memory, or fewer threads",
+            "%.3g points are divided into %d chunks of %d, because workers have no memory for larger ones; the "
+            "scheduler takes minutes for so many chunks: give workers more memory, or fewer threads",
             *(X.shape[0], count, rows),
         )
     return count
@@ -124,9 +127,9 @@ def tell_of_large_chunks(columns: dict[str, Any], workers: Workers, size: float 
     most = max(X.chunks[0])
     if most * size > workers.memory and not is_cuda(X._meta):
         _log.warning(
-            "a chunk has %d points and needs about %d bytes for each, %s; workers have about %s for each of their "
-            "threads, beside what they take themselves, and may be ended for lack of memory: make chunks smaller, with "
-            "chunks= where files are opened or X.rechunk(), or start workers with more memory or fewer threads",
+            "a chunk has %d points and needs about %d bytes for each, %s, but workers have only about %s free for each "
+            "thread, and may be killed for lack of memory: make chunks smaller, with chunks= where files are opened or "
+            "X.rechunk(), or start workers with more memory or fewer threads",
             *(most, size, format_bytes(int(most * size)), format_bytes(int(workers.memory))),
         )
 

@@ -77,16 +77,16 @@ def _workers_of(there: list[_Worker], cluster: Any) -> Workers:
     count = int(count) if is_known else max(_COUNT, len(there))
     if not is_known or least.memory is None:
         _log.warning(
-            "tasks are made for %d workers with %s each, which is a guess: the cluster has none yet, or tells no limit "
-            'of them; dask.config.set({"daskclust.workers": 100, "daskclust.worker-memory": "8GB"}) says what it will '
-            "have, or wait: client.wait_for_workers(100)",
+            "%d workers with %s each are assumed, because the cluster has no workers yet, or no memory limit for them; "
+            "wait for them with client.wait_for_workers(100), or set what the cluster will have: "
+            'dask.config.set({"daskclust.workers": 100, "daskclust.worker-memory": "8GB"})',
             count,
             "unlimited memory" if least.share == math.inf else format_bytes(int(least.memory or _MEMORY)),
         )
     if least.memory is not None and (_PAUSED - _LEAST) * least.memory < _OWN:
         _log.warning(
-            "workers have %s of memory each, and take about %s themselves; Dask gives no more tasks to a worker whose "
-            "memory is full to %d %%, and may wait for ever: give them 1 GB or more",
+            "workers have %s of memory each, and need about %s for themselves; Dask gives no more tasks to a worker "
+            "whose memory is %d %% full, so the work may never end: give workers 1 GB or more",
             *(format_bytes(int(least.memory)), format_bytes(int(_OWN)), 100 * _PAUSED),
         )
     to_come = max(0, count - len(there)) * known[0].threads

@@ -90,7 +90,7 @@ class Partition:
         for axis, cuts in enumerate(self.cuts):
             rows = list(cuts) if len(cuts) and np.ndim(cuts[0]) else [cuts] * count
             if len(rows) != count:
-                raise ValueError(f"cuts[{axis}] has planes for {len(rows)} blocks; the axes before it make {count}")
+                raise ValueError(f"cuts[{axis}] must have planes for {count} blocks of axes before, got {len(rows)}")
             counts = np.array([len(row) + 1 for row in rows])
             planes = np.full((count, counts.max() - 1), np.inf)
             for row, values in zip(planes, rows, strict=True):
@@ -358,8 +358,8 @@ def _check_among(among: NDArray[np.int64], counts: NDArray[np.int64], first_id: 
     others = np.setdiff1d(np.flatnonzero(counts), among)
     if len(others):
         raise ValueError(
-            f"points of the chunk that begins at {first_id} lie elsewhere than when its extent was taken; its source "
-            "gives other values each time: persist() the data first"
+            f"the chunk that begins at point {first_id} has other values than when it was first read; its source gives "
+            "other values each time: persist() the data first"
         )
 
 

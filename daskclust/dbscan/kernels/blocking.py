@@ -134,16 +134,16 @@ def _ranked_rows(device: Host | Cuda, X: Any, grid: Grid, gaps: Gaps) -> tuple[A
     if grid.blocks[0] * grid.blocks[1] >= _MOST_KEYS:
         raise ValueError(
             f"boxsize {' x '.join(f'{period:g}' for period in grid.period)} is "
-            f"{' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, which cannot be numbered; "
-            "a larger eps makes fewer, or boxsize=None along axes whose faces no neighbours cross"
+            f"{' x '.join(f'{count:.3g}' for count in grid.blocks)} blocks of cells wide, too many to be numbered; "
+            "use a larger eps, or boxsize=None along axes where no neighbours lie across the faces"
         )
     keys = device.empty(len(X), np.int64)
     device.run(write_rows, len(X), X, grid, gaps, keys)
     rows, rank = np.unique(device.to_host(keys), return_inverse=True)
     if len(rows) * (grid.blocks[2] << CELL_BITS) >= _MOST_KEYS:
         raise ValueError(
-            f"points in {len(rows)} rows of {grid.blocks[2]} blocks of cells each cannot be numbered; a larger eps, "
-            "or fewer points at a time (chunks of a dask array), make fewer"
+            f"the points lie in {len(rows)} rows of {grid.blocks[2]} blocks of cells, too many to be numbered; use a "
+            "larger eps, or fewer points at a time (chunks of a dask array)"
         )
     return device.from_host(rank.reshape(-1).astype(np.int64)), device.from_host(rows)
 

@@ -115,8 +115,8 @@ def _keywords(path: str, offset: int) -> Any:
         head = memory[offset : offset + 6]
         if head[:3] != b"FCS" or head[3:].decode("latin-1") not in VERSIONS:
             raise ValueError(
-                f"{path} has {quoted(head)} at byte {offset}, which begins no FCS file of version "
-                f"{', '.join(VERSIONS)}: it is damaged, or to be converted to one of these"
+                f"{path} has {quoted(head)} at byte {offset}, where an FCS file of version "
+                f"{', '.join(VERSIONS)} must begin: it is damaged, or must be converted to one of these"
             )
         try:
             with reading(path, "FCS", "keywords"):

@@ -123,8 +123,8 @@ def _binary_layout(path: str) -> tuple[str, tuple[int, int]] | None:
     if re.match(rb"\s*[0-9]{1,18}\s+[0-9]{1,18}(\s|$)", head):
         return None
     raise ValueError(
-        f"{path} has {actual} bytes, which no layout of gmhclust explains "
-        f"({'; '.join(expected) or 'too few for any'}), nor is it text: it is cut, or has another format"
+        f"{path} has {actual} bytes, which fits no layout of gmhclust "
+        f"({'; '.join(expected) or 'too few for any'}), and is not text: it is truncated, or has another format"
     )
 
 
@@ -133,7 +133,7 @@ def _numbers(path: str, kind: Any) -> npt.NDArray[Any]:
     try:
         return np.array(Path(path).read_text("ascii").split(), kind)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is no text of numbers: {error}") from error
+        raise ValueError(f"{path} is not a text file of numbers: {error}") from error
 
 
 def _text_points(path: str) -> npt.NDArray[np.float64]:
@@ -215,7 +215,7 @@ def write_gmhc(
     n, d = ds["X"].shape
     count = np.iinfo(_BINARY.get(layout, _BINARY["uint64-float64"])[0])
     if max(n, d) > count.max:
-        raise ValueError(f"layout {layout} counts to {count.max}, got {n} points of {d} dimensions; give another one")
+        raise ValueError(f"layout {layout} holds at most {count.max}, got {n} points of {d} dimensions; choose another")
     if assignments is not None:
         _write_assignments(ds, Path(assignments), n)
     with replacing(Path(path)) as stream:
@@ -251,7 +251,7 @@ def _write_points(stream: BinaryIO, X: npt.NDArray[Any], layout: str) -> None:
 def _write_assignments(ds: xr.Dataset, path: Path, n: int) -> None:
     """Write apriori clusters, one in a line."""
     if "apriori" not in ds or ds["apriori"].shape != (n,) or ds["apriori"].dtype.kind not in "iu":
-        raise ValueError("assignments needs whole numbers apriori, one for each point; the Dataset has none such")
+        raise ValueError("assignments= needs a variable 'apriori', a whole number per point; the Dataset has none")
     with replacing(path) as stream:
         for block in _blocks(ds["apriori"]):
             numbers = _checked_assignments(block, "the Dataset").tolist()

@@ -70,8 +70,8 @@ def check_untransformed(attrs: Mapping[str, Any], source: str, step: str) -> Non
     """Refuse values that were transformed before."""
     if attrs.get("transform", "none") != "none":
         raise ValueError(
-            f"{source} has transformed values (transform {attrs['transform']!r}, cofactor {attrs.get('cofactor')!r}), "
-            f"which {step} would spoil; "
+            f"{source} is transformed already (transform {attrs['transform']!r}, cofactor {attrs.get('cofactor')!r}), "
+            f"and {step} would give wrong values; "
             + ("give transform=None" if step == "transforming them again" else "compensate before the transformation")
         )
 

@@ -104,11 +104,11 @@ def _write_fcs(stream: BinaryIO, flat: xr.Dataset, detectors: list[str]) -> None
         # The slash divides keywords; flowio drops dollars; commas divide the names of a spillover matrix.
         if not name.strip() or name != name.strip("/ ") or set(name) & set("$,") or not name.isprintable():
             raise ValueError(
-                f"the name {quoted(name)} cannot stand in an FCS file; rename the channel, or write Parquet"
+                f"the name {quoted(name)} is not allowed in an FCS file; rename the channel, or write Parquet"
             )
     if len(set(detectors)) < len(detectors):
         raise ValueError(
-            "FCS files have one channel with each name ($PnN); rename channels or detectors that are alike"
+            "channels of an FCS file need different names ($PnN); rename channels or detectors with the same name"
         )
     columns = []
     for name in names:

@@ -72,7 +72,7 @@ def _ordered(ds: xr.Dataset, known: tuple[tuple[str, ...], ...], kind: str) -> t
     if names is None:
         ways = "; ".join(", ".join(names) for names in known)
         raise ValueError(
-            f"{kind} files have no names, so that they hold one of: {ways}; the Dataset has "
+            f"{kind} files store no names, so they can hold only one of: {ways}; the Dataset has "
             f"{', '.join(map(str, ds.variables))}: choose with ds[['x', 'y', 'z']], or write .parquet, .hdf5 or .zarr"
         )
     return names

@@ -128,7 +128,7 @@ def _open(path: str, kind: int, columns: Mapping[str, str | None] | None) -> _Fi
             attrs = {name: {} if group is None else plain_attrs(group.attrs) for name, group in found.items()}
         if found["Header"] is None:
             raise ValueError(
-                f"{path} has no group Header, it has {listed(groups)}: it is no snapshot of "
+                f"{path} has no group Header, it has {listed(groups)}: it is not a snapshot of "
                 "Gadget, AREPO or SWIFT; where it has plain columns, use read_hits(path, field='particles')"
             )
         header = attrs["Header"]

@@ -58,7 +58,7 @@ def _open(path: str) -> Any:
     """Return the root of a store: a group or an array."""
     zarr = _import_zarr()
     if not is_zarr(path):
-        raise ValueError(f"{path} is no zarr store: it has none of {', '.join(_MARKS)}; give the folder that has one")
+        raise ValueError(f"{path} is not a zarr store: it has none of {', '.join(_MARKS)}; give a folder with one")
     with reading(path, "zarr"):
         return zarr.open(path, mode="r")
 

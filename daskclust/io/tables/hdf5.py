@@ -135,7 +135,7 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         else:
             needed, there, what = dataset.nbytes, dataset.id.get_storage_size(), "bytes"
     if elsewhere:
-        raise ValueError(f"dataset {name} of {path} keeps its numbers in other files; copy them into one, or {remedy}")
+        raise ValueError(f"dataset {name} of {path} stores its numbers in other files; copy them into one, or {remedy}")
     if there < needed:
         raise ValueError(
             f"dataset {name} of {path} has {there} of {needed} {what}: it was not written completely; write it again, "

@@ -48,7 +48,7 @@ def rows_of(path: str, columns: Sequence[str], start: int, stop: int) -> Any:
     table = pa.concat_tables(tables).slice(start - int(begins[groups[0]]) if groups.size else 0, stop - start)
     if table.num_rows != stop - start:
         raise ValueError(
-            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata tell of; it is "
+            f"{path} has {table.num_rows} of the rows {start} to {stop - 1}{of} that its metadata announce; it is "
             "damaged: copy or write the file again"
         )
     return table

@@ -70,8 +70,8 @@ def open_katherine(
     n_unknown = int(counts.sum() - counts[list(_KNOWN)].sum())
     if n_unknown and not counts[_PIXEL]:
         raise ValueError(
-            f"{name} is no Katherine file: none of its {kind.size} words of 6 bytes is a hit, and {n_unknown} are of "
-            "unknown types; for other formats see open_tpx3, open_t3pa and read_hits"
+            f"{name} is not a Katherine file: none of its {kind.size} words of 6 bytes is a hit, and {n_unknown} are "
+            "of unknown types; for other formats see open_tpx3, open_t3pa and read_hits"
         )
     value = low.astype(np.int64) | ((high & np.uint16(0xFFF)).astype(np.int64) << 32)
     attrs = {
@@ -117,7 +117,7 @@ def _hits_of_frame(path: str, kind: npt.NDArray[np.uint8], frame: int | None) ->
     if frame is None:
         if hits.size and of_hit[0] != of_hit[-1]:
             raise ValueError(
-                f"{path} has hits in {np.unique(of_hit).size} frames, and times begin anew in each; "
+                f"{path} has hits in {np.unique(of_hit).size} frames, and times start again in each; "
                 f"choose one with frame=0 to frame={starts.size - 1}"
             )
         return hits

@@ -61,7 +61,7 @@ def follow(
             if not stat.S_ISREG(state.st_mode):  # a pipe, whose writer has closed it
                 return
             if state.st_size < done:
-                raise ValueError(f"{name} became shorter than the {done} bytes read of it; follow the new file anew")
+                raise ValueError(f"{name} is shorter than the {done} bytes read: it was replaced; follow it again")
             if idle is not None and time.monotonic() - since > idle:
                 return
             time.sleep(poll)
@@ -124,7 +124,7 @@ def parse_address(address: str) -> tuple[bool, str, int]:
     number = int(port) if port.isascii() and port.isdigit() else 65536
     if scheme != "tcp" or not mark or not host or not colon or number > 65535:
         raise ValueError(
-            f"{address!r} is no address; write tcp://host:port to connect, tcp://listen@host:port to wait there"
+            f"{address!r} is not an address; write tcp://host:port to connect, tcp://listen@host:port to wait there"
         )
     return listens, host.strip("[]"), number
 

@@ -165,7 +165,7 @@ def _measurement(path: str, rows: Rows, measurement: int | None) -> tuple[Rows, 
         line, _ = next(itertools.islice(_lines(path), int(bounds[1]), None))
         raise ValueError(
             f"{path} has {many} measurements (Index is 0 again in line {line}), and "
-            f"times begin anew in each; choose one with measurement=0 to measurement={many - 1}"
+            f"times start again in each; choose one with measurement=0 to measurement={many - 1}"
         )
     k = check_whole(f"measurement of {path}", 0 if measurement is None else measurement, 0, many - 1)
     return {name: values[bounds[k] : bounds[k + 1]] for name, values in rows.items()}, many

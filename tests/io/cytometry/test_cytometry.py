@@ -79,18 +79,18 @@ def test_points_as_the_program_writes_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x01", "has 1 bytes, which no layout of gmhclust explains .too few for any"),
+        (b"\x01", "has 1 bytes, which fits no layout of gmhclust .too few for any"),
         (struct.pack("<II3f", 2, 2, 1, 2, 3), r"has 20 bytes, .*uint32-float32: 2 points of 2 dimensions, 24 bytes"),
         (struct.pack("<QQ5d", 2, 3, *range(5)), r"has 56 bytes, .*uint64-float64: 3 points of 2 dimensions, 64 bytes"),
-        (struct.pack("<QQ", 2**63, 2**63), "no layout of gmhclust explains"),
+        (struct.pack("<QQ", 2**63, 2**63), "fits no layout of gmhclust"),
         (struct.pack("<QQ", 0, 5), "has 5 points of 0 dimensions"),
         (b"2 2 1 2 3", "begins with 2 dimensions and 2 points, which makes 4 values, and has 3"),
         (b"2 2 1 2 3 4 5", "which makes 4 values, and has 5"),
         (b"99999999 99999999 1", "which makes 9999999800000001 values, and has 1"),
-        (b"2 2 1 2 3 four", "is no text of numbers: .* 'four'"),
-        (b"2 2 1 2 3 \xff", "is no text of numbers"),
+        (b"2 2 1 2 3 four", "is not a text file of numbers: .* 'four'"),
+        (b"2 2 1 2 3 \xff", "is not a text file of numbers"),
         (b"0 2 ", "begins with 0 dimensions and 2 points, .* is cut, or has another format"),
-        (b"2.5 1 3", "no layout of gmhclust explains"),
+        (b"2.5 1 3", "fits no layout of gmhclust"),
     ],
 )
 def test_wrong_points(tmp_path: Path, content: bytes, message: str) -> None:
@@ -106,7 +106,7 @@ def test_wrong_points(tmp_path: Path, content: bytes, message: str) -> None:
         ("1", "has 1 assignments"),
         ("1 -2", "must be from 0 to 4294967295, got -2 to 1"),
         ("1 4294967296", "got 1 to 4294967296"),
-        ("1 2.0", r"is no text of numbers: .* '2\.0'"),
+        ("1 2.0", r"is not a text file of numbers: .* '2\.0'"),
     ],
 )
 def test_wrong_assignments(tmp_path: Path, text: str, message: str) -> None:
@@ -124,7 +124,7 @@ def test_points_that_cannot_be_written(tmp_path: Path) -> None:
         (ds, {"layout": "float32"}, "layout must be one of uint32-float32, .*, got 'float32'"),
         (ds.drop_vars("X"), {}, "write_gmhc needs numbers X of shape .* no such variable"),
         (ds[["apriori"]].rename(apriori="X"), {}, r"needs numbers X .* has shape \(4,\)"),
-        (ds.drop_vars("apriori"), {"assignments": tmp_path / "a"}, "assignments needs whole numbers apriori"),
+        (ds.drop_vars("apriori"), {"assignments": tmp_path / "a"}, "assignments= needs a variable 'apriori'"),
         (ds.assign(apriori=ds["apriori"] - 1), {"assignments": tmp_path / "a"}, "from 0 to 4294967295, got -1 to 2"),
         (ds.astype(float) * 1e300, {}, "layout uint32-float32 holds values to 3.4e38, got .*; give uint64-float64"),
     ]:
@@ -160,7 +160,7 @@ def test_round_trip_of_cells(tmp_path: Path, suffix: str, chunks: int | None) ->
     assert back["detector"].values.tolist() == ["B1", "B2", "B3"]
     assert (back.attrs["transform"], back.attrs["cofactor"]) == ("arcsinh", 5.0)
     assert back["X"].attrs["long_name"] == "intensity, arcsinh(x / 5)"
-    with pytest.raises(ValueError, match=r"has transformed values .* would spoil; give transform=None"):
+    with pytest.raises(ValueError, match=r"is transformed already .* would give wrong values; give transform=None"):
         read_cells(path, transform="arcsinh")
     few = read_cells(path, channels=["CD2", "CD0"], chunks=chunks)
     assert list(few) == ["X"]
@@ -267,9 +267,13 @@ def test_cells_that_cannot_be_written(tmp_path: Path) -> None:
         ("a.csv", ds.drop_vars("channel"), r"write_cells needs X .* \{'cell': 20, 'channel': 3\}: name them with"),
         ("a.csv", ds.assign_coords(channel=["a", "a", "b"]), r"channels without names of their own \('a'\)"),
         ("a.csv", ds.assign_coords(channel=["a", "b", "apriori"]), r"without names of their own \('apriori'\)"),
-        ("a.csv", ds.assign_coords(channel=["a", "b", "c,d"]), "cannot stand in the header of a CSV file"),
-        ("a.fcs", ds.assign_coords(channel=["a", "b", "/d"]), "the name '/d' cannot stand in an FCS file"),
-        ("a.fcs", ds.assign_coords(detector=("channel", ["a", "a", "b"])), "FCS files have one channel with each name"),
+        ("a.csv", ds.assign_coords(channel=["a", "b", "c,d"]), "are not allowed in the header of a CSV file"),
+        ("a.fcs", ds.assign_coords(channel=["a", "b", "/d"]), "the name '/d' is not allowed in an FCS file"),
+        (
+            "a.fcs",
+            ds.assign_coords(detector=("channel", ["a", "a", "b"])),
+            "channels of an FCS file need different names",
+        ),
         ("a.fcs", ds.assign(apriori=ds["apriori"] + 2**24), "whole numbers to 16777216 here .* write Parquet"),
     ]:
         with pytest.raises(ValueError, match=message):

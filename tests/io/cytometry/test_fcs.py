@@ -173,7 +173,7 @@ def test_several_data_sets(tmp_path: Path) -> None:
         open_fcs(path, data_set=3)
     path = write(tmp_path, parts[2].replace(b"|       0|", b"|      77|"))
     np.testing.assert_array_equal(raw(path, data_set=0), [(2, 3)] * 3)
-    with pytest.raises(ValueError, match=r"has b'.*' at byte 77, which begins no FCS file of version 2.0, 3.0, 3.1"):
+    with pytest.raises(ValueError, match=r"has b'.*' at byte 77, where an FCS file of version 2.0, 3.0, 3.1"):
         raw(path, data_set=1)
 
 
@@ -259,7 +259,7 @@ def test_damaged_keywords(tmp_path: Path, keywords: dict[str, Any], message: str
     ("content", "message"),
     [
         (b"FCS3.1", "cannot be read as a FCS file"),
-        (b"PK\x03\x04" * 20, r"has b'PK.*' at byte 0, which begins no FCS file"),
+        (b"PK\x03\x04" * 20, r"has b'PK.*' at byte 0, where an FCS file"),
         (b"FCS3.2" + b" " * 60, "has b'FCS3.2' at byte 0, .* of version 2.0, 3.0, 3.1: .* to be converted"),
         (b"FCS3.1    " + b"      5x" * 6, "cannot be read as a FCS file: keywords: .*5x"),
         (b"FCS3.1    " + b"      58      57" * 3, "cannot be read as a FCS file"),

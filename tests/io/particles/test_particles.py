@@ -138,7 +138,7 @@ def test_zarr_stores_that_cannot_be_read(tmp_path: Path) -> None:
     (path / "y" / "zarr.json").write_text("{}")
     refused("cannot be read as a zarr file", path)
     (path / "zarr.json").unlink()
-    refused(r"is no zarr store: it has none of zarr.json", path)
+    refused(r"is not a zarr store: it has none of zarr.json", path)
     group = zarr.open_group(path, mode="w")
     group.create_array("x", shape=(3,), dtype="f4")[:] = 1
     group.create_array("y", shape=(4,), dtype="f4")[:] = 1

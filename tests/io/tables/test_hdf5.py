@@ -101,7 +101,7 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
     with h5py.File(path, "a") as file:
         del file["x"]
         file.create_dataset("x", shape=(5,), dtype="f8", external=[(str(secret), 0, 40)])
-    refused(r"dataset /x of .* keeps its numbers in other files", path)
+    refused(r"dataset /x of .* stores its numbers in other files", path)
     with h5py.File(path, "a") as file:
         del file["x"]
         file["x"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "/x")
@@ -111,7 +111,7 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
         virtual = h5py.VirtualLayout(shape=(5,), dtype="f8")
         virtual[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "x", shape=(5,))
         file.create_virtual_dataset("x", virtual)
-    refused(r"dataset /x of .* keeps its numbers in other files", path)
+    refused(r"dataset /x of .* stores its numbers in other files", path)
 
 
 def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,7 +109,7 @@ def test_chunks(write: Any) -> None:
 
 
 def test_wrong_files(write: Any) -> None:
-    with pytest.raises(ValueError, match=r"is no Katherine file: none of its 2 words .* 1 are of unknown types"):
+    with pytest.raises(ValueError, match=r"is not a Katherine file: none of its 2 words .* 1 are of unknown types"):
         open_katherine(write(raw([word(15), word(5)])))
     ds = open_katherine(write(b"abc"))
     assert (ds.sizes["hit"], ds.attrs["n_truncated_bytes"]) == (0, 3)

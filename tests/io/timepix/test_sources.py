@@ -61,7 +61,7 @@ def test_following_ends(tmp_path):
     blocks = follow(path, poll=0.01)
     assert next(blocks) == b"12345678"
     path.write_bytes(b"1")
-    with pytest.raises(ValueError, match="became shorter"):
+    with pytest.raises(ValueError, match="is shorter than the"):
         next(blocks)
 
 
@@ -69,7 +69,7 @@ def test_following_ends(tmp_path):
     "address", ["127.0.0.1:1", "tcp://host", "tcp://:5", "udp://host:5", "tcp://host:99999", "tcp://h:x"]
 )
 def test_addresses(address):
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         parse_address(address)
     assert parse_address("tcp://localhost:8451") == (False, "localhost", 8451)
     assert parse_address("tcp://listen@[::1]:8451") == (True, "::1", 8451)

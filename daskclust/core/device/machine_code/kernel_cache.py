@@ -60,8 +60,8 @@ def _tell_once(folder: str, why: str) -> None:
     if len(_told) > 1:
         return
     _log.warning(
-        "compiled kernels are not kept, and each process compiles them anew: %s %s; set NUMBA_CACHE_DIR to a folder "
-        "that can be written",
+        "compiled kernels cannot be kept on disk, so each process compiles them again: %s %s; set NUMBA_CACHE_DIR to a "
+        "folder that can be written",
         config.CACHE_DIR or folder,
         why,
     )

@@ -106,8 +106,8 @@ def index_file(
     late = index.counts["n_late"]
     if late and tell:
         logger.warning(
-            "%s: %d of %d hits are later than the bound of %g ns allows; they are in order all the same; "
-            "disorder=%g would cover them",
+            "%s: %d of %d hits are later than the bound of %g ns allows; they are sorted all the same; "
+            "disorder=%g covers them",
             path, late, index.n_hits, disorder, index.delay * TICK,
         )  # fmt: skip
     if len(index.jumps) and tell:

@@ -67,7 +67,7 @@ def write_tpx3(
     words_per_chunk = check_whole("words_per_chunk", words_per_chunk, 1, _MOST_WORDS)
     if ds.attrs.get("layout", "chips") != "chips":
         raise ValueError(
-            f"x and y have layout {ds.attrs['layout']!r}, and a raw file has those of each chip; "
+            f"x and y have layout {ds.attrs['layout']!r}, but a raw file needs pixels of each chip; "
             "read the hits with layout='chips'"
         )
     names = [name for name in _COLUMNS if name != "chip" or name in ds.variables]
