@@ -9,9 +9,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from IPython.display import Markdown
 from matplotlib.colors import to_rgba
 from matplotlib_inline.backend_inline import set_matplotlib_formats
 
+from daskclust.bench.report import table as lines
 from daskclust.plot._look import COLORS, INK, MARK, NOISE_COLOR
 
 NOISE, RED = NOISE_COLOR, MARK
@@ -68,6 +70,12 @@ def points(axis, X, labels=None, *, size=4.0, **options):
     order = np.argsort(labels >= 0, kind="stable")
     options = {"linewidths": 0, "rasterized": len(X) > 2000, **options}
     axis.scatter(X[order, 0], X[order, 1], size, colors_of(labels[order]), **options)
+
+
+def table(rows, words=None):
+    """Return a table of Markdown, the first row as its head; columns after the first `words` are numbers."""
+    head, *rest = rows
+    return Markdown(lines(head, rest, words=len(head) if words is None else words))
 
 
 def record(name):

@@ -31,7 +31,7 @@ def check_extent(hits: Hits, facts: NDArray[np.int64]) -> None:
         wrapped = values.dtype.kind == "u" and min(low, high) < 0  # above 63 bits
         if wrapped or low <= -FARTHEST or high >= FARTHEST:
             got = f"{values.min()} to {values.max()}"
-            raise ValueError(f"{name} must lie between -2**62 and 2**62, got {got}; number the pixels anew")
+            raise ValueError(f"{name} must lie between -2**62 and 2**62, got {got}; number the pixels again from 0")
 
 
 def extent_of(hits: Hits) -> NDArray[np.int64]:

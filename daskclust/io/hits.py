@@ -228,7 +228,7 @@ def write_hits(ds: xr.Dataset, path: str | os.PathLike[str], *, nested: bool = F
         write_parts(target, ds)
         return
     if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder; give another name, or partitions=True to write a folder anew")
+        raise IsADirectoryError(f"{target} is a folder; give another name, or partitions=True to replace it")
     ds = with_scalars_told(ds)
     dim = only_dim(ds)
     attrs, units = stored_attrs(ds, dim), stored_units(ds)

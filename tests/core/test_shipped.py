@@ -137,7 +137,7 @@ def remove(folder):
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (break_code, "here.so is damaged; python -m daskclust.build_kernels here makes it anew"),
+        (break_code, "here.so is damaged; python -m daskclust.build_kernels here makes it again"),
         (break_list, "here.so is damaged"),
         (another_python, "here.so is for another kind of Python"),
         (change_sources, "changed since, and compiled here: .*kernels.py"),

@@ -131,7 +131,7 @@ def test_a_pipe_on_the_command_line(
     assert run(app, command.split()) == 1
     err = capsys.readouterr().err
     assert "is a pipe" in err
-    assert "hint: write what comes from it to a file first" in err
+    assert "hint: write its data to a file first" in err
 
 
 def test_a_readout_may_come_through_a_pipe(tmp_path: Path) -> None:

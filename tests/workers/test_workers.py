@@ -201,7 +201,7 @@ def test_a_scheduler_without_gpus(cluster, monkeypatch):
         ({"memory_limit": -1}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "-1GB"}, ValueError, "memory_limit must be an amount"),
         ({"memory_limit": "0.2.5"}, ValueError, "memory_limit must be an amount"),
-        ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker takes that"),
+        ({"memory_limit": "60MB"}, ValueError, "memory_limit must be 150 MB or more, got '60MB': a worker needs that"),
         ({"scheduler": "tcp://h:1", "memory_limit": "1GB"}, ValueError, "memory_limit is for workers that are started"),
         ({"wait": "2h"}, ValueError, "wait is for workers of a scheduler, got '2h'; those that are started here"),
         ({"scheduler": "tcp://h:1", "wait": "soon"}, ValueError, "wait must be a time such as '2h', or a number of"),

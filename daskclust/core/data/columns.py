@@ -59,7 +59,7 @@ def integers(name: str, values: Any, first: int = 0) -> Any:
                 f"{name}[{first + row}] = {host[row]}"
             )
     if values.dtype == np.uint64:
-        _check_size(name, values, first, 2**63 - 1, "2**63 - 1; number them anew, np.unique(..., return_inverse=True)")
+        _check_size(name, values, first, 2**63 - 1, "2**63 - 1; number them again, np.unique(..., return_inverse=True)")
     return values if values.dtype.kind in "iu" and values.dtype != np.uint64 else _cast(values, np.int64)
 
 

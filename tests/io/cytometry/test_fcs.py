@@ -260,7 +260,7 @@ def test_damaged_keywords(tmp_path: Path, keywords: dict[str, Any], message: str
     [
         (b"FCS3.1", "cannot be read as a FCS file"),
         (b"PK\x03\x04" * 20, r"has b'PK.*' at byte 0, where an FCS file"),
-        (b"FCS3.2" + b" " * 60, "has b'FCS3.2' at byte 0, .* of version 2.0, 3.0, 3.1: .* to be converted"),
+        (b"FCS3.2" + b" " * 60, "has b'FCS3.2' at byte 0, .* of version 2.0, 3.0, 3.1 .* must be converted"),
         (b"FCS3.1    " + b"      5x" * 6, "cannot be read as a FCS file: keywords: .*5x"),
         (b"FCS3.1    " + b"      58      57" * 3, "cannot be read as a FCS file"),
         (b"FCS3.1    " + b"      5899999999" * 3 + b"|a|b|", "cannot be read as a FCS file"),

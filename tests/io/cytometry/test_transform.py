@@ -96,7 +96,7 @@ def test_functions_of_data_sets(dtype: Any) -> None:
             lazy = arcsinh_transform(compensate(ds.chunk(chunks), spill), 5.0)
         assert lazy["X"].dtype == dtype
         xr.testing.assert_identical(lazy.compute(), whole)
-    with pytest.raises(ValueError, match=r"has transformed values \(transform 'arcsinh', cofactor 5.0\)"):
+    with pytest.raises(ValueError, match=r"is transformed already \(transform 'arcsinh', cofactor 5.0\)"):
         arcsinh_transform(whole)
     with pytest.raises(ValueError, match="compensate before the transformation"):
         compensate(whole, spill)

@@ -206,7 +206,9 @@ def test_no_particles_and_few_axes(tmp_path: Path, suffix: str) -> None:
 
 def test_variables_that_arrays_cannot_hold(tmp_path: Path) -> None:
     for suffix, kind in [(".npy", ".npy"), (".arborx", "ArborX")]:
-        with pytest.raises(ValueError, match=rf"{kind} files have no names, .* x, y, z.*; the Dataset has x, y, z, vx"):
+        with pytest.raises(
+            ValueError, match=rf"{kind} files store no names, .* x, y, z.*; the Dataset has x, y, z, vx"
+        ):
             write_particles(sample(), tmp_path / f"points{suffix}")
     seven = sample()[["vx", "vy", "vz", "x", "y", "z", "mass"]]
     write_particles(seven, tmp_path / "points.npy")

@@ -49,7 +49,7 @@ class Library:
         except (ValueError, KeyError, TypeError):
             is_damaged = True
         if is_damaged:
-            raise ValueError(f"{code.name} is damaged; python -m daskclust.build_kernels {level} makes it anew")
+            raise ValueError(f"{code.name} is damaged; python -m daskclust.build_kernels {level} makes it again")
         if made["header"] != HEADER:
             raise ValueError(f"{code.name} is for another kind of Python")
         self._code = ctypes.CDLL(str(code))

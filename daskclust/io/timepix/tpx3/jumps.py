@@ -37,7 +37,7 @@ def jumps_told(jumps: Ints) -> dict[str, list[float]]:
 def tell_jumps(source: str, count: int, jump: Ints, restarts: bool) -> None:
     """Log that global time jumps, with the first jump that is new."""
     logger.warning(
-        "%s: global time jumps, %d times so far, from %.9g s to %.9g s after %d hits: the clock was set anew, or "
+        "%s: global time jumps, %d times so far, from %.9g s to %.9g s after %d hits: the clock was reset, or "
         "nothing came for more than 53 s; %s",
         source, count, jump[1] * TICK / 1e9, jump[2] * TICK / 1e9, jump[0],
         "hits after it may have times of hits before" if restarts
