@@ -169,7 +169,7 @@ def test_any_text_is_a_choice_or_a_clear_error(text: str) -> None:
     table = cluster_table(pixel_hits(40, 5))
     chosen, message = outcome(table, text)
     if chosen is None:
-        assert message.startswith((repr(text), "the expression has"))
+        assert message.startswith((repr(text), "the expression must have"))
     else:
         assert chosen.dtype == bool
         assert chosen.shape == (5,)

@@ -119,7 +119,7 @@ def test_own_name_wins_over_alias(tmp_path: Path) -> None:
         ({"q": "x"}, "has no column 'q'; it has 'x', 'y'"),
         ({"x": "a", "y": "a"}, "two columns the name 'a'"),
         ({"x": ""}, "must be the name of a variable or None"),
-        ({"x": "y"}, "column 'y' of .* is in the way"),
+        ({"x": "y"}, "column 'y' of .* has a name that another"),
         ({"*": "x"}, "must be None"),
     ],
 )
