@@ -58,12 +58,13 @@ html_sidebars = {"index": [], "benchmarks": []}
 
 
 def _add_reading_time(app, doctree):
-    """Put the minutes that a page's text takes, at 200 words a minute, below its title; not in the reference."""
+    """Put how long a page's text takes, without code and tables, below its title; not in the reference."""
     name = app.env.docname
     title = next(doctree.findall(nodes.title), None)
     if title is None or name.startswith("api/"):
         return
-    words = sum(len(part.astext().split()) for part in doctree.findall(nodes.paragraph))
+    text = [part for part in doctree.findall(nodes.paragraph) if not isinstance(part.parent, nodes.entry)]
+    words = sum(len(part.astext().split()) for part in text)
     line = nodes.paragraph("", f"{max(1, round(words / 200))} min read", classes=["reading-time"])
     title.parent.insert(title.parent.index(title) + 1, line)
 
