@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 
 class _Console(Console):
@@ -33,11 +34,18 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     elif not quiet:
         facts = {}
         for name, value in summary.items():
-            if name != "seconds_compiling":
+            if name not in ("seconds_compiling", "reason"):
                 facts[name] = value
-            elif value:
+            elif name != "reason" and value:
                 facts["compiling"] = f"{value:.1f} s, once"
         to.print(facts_table(title, facts))
+        if "reason" in summary:
+            tell(summary["reason"], to)
+
+
+def tell(text: str, to: Console = console) -> None:
+    """Print a line, which the terminal may wrap and a pipe has in one piece."""
+    to.print(escape(text), highlight=False, soft_wrap=True)
 
 
 def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:
@@ -75,17 +83,47 @@ def _plain(value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------------- manuals
+_MORE = "Running"  # the panel of options that a short help leaves out
+
+
 class _Manual:
-    """A command whose epilog is a manual: what it reads and writes in panels, and examples that can be copied."""
+    """A command with a short help, and a manual for the rest: what it reads and writes, examples that can be copied."""
 
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
         self.manual = sections(epilog or "")
+        self._shows_all = True
+        words = "Show the whole manual: every option, what is read and written, examples."
+        self.params.append(  # type: ignore[attr-defined]
+            TyperOption(
+                param_decls=["--help-all"], is_flag=True, is_eager=True, expose_value=False, help=words,
+                callback=self._show_all, rich_help_panel=None if isinstance(self, TyperGroup) else _MORE,
+            )
+        )  # fmt: skip
+
+    def _show_all(self, ctx: Any, _: Any, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            self.show_manual(ctx)
+            raise typer.Exit
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of the short help while this is printed."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        return [each for each in params if self._shows_all or getattr(each, "rich_help_panel", None) != _MORE]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help and the manual."""
-        super().format_help(ctx, formatter)  # type: ignore[misc]
+        """Print the short help."""
+        self._shows_all = False
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        finally:
+            self._shows_all = True
+        tell(f" How it runs, what is read and written, examples: {ctx.command_path} --help-all")
+
+    def show_manual(self, ctx: Any) -> None:
+        """Print every option, and the manual."""
+        super().format_help(ctx, ctx.make_formatter())  # type: ignore[misc]
         for title, text in self.manual.items():
             if title == "Examples":
                 console.print(f" [bold]{title}[/]\n{escape(text)}\n", highlight=False, soft_wrap=True)
@@ -94,7 +132,41 @@ class _Manual:
 
 
 class ManualCommand(_Manual, TyperCommand):
-    """A command with a manual."""
+    """A command with a manual, which may have earlier names of its parameters, too."""
+
+    former: ClassVar[dict[str, str]] = {}
+    """The parameter for each earlier name, in the order of those that were positional."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Return a parser that knows earlier names, which no help has."""
+        parser: Any = super().make_parser(ctx)
+        of_name = {each.name: each for each in self.params}
+        options = {former: name for former, name in self.former.items() if former.startswith("-")}
+        words = {former: name for former, name in self.former.items() if former not in options}
+        for former, name in options.items():
+            parser.add_option(of_name[name], [former], former)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+            given, rest, order = parse(args)
+            found = {former: given.pop(former) for former in options if former in given}
+            found |= dict(zip(words, rest, strict=False))
+            for former, value in found.items():
+                option = of_name[self.former[former]]
+                now = next((each for each in option.opts if each.startswith("--")), option.name)
+                if given.setdefault(option.name, value) is not value and not ctx.resilient_parsing:
+                    raise ValueError(
+                        f"got {former} {value} and {now} {given[option.name]}, which mean the same; give {now} alone"
+                    )
+            return given, rest[len(words) :], order
+
+        parser.parse_args = parse_args
+        return parser
+
+
+def with_former(names: dict[str, str]) -> type[ManualCommand]:
+    """Return the class of a command that knows earlier names: ``{"EPS": "eps", "--hits": "output"}``."""
+    return type("ManualCommand", (ManualCommand,), {"former": names})
 
 
 class ManualGroup(_Manual, TyperGroup):
