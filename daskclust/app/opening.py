@@ -32,7 +32,9 @@ def open_file(
     chosen = {name: value for name, value in (("columns", columns), ("units", units)) if value is not None}
     name, options = _reader(path, system, chosen)
     if chosen and name not in ("read_hits", "open_particles"):
-        raise ValueError(f"{" and ".join(chosen)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out")
+        raise ValueError(
+            f"{' and '.join(chosen)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
+        )
     ds, line = _opened(path, system, name, options, is_bare=system is None and not chosen)
     if coordinates is None:
         return ds, line

@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli import bench, clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
-from daskclust.cli._options import with_groups
+from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import leave, run
 
 _MANUAL = """
@@ -76,7 +76,10 @@ for panel, command, manual, cls in (
 
 
 @app.callback(invoke_without_command=True)
-def _program(version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False) -> None:
+def _program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
+    manual: Annotated[bool, help_all(None)] = False,
+) -> None:
     if version:
         from daskclust import __version__
 

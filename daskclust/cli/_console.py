@@ -7,12 +7,11 @@ import math
 import re
 from typing import Any, ClassVar, Literal
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
 
 
 class _Console(Console):
@@ -83,7 +82,8 @@ def _plain(value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------------- manuals
-_MORE = "Running"  # the panel of options that a short help leaves out
+RUNNING, READOUTS = "Running", "Raw words and readouts"
+_MORE = (RUNNING, READOUTS)  # panels of options that a short help leaves out
 
 
 class _Manual:
@@ -94,23 +94,13 @@ class _Manual:
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
         self.manual = sections(epilog or "")
         self._shows_all = True
-        words = "Show the whole manual: every option, what is read and written, examples."
-        self.params.append(  # type: ignore[attr-defined]
-            TyperOption(
-                param_decls=["--help-all"], is_flag=True, is_eager=True, expose_value=False, help=words,
-                callback=self._show_all, rich_help_panel=None if isinstance(self, TyperGroup) else _MORE,
-            )
-        )  # fmt: skip
-
-    def _show_all(self, ctx: Any, _: Any, value: Any) -> None:
-        if value and not ctx.resilient_parsing:
-            self.show_manual(ctx)
-            raise typer.Exit
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters, those of the short help while this is printed."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        return [each for each in params if self._shows_all or getattr(each, "rich_help_panel", None) != _MORE]
+        if self._shows_all:
+            return params
+        return [each for each in params if getattr(each, "rich_help_panel", None) not in _MORE and each.name != "help"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the short help."""
@@ -119,7 +109,7 @@ class _Manual:
             super().format_help(ctx, formatter)  # type: ignore[misc]
         finally:
             self._shows_all = True
-        tell(f" How it runs, what is read and written, examples: {ctx.command_path} --help-all")
+        tell(f" More options, what is read and written, examples: {ctx.command_path} --help-all")
 
     def show_manual(self, ctx: Any) -> None:
         """Print every option, and the manual."""

@@ -10,20 +10,24 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from daskclust.cli._console import RUNNING
+
 
 def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
     """Return an option for `Annotated`; `default` says in words what is taken where the value is None."""
+    if {"min", "max"} & set(more):
+        more.setdefault("metavar", "N")  # else it tells the range, and fills the line
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
 # Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
-writing, running = partial(option, "Output"), partial(option, "Running")
+writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 Columns = Annotated[
     str | None,
     reading(
-        "What each column of the file is: PosX=x,E=energy; NAME= leaves one out. Or all names in order, x,y,z.",
+        "PosX=x,E=energy: what columns are; NAME= leaves one out.",
         default="by name",
     ),
 ]
@@ -36,21 +40,38 @@ def in_chunks(about: str) -> Any:
 
 
 Chunks = Annotated[int | None, in_chunks("a million")]
+
+
+def _show_manual(context: typer.Context, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        command: Any = context.command
+        command.show_manual(context)
+        raise typer.Exit
+
+
+def help_all(panel: str | None) -> Any:
+    """Return the option that shows the whole manual of a command."""
+    words = "Show the whole manual: every option, what is read and written, examples."
+    return typer.Option("--help-all", is_eager=True, callback=_show_manual, help=words, rich_help_panel=panel)
+
+
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let each parameter of a command that is a dataclass be options: its fields, one by one."""
+    """Let each parameter of a command that is a dataclass be options: its fields, one by one; add --help-all."""
     kinds: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     groups: dict[str, dict[str, inspect.Parameter]] = {}
     for name, parameter in _parameters_of(command).items():
         groups[name] = _parameters_of(kinds[name]) if name in kinds else {name: parameter}
         parameters += groups[name].values()
+    manual = Annotated[bool, help_all(RUNNING)]
+    parameters.append(inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual))
 
     @wraps(command)
-    def call(**given: Any) -> None:
+    def call(*, help_all: bool, **given: Any) -> None:
         for name, kind in kinds.items():
             given[name] = kind(**{each: given.pop(each) for each in groups[name]})
         command(**given)
@@ -94,7 +115,7 @@ class Naming:
     columns: Columns = None
     units: Annotated[
         str | None,
-        reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads"),
+        reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says"),
     ] = None
 
     def naming(self, **needs: Any) -> dict[str, Any]:

@@ -22,8 +22,8 @@ WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
 FORMATS = ".parquet, .csv, .h5, .npz or .zarr"
 _WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
 
-Output = Annotated[Path | None, writing(f"The points with their labels: {FORMATS}.", "--output", "-o")]
-Table = Annotated[Path | None, writing("The clusters, a row each, in the same formats.", "--table")]
+Output = Annotated[Path | None, writing(f"Points with labels: {FORMATS}.", "--output", "-o")]
+Table = Annotated[Path | None, writing("Clusters, a row each, in the same formats.", "--table")]
 
 
 def check_outputs(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from daskclust.cli._console import READOUTS
 from daskclust.cli._options import Naming, option, reading
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 ROUND = 1 << 20  # hits that are clustered at once
 
 
-_readout = partial(option, "Raw words and readouts")
+_readout = partial(option, READOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +37,13 @@ class Pixels(Naming):
 
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Hits of a pixel detector: .tpx3, .t3pa, .parquet, .csv ...; or tcp://"),
+        typer.Argument(metavar="FILE", help="Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://"),
     ]
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
-    calibration: Annotated[
-        Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
-    ] = None
-    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns"
+    calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
+    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
     on_reset: Annotated[

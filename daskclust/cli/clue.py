@@ -55,20 +55,20 @@ def clue(
         Path, typer.Argument(metavar="FILE", help="Hits of a calorimeter: .csv, .parquet, .h5, .root, .npz ...")
     ],
     *,
-    dc: Annotated[float, clustering("Radius of the local density; lengths are in the unit of the coordinates.")],
-    rhoc: Annotated[str, clustering("Least density of a seed, in the unit of energy, or a column with one a hit.")],
+    dc: Annotated[float, clustering("Radius of the local density, in the coordinates' unit.")],
+    rhoc: Annotated[str, clustering("Least density of a seed, in energy's unit; or a column.")],
     delta_c: Annotated[float | None, clustering("Least distance of a seed from higher density.", default="dc")] = None,
     delta_o: Annotated[
         float | None, clustering("Least distance of an outlier from higher density.", default="delta-c")
     ] = None,
     kernel: Annotated[
         Literal["flat", "gaussian", "exponential"],
-        clustering("flat, gaussian or exponential: how a neighbour's weight falls with distance.", metavar="NAME"),
+        clustering("Weight of neighbours: flat, gaussian, exponential.", metavar="NAME"),
     ] = "flat",
-    neighbor_weight: Annotated[float, clustering("Factor for neighbours in the flat kernel: 0.5 in CMSSW.")] = 1.0,
+    neighbor_weight: Annotated[float, clustering("Of neighbours, flat kernel: 0.5 in CMSSW.")] = 1.0,
     wrap: Annotated[
         list[str] | None,
-        clustering("Period of an axis, phi=6.283; may be repeated.", metavar="AXIS=PERIOD", default="all are open"),
+        clustering("Period of an axis, phi=6.283; repeatable.", metavar="TEXT", default="open"),
     ] = None,
     coordinates: Annotated[str | None, reading("Columns of the axes, e.g. eta,phi; 1 to 4.", default="x,y")] = None,
     file: Naming,

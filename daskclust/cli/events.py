@@ -83,13 +83,13 @@ def events(
     dt_max: Annotated[float, clustering("Largest difference of times of touching hits, ns.")],
     variant: Annotated[
         Literal["local", "global", "static"],
-        clustering("local, global or static: dt-max is to the touching hit, the last, or the first.", metavar="NAME"),
+        clustering(
+            "local, global or static: dt-max is to the touching hit, the last one, or the first one.", metavar="NAME"
+        ),
     ] = "local",
     connectivity: Annotated[int, clustering("Pixels touch at corners too (8) or at sides only (4).")] = 8,
     min_hits: Annotated[int, clustering("Hits of a cluster at least; fewer are noise.")] = 1,
-    where: Annotated[
-        str | None, clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all")
-    ] = None,
+    where: Annotated[str | None, clustering('Keep clusters for which this holds: "size > 3".', default="all")] = None,
     pixels: Pixels,
     output: Output = None,
     table: Table = None,

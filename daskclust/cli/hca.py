@@ -11,8 +11,8 @@ import typer
 from daskclust.cli._console import console, errors, table_of, with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import clustering, in_chunks, names, number_of, option, reading, writing
-from daskclust.cli._outputs import FORMATS, WRITABLE, Output, Table, check_outputs, write_points
+from daskclust.cli._options import clustering, in_chunks, names, number_of, reading, writing
+from daskclust.cli._outputs import WRITABLE, Output, Table, check_outputs, write_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
 Hca = with_former({"THRESHOLD": "threshold", "ASGNS": "assignments", "--labels-out": "output"})
-_cutting = partial(option, "Cutting the tree")
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
@@ -70,47 +69,45 @@ Examples
 def hca(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
     *,
-    threshold: Annotated[str, clustering("Cells from which on shapes count in full: 100, or a fraction of all, 0.5.")],
+    threshold: Annotated[str, clustering("Cells from which on shapes count in full: 100; or 0.5 of all.")],
     rule: Annotated[
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        clustering("For small clusters: thesis; or mahal, mahal0, euclid, euclid_mahal of mhca.", metavar="NAME"),
+        clustering("thesis, mahal, mahal0, euclid, euclid_mahal: small clusters.", metavar="NAME"),
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
-        clustering("centroid: between centroids; full: the mean over all members.", metavar="NAME"),
+        clustering("centroid: between centroids; full: mean of all members.", metavar="NAME"),
     ] = "centroid",
     normalize: Annotated[bool, clustering("Shapes keep determinant 1.", "--normalize")] = False,
     apriori: Annotated[
         str | None,
         clustering(
-            "A column with apriori clusters; a number or kmeans to make some; none.",
-            default="the column apriori, without --channels",
+            "A column with apriori clusters; a number or kmeans; none.",
+            default="column apriori",
         ),
     ] = None,
     noise_label: Annotated[int, clustering("Label of cells that are in no apriori cluster.")] = -1,
     order: Annotated[
         Literal["height", "groups"] | None,
         clustering(
-            "Merges within apriori clusters: by height, or groups: one by one.",
-            default="groups for a file of gmhclust",
+            "Merges within them: by height, or groups, one by one.",
+            default="groups for gmhclust",
             metavar="NAME",
         ),
     ] = None,
-    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.", min=1)] = None,
-    height: Annotated[float | None, _cutting("Or cut it at a height.", min=0)] = None,
-    min_size: Annotated[str, _cutting("Smaller clusters are noise: a number of cells, or a fraction.")] = "1",
+    n_clusters: Annotated[int | None, clustering("Cut the tree into so many clusters.", min=1)] = None,
+    height: Annotated[float | None, clustering("Or cut it at a height.", min=0)] = None,
+    min_size: Annotated[str, clustering("Smaller ones are noise: cells, or a fraction.")] = "1",
     channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
     transform: Annotated[
         Literal["arcsinh", "none"],
-        reading("none: values as they are; arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
+        reading("none, or arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
     ] = "none",
     cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
-    assignments: Annotated[
-        Path | None, reading("Apriori clusters of a file of gmhclust, a number for each cell.", default="none")
-    ] = None,
+    assignments: Annotated[Path | None, reading("Apriori clusters of a file of gmhclust.", default="none")] = None,
     output: Output = None,
     table: Table = None,
-    merges: Annotated[Path | None, writing(f"The tree, a row for each merge: {FORMATS}; .npy: SciPy's.")] = None,
+    merges: Annotated[Path | None, writing("The tree, a row each merge; .npy too: SciPy's linkage.")] = None,
     chunks: Annotated[int | None, in_chunks("100 000")] = None,
     run: Running,
 ) -> None:

@@ -23,9 +23,7 @@ _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 Dbscan, Fof = with_former({"EPS": "eps"}), with_former({"--labels": "output"})
 
-_Box = Annotated[
-    str | None, clustering("Period of the axes, or of each: 100,100,none; none: open.", default="the file's, or open")
-]
+_Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
 
 DBSCAN = f"""
 Reads
@@ -93,10 +91,8 @@ Examples
 class Reading(Naming):
     """Options of how points are read."""
 
-    particle_type: Annotated[str, reading("Which particles of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
-    fill_missing: Annotated[
-        bool, reading("Take the fill value for chunks that a zarr store lacks.", "--fill-missing")
-    ] = False
+    particle_type: Annotated[str, reading("Of a snapshot: gas, dm, stars, bh, or a number.")] = "dm"
+    fill_missing: Annotated[bool, reading("Fill chunks that a zarr store lacks.", "--fill-missing")] = False
 
     def reader(self, **needs: Any) -> Callable[..., xr.Dataset]:
         """Return what opens a file; options for particles are of no use for tables."""
@@ -121,11 +117,9 @@ def dbscan(
     path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
     *,
     eps: Annotated[float, clustering("Largest distance of neighbours, in the unit of the coordinates.")],
-    min_samples: Annotated[
-        int, clustering("Neighbours of a core point, or their sum of weights, itself included.", min=1)
-    ] = 5,
+    min_samples: Annotated[int, clustering("Neighbours of a core point, itself included, or weights.", min=1)] = 5,
     boxsize: _Box = None,
-    weight: Annotated[str | None, clustering("Column of weights.", default="none, each point counts 1")] = None,
+    weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
     coordinates: Annotated[
         str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
     ] = None,
@@ -201,9 +195,9 @@ def _why_no_core(points: xr.Dataset, parameters: dict[str, Any]) -> str:
 def fof(
     path: Annotated[Path, typer.Argument(metavar="FILE", help=_OF_KINDS)],
     *,
-    b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 or 0.168 usually.")] = None,
-    linking_length: Annotated[float | None, clustering("Or the linking length itself, in the positions' unit.")] = None,
-    min_members: Annotated[int, clustering("Particles of a halo at least; catalogues usually have 20.", min=1)] = 2,
+    b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
+    linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
+    min_members: Annotated[int, clustering("Particles of a halo at least; often 20.", min=1)] = 2,
     boxsize: _Box = None,
     file: Reading,
     output: Output = None,

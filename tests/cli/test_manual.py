@@ -13,7 +13,10 @@ from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-WORKERS = {"seconds_starting"}
+WORKERS = {
+    *("seconds_starting", "reason", "points", "chunks", "points_per_chunk", "points_are", "bytes_per_point"),
+    *("memory_bytes", "seconds_estimated", "basis"),
+}
 OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
 """Keys of other benchmarks."""
 
@@ -51,11 +54,11 @@ def test_every_example_is_a_valid_line(name):
     ("line", "more"),
     [
         ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv --verbose", WORKERS),
-        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet --verbose",
+        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 --table c.parquet -o h.parquet --verbose",
          {*WORKERS, "late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
-        ("dbscan snapshot.hdf5 0.4 -o labels.csv --verbose", WORKERS),
-        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv --verbose", WORKERS),
-        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv --verbose", WORKERS),
+        ("dbscan snapshot.hdf5 --eps 0.4 -o labels.csv --table t.h5 --verbose", WORKERS),
+        ("fof snapshot.hdf5 --b 0.2 --table halos.csv -o parts.csv --verbose", WORKERS),
+        ("hca cells.parquet --threshold 20 --n-clusters 3 --merges tree.csv -o labelled.csv --table t.csv --verbose", WORKERS),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
         ("bench dbscan --sizes 1e3,2e3 --repeats 1 --kinds ss2d,uniform2d --min-samples 5", OTHERS),
@@ -76,7 +79,7 @@ def test_quiet_is_silent(command, files):
     for line in (
         "clue hits.parquet --dc 2 --rhoc 0.3 -q",
         "dbscan snapshot.hdf5 0.4 --quiet",
-        "hca cells.parquet 20 -o t.npy -q",
+        "hca cells.parquet --threshold 20 --merges t.npy -q",
     ):
         assert command(*line.split()) == (0, "", "")
 
