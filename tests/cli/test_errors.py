@@ -146,7 +146,7 @@ ERRORS = [
     ("fof hits.csv", "got --b None", "give --b or --linking-length, and not both"),
     ("FOF --b 0.2", "got --b 0.2 and --linking-length 1.0", "give --b or --linking-length, and not both"),
     ("fof hits.csv --b -0.2", "--b must be finite and positive, got -0.2", "--b: Linking"),
-    ("fof random.hdf5 --b 1 --particle-type dust", "--particle-type must be a number", "--particle-type: Of a snapshot"),
+    ("fof random.hdf5 --b 1 --particle-type dust", "--particle-type must be a number", "--particle-type: Of a"),
     ("events pixels.csv --dt-max 2 --units toa=m", "the unit 'm'", "give their unit with --units"),
     ("events run.tpx3 --dt-max 0", "--dt-max must be finite and positive, got 0.0", "--dt-max:"),
     ("events run.tpx3 --dt-max nan --workers 2", "--dt-max must be finite and positive, got nan", "--dt-max:"),

@@ -323,7 +323,7 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
         ),
         (
             ["distributed", "sklearn", "holoviews", "panel"],
-            ["events run.tpx3 --dt-max 200 --table {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 --table {0}/halos.parquet"],
+            ["events run.tpx3 --dt-max 200 --table {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 --table {0}/h.parquet"],
         ),
     ],
 )  # fmt: skip
