@@ -54,6 +54,7 @@ def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "
     table.add_column(justify=justify, overflow="fold")
     for name, value in facts.items():
         text = f"{value:,}" if type(value) is int else f"{value:,.6g}" if type(value) is float else str(value)
+        text = "not known" if value is None else text
         table.add_row(name.replace("_", " "), escape(text))
     return table
 

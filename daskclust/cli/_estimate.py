@@ -22,7 +22,7 @@ _WORD = 8  # bytes of a .tpx3 file for a hit
 _NOT_TOLD = (".npz", ".root")  # how many points they have shows when they are read
 
 KEYS = """
-  points, chunks, points_per_chunk, points_are    with --dry-run: their numbers, and where these are from
+  number_is, chunks, points_per_chunk    with --dry-run: how the number of points is known; of chunks; of one chunk
   bytes_per_point, memory_bytes    with --dry-run: at the peak, of a point and of a process
   seconds_estimated, basis         with --dry-run: time to cluster, s, and what that is based on"""
 
@@ -42,7 +42,7 @@ def estimate(
     """
     path = Path(str(job.source))
     points, n, are = _points(path, reader, chunks, about)
-    facts: dict[str, Any] = {"points": n, "points_are": are}
+    facts: dict[str, Any] = {job.unit: n, "number_is": are}
     if n is not None:
         facts |= _of_points(job, n, points, cost(n, points), chunks or about, in_windows)
     show(facts, job.run.as_json, f"Dry run, nothing was done: {job.title}", quiet=job.run.quiet)
@@ -87,9 +87,13 @@ def _of_points(job: Job, n: int, points: xr.Dataset | None, cost: Cost, about: i
     }
     if run.cuda:
         return facts | {"basis": "the time on a GPU is not estimated"}
-    where = "on one thread: divide it by those of the scheduler" if run.scheduler else f"on {threads} threads"
+    where = (
+        "on one thread, to be divided by the number of the scheduler's threads"
+        if run.scheduler
+        else f"on {threads} thread{'s' * (threads > 1)}"
+    )
     basis = (
         f"an estimate {where}, from {cost.seconds * 1e9:,.0f} ns a {unit}, which was measured on one thread of a "
         "server's CPU: more where points have many neighbours; without reading, writing and compiling"
     )
-    return facts | {"seconds_estimated": round(n * cost.seconds / threads, 3), "basis": basis}
+    return facts | {"seconds_estimated": float(f"{n * cost.seconds / threads:.3g}"), "basis": basis}

@@ -49,7 +49,7 @@ Examples
   # a periodic box, ten neighbours
   daskclust dbscan snapshot.hdf5 --eps 0.2 --min-samples 10 --boxsize 100 -o labels.parquet
   # your own names of columns, in two dimensions
-  daskclust dbscan my.csv --eps 5 --columns lon=x,lat=y --coordinates x,y
+  daskclust dbscan places.csv --eps 5 --columns lon=x,lat=y --coordinates x,y
 """
 
 FOF = f"""

@@ -14,8 +14,8 @@ from daskclust.cli._console import rows, sections
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
 WORKERS = {
-    *("seconds_starting", "reason", "points", "chunks", "points_per_chunk", "points_are", "bytes_per_point"),
-    *("memory_bytes", "seconds_estimated", "basis"),
+    *("seconds_starting", "reason", "number_is", "chunks", "points_per_chunk", "bytes_per_point", "memory_bytes"),
+    *("seconds_estimated", "basis"),
 }
 OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
 """Keys of other benchmarks."""
