@@ -87,11 +87,7 @@ def _of_points(job: Job, n: int, points: xr.Dataset | None, cost: Cost, about: i
     }
     if run.cuda:
         return facts | {"basis": "the time on a GPU is not estimated"}
-    where = (
-        "on one thread, to be divided by the number of the scheduler's threads"
-        if run.scheduler
-        else f"on {threads} thread{'s' * (threads > 1)}"
-    )
+    where = f"on {threads} thread{'s' * (threads > 1)}" + ", to be divided by the scheduler's" * bool(run.scheduler)
     basis = (
         f"an estimate {where}, from {cost.seconds * 1e9:,.0f} ns a {unit}, which was measured on one thread of a "
         "server's CPU: more where points have many neighbours; without reading, writing and compiling"
