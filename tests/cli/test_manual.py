@@ -68,9 +68,7 @@ def samples(tmp_path_factory):
     flat.to_csv(folder / "hits.csv", index=False)
     flat.to_parquet(folder / "hits.parquet")
     flat.rename(columns={"x": "px", "y": "py", "energy": "E"}).to_csv(folder / "my.csv", index=False)
-    pd.DataFrame({"lon": rng.uniform(0, 90, 99), "lat": rng.uniform(0, 90, 99)}).to_csv(
-        folder / "places.csv", index=False
-    )
+    flat.rename(columns={"x": "lon", "y": "lat"}).to_csv(folder / "places.csv", index=False)
     triggers = xr.Dataset({"time": ("trigger", np.arange(0, 80_000, 5000) * 1.0)})
     io.write_tpx3(datasets.timepix(500, rng=0).drop_vars("truth"), folder / "run.tpx3", triggers=triggers)
     (folder / "matrices").mkdir()
@@ -84,7 +82,8 @@ def samples(tmp_path_factory):
             counts = file["Header"].attrs[name]
             counts[4] = counts[1]
             file["Header"].attrs[name] = counts
-    io.write_cells(datasets.cytometry(300, 3, rng=0).drop_vars("population"), folder / "tube.fcs")
+    cells = datasets.cytometry(300, 3, rng=0).drop_vars("population").drop_attrs()
+    io.write_cells(cells.assign(X=150 * np.sinh(cells["X"])), folder / "tube.fcs")
     io.write_gmhc(datasets.cytometry(300, 2, rng=0), folder / "data")
     (folder / "asgns").write_text("\n".join(str(k % 3) for k in range(300)) + "\n")
     return folder
@@ -96,7 +95,7 @@ def test_every_example_runs(command, samples, tmp_path, monkeypatch, scheduler, 
     """On files of these names; not where a GPU or a readout is needed. Tests of demo, bench and warm run theirs."""
     shutil.copytree(samples, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    server = SimpleNamespace(port=1, start=lambda: None, stop=lambda: None, io_loop=Mock())
+    server = SimpleNamespace(port=1, start=lambda: None, stop=lambda: None, show=None, io_loop=Mock())
     monkeypatch.setattr(app, "serve", lambda *_, **__: server)
     run = 0
     for said, line in examples_of(PROGRAM.commands[name] if name else PROGRAM):
