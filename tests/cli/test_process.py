@@ -7,6 +7,7 @@ import pty
 import re
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -120,7 +121,7 @@ def test_a_signal_leaves_no_output_and_no_process(made, tmp_path, number, worker
 
 
 def test_a_readout_ends_at_sigterm_without_its_tables(made, tmp_path):
-    more = ("--dt-max", 200, "--follow", "-o", tmp_path / "clusters.parquet", "--json")
+    more = ("--dt-max", 200, "--follow", "--table", tmp_path / "clusters.parquet", "--json")
     process = start(made, "events", "run.tpx3", *more)
     while not list(tmp_path.iterdir()):  # what is to be the table
         assert process.poll() is None
@@ -242,9 +243,10 @@ def full_disk(tmp_path):
     [
         ((*CLUE, "-o"), "new.parquet"),
         ((*CLUE, "-o"), "new.h5"),
-        (("dbscan", "hits.parquet", 2, "-o"), "new.zarr"),
-        (("events", "run.tpx3", "--dt-max", 200, "--hits"), "new.parquet"),
-        (("hca", "data", "0.5", "-o"), "new.npy"),
+        (("dbscan", "hits.parquet", "--eps", 2, "-o"), "new.zarr"),
+        (("events", "run.tpx3", "--dt-max", 200, "-o"), "new.parquet"),
+        (("events", "run.tpx3", "--dt-max", 200, "--table"), "new.csv"),
+        (("hca", "data", "0.5", "--merges"), "new.npy"),
     ],
 )
 def test_a_full_disk(command, made, full_disk, monkeypatch, line, name):
@@ -312,6 +314,43 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
     assert command(*line, "--quiet") == (0, "", "")
 
 
+# ----------------------------------------------------------------------------------------------------------- completion
+ANSWERS = {
+    "bash": """
+        source ~/.bashrc
+        COMP_WORDS=(daskclust clue --del) COMP_CWORD=2
+        $(complete -p daskclust | sed 's/.*-F \\([^ ]*\\).*/\\1/') daskclust
+        echo ${COMPREPLY[@]}
+    """,
+    "zsh": """
+        source ~/.zshrc
+        print $_comps[daskclust]
+        _TYPER_COMPLETE_ARGS="daskclust clue --del" _DASKCLUST_COMPLETE=complete_zsh daskclust
+    """,
+}
+
+
+@pytest.mark.parametrize("shell", ANSWERS)
+def test_completion_is_installed_by_one_command(tmp_path, shell):
+    """In a home where nothing is yet, without a terminal; a new shell has it."""
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    program = tmp_path / "bin" / "daskclust"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m daskclust "$@"\n')
+    program.chmod(0o755)
+    paths = {"PYTHONPATH": sys.path, "PATH": [str(program.parent), os.environ["PATH"]]}
+    environment = {name: os.pathsep.join(filter(None, each)) for name, each in paths.items()} | {"HOME": str(tmp_path)}
+    run = functools.partial(subprocess.run, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run([shell, "-c", "daskclust --install-completion; exit $?"], stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{shell} completion installed" in done.stdout
+    done = run([shell, "-c", ANSWERS[shell]], stdin=subprocess.DEVNULL)
+    assert "--delta-c" in done.stdout
+    assert "--delta-o" in done.stdout
+    assert shell == "bash" or done.stdout.startswith("_daskclust\n")
+
+
 # ---------------------------------------------------------------------------------------------------------------- start
 @pytest.mark.parametrize(
     ("names", "lines"),
@@ -322,7 +361,7 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
         ),
         (
             ["distributed", "sklearn", "holoviews", "panel"],
-            ["events run.tpx3 --dt-max 200 -o {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 -o {0}/halos.parquet"],
+            ["events run.tpx3 --dt-max 200 --table {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 --table {0}/h.parquet"],
         ),
     ],
 )  # fmt: skip
@@ -339,4 +378,4 @@ sys.exit(str([name for name in {names} if name in sys.modules]))
     program = [sys.executable, "-c", code]
     done = subprocess.run(program, cwd=made, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "[]"
-    assert len(list(tmp_path.iterdir())) == sum("-o" in line for line in lines)  # they have done their work
+    assert len(list(tmp_path.iterdir())) == sum("--table" in line for line in lines)  # they have done their work
