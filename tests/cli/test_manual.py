@@ -82,7 +82,7 @@ def samples(tmp_path_factory):
             counts = file["Header"].attrs[name]
             counts[4] = counts[1]
             file["Header"].attrs[name] = counts
-    cells = datasets.cytometry(300, 3, rng=0).drop_vars("population").drop_attrs()
+    cells = datasets.cytometry(2000, 3, rng=0).drop_vars("population").drop_attrs()
     io.write_cells(cells.assign(X=150 * np.sinh(cells["X"])), folder / "tube.fcs")
     io.write_gmhc(datasets.cytometry(300, 2, rng=0), folder / "data")
     (folder / "asgns").write_text("\n".join(str(k % 3) for k in range(300)) + "\n")
