@@ -1,4 +1,4 @@
-"""All functions draw the same of all that a user may give: Datasets, DataFrames, mappings, arrays, fitted estimators."""
+"""All functions draw the same of all that users have: Datasets, DataFrames, mappings, arrays, fitted estimators."""
 
 from __future__ import annotations
 
@@ -189,17 +189,17 @@ def same(one: Any, other: Any) -> None:
     assert one, "something is drawn"
     for (*_, a), (*_, b) in zip(one, other, strict=True):
         assert a.shape == b.shape
-        for x, y in zip(a, b, strict=True):
-            np.testing.assert_array_equal(
-                *(each.astype(np.float64) if not isinstance(x[0], str) else each for each in (x, y))
-            )
+        for columns in zip(a, b, strict=True):
+            is_text = isinstance(columns[0][0], str)
+            np.testing.assert_array_equal(*(each if is_text else each.astype(np.float64) for each in columns))
 
 
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("name", OF_TABLES)
 def test_tables(name: str, kind: str) -> None:
     given, draw = OF_TABLES[name]
-    same(draw(given()), draw(TABLES[kind](given())))
+    ds = given().drop_attrs(deep=False) if kind == "mapping" else given()  # a mapping has no box
+    same(draw(ds), draw(TABLES[kind](ds)))
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -230,7 +230,7 @@ def test_titles_tell_the_system() -> None:
         "; DBSCAN(eps=3.0)": plot.clusters(xy(layer()), labels=DBSCAN(3.0).fit(xy(layer()))),
         "; EventBuilder(dt_max=200 ns, variant=local)": plot.event_display(made.hits(), window=(0.0, 1e6)),
         "; MahalanobisHCA(threshold=100)": plot.dendrogram(made.cells()[1]),
-        "; CLUE(delta_o=6.0, dc=5.0, rhoc=4.0)": plot.decision(clue()),
+        "; CLUE(dc=5.0, delta_o=6.0, rhoc=4.0)": plot.decision(clue()),
     }
     for words, picture in titles.items():
         assert options(picture)["title"].replace("\n", " ").endswith(words)
