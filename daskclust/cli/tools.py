@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
-_COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f", "r_max": ".2f"}
+_COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
@@ -178,7 +178,7 @@ def _largest(clusters: xr.Dataset) -> Table:
     shown = {name: form for name, form in _COLUMNS.items() if name in largest.variables}
     units = {name: largest[name].attrs.get("units", "1") for name in shown}
     heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]
-    table = table_of(f"The largest clusters by {weight}", heads)
+    table = table_of(f"Largest by {weight}", heads)
     for row in zip(*[largest[name].values for name in shown], strict=True):
         table.add_row(*[format(value, form) for value, form in zip(row, shown.values(), strict=True)])
     return table

@@ -68,8 +68,8 @@ CASES: dict[str, Case] = {
             ),
             Picture(
                 "Decision plot",
-                "Each hit by its density and its distance to the nearest denser hit. Seeds are right of the vertical "
-                "line and above the horizontal one.",
+                "Each hit by its density and its distance to the nearest denser hit. Seeds are right of "
+                "rhoc, the vertical line, and above delta_c, the lower horizontal one.",
                 "plot.decision(found, logx=True)",
             ),
             Picture(
@@ -147,11 +147,6 @@ CASES: dict[str, Case] = {
                 "Halos of each mass by volume, with the error of their number. Light halos are the most frequent.",
                 "plot.mass_function(table, bins=12)",
             ),
-            Picture(
-                "Particles of a halo",
-                "The same as a count of members; the smallest have 20.",
-                "plot.cluster_sizes(table)",
-            ),
         ),
         "daskclust fof FILE --b 0.2 --min-members 20",
         "daskclust fof FILE --b 0.15 --min-members 20",
@@ -188,8 +183,7 @@ CASES: dict[str, Case] = {
         "follows their shape, so that a population may be long and thin.",
         "datasets.cytometry(5_000, 6, rarest=0.01, rng={seed})",
         "ds.clust.hca(threshold=100, n_clusters=8, min_size=30)",
-        "properties.cluster_table(found.assign(marker_1=found['X'][:, 0].drop_vars('channel'),\n"
-        "    marker_2=found['X'][:, 1].drop_vars('channel')), weight=None, coords=['marker_1', 'marker_2'])",
+        "properties.cluster_table(found, weight=None, coords=['point_height'])",
         (
             Picture(
                 "Dendrogram",

@@ -6,12 +6,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from bokeh.embed import components
+from bokeh.models import ColorBar
+from bokeh.resources import Resources
+
 import daskclust
 from daskclust.core.data.files import replacing
 from daskclust.demo.cases import CASES, Case, Picture
 from daskclust.plot._look import ACCENT, hv, load_backends
 
-_AROUND = (110, 130)  # pixels of axes, and of a legend below or a bar of colours beside
+_FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
+_AXES, _BAR, _ROW = (95, 50), 80, 22  # pixels of axes and tools, of a bar of colours, of a row of a legend
 
 _STYLE = (
     """
@@ -34,7 +39,7 @@ dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; overflow
 pre { margin: .5rem 0 1rem; padding: .6rem .8rem; overflow-x: auto; background: var(--code); border-radius: 6px;
   font: .85rem/1.5 ui-monospace, monospace; user-select: all; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem; }
-figure { margin: 0; padding: 1rem; border: 1px solid var(--line); border-radius: 8px; min-width: 0; }
+figure { margin: 0; padding: clamp(.6rem, 2vw, 1rem); border: 1px solid var(--line); border-radius: 8px; min-width: 0; }
 figcaption { font-size: .9rem; margin: .3rem 0; }
 footer { padding-bottom: 3rem; font-size: .9rem; }
 """
@@ -45,9 +50,6 @@ def write_page(
     path: Path, case: Case, facts: dict[str, Any], workers: int, seed: int, names: dict[str, Any], points: Path
 ) -> None:
     """Write the page with all that it needs inside, so that it opens offline, completely or not at all."""
-    from bokeh.embed import components
-    from bokeh.resources import Resources
-
     drawn = [_figure(case.run(picture.line, **names)) for picture in case.pictures]
     script, places = components([figure for figure, _ in drawn])
     figures = [
@@ -67,7 +69,7 @@ def write_page(
 <h2>What was found</h2>
 <dl>{_facts(facts)}</dl>
 <p>The results of {workers} Dask workers and of one process {same}.</p>
-<h2>Parameters</h2>
+<h2>Data and parameters</h2>
 {_code(lines)}
 <p>The same in a terminal, of the points that this demonstration wrote to a file:</p>
 {_code(case.command.replace("FILE", file))}
@@ -87,7 +89,7 @@ def write_page(
     head = (
         f'<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(case.title)} - daskclust</title><link rel="icon" href="data:,"><style>{_STYLE}</style>'
-        f"{Resources(mode='inline', components=['bokeh']).render_js()}"
+        + "".join(f"<script>{raw}</script>" for raw in Resources(mode="inline", components=["bokeh"]).js_raw)
     )
     page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{body}\n{script}</body></html>\n'
     with replacing(path) as stream:
@@ -97,10 +99,12 @@ def write_page(
 def _figure(picture: Any) -> tuple[Any, str]:
     """Return a figure of bokeh that is as wide as the page lets it, and its title, which the page shows as text."""
     load_backends()
-    wide = {"legend_position": "bottom"} if isinstance(picture, hv.Overlay) else {}
+    wide = {"legend_position": "bottom", "legend_cols": 2} if isinstance(picture, hv.Overlay) else {}
     figure = hv.renderer("bokeh").get_plot(picture.opts(backend="bokeh", **wide)).state
     caption = figure.title.text.replace("\n", " ")
-    shape = (figure.frame_width + _AROUND[0]) / ((figure.frame_height or figure.frame_width) + _AROUND[1])
+    rows = max((-(-len(legend.items) // 2) + 1 for legend in figure.legend if legend.items), default=0)
+    height = _FRAME * (figure.frame_height or figure.frame_width) / figure.frame_width
+    shape = (_FRAME + _AXES[0] + _BAR * bool(figure.select(ColorBar))) / (height + _AXES[1] + _ROW * rows)
     figure.update(frame_width=None, frame_height=None, sizing_mode="scale_width", aspect_ratio=shape, title=None)
     return figure, caption
 
