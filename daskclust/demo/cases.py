@@ -105,7 +105,7 @@ CASES: dict[str, Case] = {
             Picture(
                 "The largest cluster",
                 "Time over threshold, which grows with the energy in a pixel: the core of the track is the brightest.",
-                "plot.event_display(found, clusters=[int(table['size'].argmax())], color='tot')",
+                "plot.event_display(found, clusters=[int(table['size'].values.argmax())], color='tot')",
             ),
             Picture(
                 "Size of the clusters",

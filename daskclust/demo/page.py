@@ -16,6 +16,7 @@ from daskclust.demo.cases import CASES, Case, Picture
 from daskclust.plot._look import ACCENT, hv, load_backends
 
 _FRAME = 400  # pixels of a frame that has its right shape; axes take the same at all sizes
+_LEAST = 0.73  # height by width of a frame, for the words beside it
 _AXES, _BAR, _ROW = (95, 50), 80, 22  # pixels of axes and tools, of a bar of colours, of a row of a legend
 
 _STYLE = (
@@ -26,7 +27,7 @@ _STYLE = (
   :root { --ground: #15181c; --ink: #e6e9ec; --soft: #a3abb4; --line: #363c44; --code: #20252b; --link: #7cc0ff; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-header, main, footer { max-width: 1500px; margin: 0 auto; padding: 0 clamp(1rem, 3vw, 3rem); }
+header, main, footer { max-width: 1900px; margin: 0 auto; padding: 0 clamp(1rem, 3vw, 3rem); }
 header { border-top: 4px solid ACCENT; }
 h1 { margin: 1.2rem 0 .4rem; font-size: clamp(1.5rem, 4vw, 2.2rem); line-height: 1.2; }
 h2 { margin: 2rem 0 .6rem; font-size: 1.3rem; }
@@ -38,9 +39,9 @@ dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr))
 dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 pre { margin: .5rem 0 1rem; padding: .6rem .8rem; overflow-x: auto; background: var(--code); border-radius: 6px;
   font: .85rem/1.5 ui-monospace, monospace; user-select: all; }
-.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 1.5rem; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 27rem), 1fr)); gap: 1.5rem; }
 figure { margin: 0; padding: clamp(.6rem, 2vw, 1rem); border: 1px solid var(--line); border-radius: 8px; min-width: 0; }
-figcaption { font-size: .9rem; margin: .3rem 0; }
+figcaption { font-size: .9rem; margin: .6rem 0; }
 footer { padding-bottom: 3rem; font-size: .9rem; }
 """
 ).replace("ACCENT", ACCENT)
@@ -103,7 +104,7 @@ def _figure(picture: Any) -> tuple[Any, str]:
     figure = hv.renderer("bokeh").get_plot(picture.opts(backend="bokeh", **wide)).state
     caption = figure.title.text.replace("\n", " ")
     rows = max((-(-len(legend.items) // 2) + 1 for legend in figure.legend if legend.items), default=0)
-    height = _FRAME * (figure.frame_height or figure.frame_width) / figure.frame_width
+    height = _FRAME * max(_LEAST, (figure.frame_height or figure.frame_width) / figure.frame_width)
     shape = (_FRAME + _AXES[0] + _BAR * bool(figure.select(ColorBar))) / (height + _AXES[1] + _ROW * rows)
     figure.update(frame_width=None, frame_height=None, sizing_mode="scale_width", aspect_ratio=shape, title=None)
     return figure, caption
