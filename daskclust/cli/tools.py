@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Columns, Json, Quiet, columns_of, reading, running, writing
+from daskclust.cli._options import Json, Naming, Quiet, names, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ Writes
 Examples
   # halos of a snapshot
   daskclust explore snapshot.hdf5 --system fof
+  # a file of your own, with units; and in eta and phi
+  daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
+  daskclust explore hits.csv --system clue --coordinates eta,phi
   # on another machine, behind ssh -L 5006:localhost:5006 of this one
   daskclust explore run.tpx3 --port 5006 --no-browser
 """
@@ -74,6 +77,14 @@ Examples
   daskclust info --json | jq -r .versions.numba
 """
 
+HELP = """
+Examples
+  # the manual of a command
+  daskclust help clue
+  # that of the program: exit codes, variables of the environment
+  daskclust help
+"""
+
 WARM = """
 Writes
   compiled kernels    beside the package or, where that cannot be written, in the user's folder; NUMBA_CACHE_DIR names
@@ -99,11 +110,15 @@ def explore(
         Path,
         typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
     ],
+    *,
     system: Annotated[
         Literal["clue", "events", "fof", "dbscan", "hca"] | None,
         reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
     ] = None,
-    columns: Columns = None,
+    coordinates: Annotated[
+        str | None, reading("Columns shown as x, y and z, e.g. eta,phi.", default="x,y,z, those there are")
+    ] = None,
+    file: Naming,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
@@ -117,9 +132,9 @@ def explore(
     from daskclust.app.opening import open_file
 
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, line = open_file(path, system, columns_of(columns))
+        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates))
         title = f"{path.name} - daskclust"
-        server = serve(ds, system, source=[line], address=address, port=port, show=False, start=False, title=title)
+        server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
     url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
     if address not in _HERE:
@@ -182,6 +197,22 @@ def _largest(clusters: xr.Dataset) -> Table:
     for row in zip(*[largest[name].values for name in shown], strict=True):
         table.add_row(*[format(value, form) for value, form in zip(row, shown.values(), strict=True)])
     return table
+
+
+# ---------------------------------------------------------------------------------------------------------------- help
+def manual(
+    context: typer.Context,
+    command: Annotated[str | None, typer.Argument(metavar="[COMMAND]", help="A command.", show_default="all")] = None,
+) -> None:
+    """Show the whole manual of a command, or of the program."""
+    program: Any = context.find_root()
+    if command is None:
+        program.command.show_manual(program)
+        return
+    if command not in program.command.commands:
+        raise typer.BadParameter(f"no such command {command!r}", param_hint="COMMAND")
+    chosen = program.command.commands[command]
+    chosen.show_manual(type(context)(chosen, info_name=command, parent=program, **chosen.context_settings))
 
 
 # ---------------------------------------------------------------------------------------------------------------- info
