@@ -137,7 +137,10 @@ def test_pages_in_a_browser(browser: Any, pages: Callable[[str], Path], system: 
     for scheme, ground in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(21, 24, 28)")):
         tab = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
         told: list[str] = []
-        tab.on("console", lambda message, told=told: told.append(message.text) if message.type != "log" else None)
+        tab.on(
+            "console",
+            lambda message, told=told: told.append(message.text) if message.type in ("error", "warning") else None,
+        )
         tab.on("pageerror", lambda error, told=told: told.append(str(error)))
         tab.goto(pages(system).as_uri())
         tab.wait_for_function(
