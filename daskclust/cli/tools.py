@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -183,7 +184,9 @@ def demo(
     show(facts, as_json, f"Demonstration of {system}", quiet=quiet)
     if shown:
         same = "are equal, element by element" if facts["equal"] else "DIFFER"
-        text = f"the answers of the workers and of this process {same}\nnext, a file of your own: daskclust --help"
+        points = Path(facts["page"]).with_suffix(".parquet")
+        text = f"the answers of the workers and of this process {same}; open {facts['page']} in a browser\n"
+        text += f"next: daskclust explore {shlex.join([str(points), '--system', system])}"
         console.print(text, highlight=False, soft_wrap=True)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from bokeh.embed import components
-from bokeh.models import ColorBar
+from bokeh.models.annotations import ColorBar
 from bokeh.resources import Resources
 
 import daskclust
@@ -63,7 +64,7 @@ def write_page(
     )
     others = [name for name, other in CASES.items() if other is not case]
     same = "are equal, element by element" if facts["equal"] else "DIFFER: please report it"
-    file = str(points)
+    file = shlex.quote(str(points))
     body = f"""
 <header><h1>{escape(case.title)}</h1><p>{escape(case.about)}</p></header>
 <main>

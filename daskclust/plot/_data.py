@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +46,7 @@ def opened(
     found = {} if labels is None else _results_in(ds, data, labels)
     missing = [name for name in needed if name not in found and name not in ds.variables]
     if missing:
-        raise ValueError(_without(data, ds, missing[0]))
+        raise ValueError(_without(data, _names(data, ds), missing[0]))
     if labels is None:
         return ds
     dims = ds[needed[0]].dims
@@ -85,14 +85,19 @@ def _results_in(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, Any]:
     if not isinstance(labels, str):
         return {"label": xr.DataArray(plain("labels", labels))}
     if labels not in ds.variables:
-        raise ValueError(_without(data, ds, labels))
+        raise ValueError(_without(data, _names(data, ds), labels))
     return {"label": ds[labels]}
 
 
-def _without(data: Any, ds: xr.Dataset, name: str) -> str:
-    """Return words on a variable that is not there."""
+def _names(data: Any, ds: xr.Dataset) -> Iterable[Any]:
+    """Return the names of all columns that a user gives, of which a Dataset may have some."""
     table = None if _is_estimator(data) else table_of(data)
-    known = ", ".join(map(str, ds.variables if table is None else table)) or "none"
+    return ds.variables if table is None else table
+
+
+def _without(data: Any, there: Iterable[Any], name: str) -> str:
+    """Return words on a variable that is not there."""
+    known = ", ".join(map(str, there)) or "none"
     if _is_estimator(data):
         return (
             f"{type(data).__name__} keeps its results ({known}) and not its points, so that there is no {name!r}; give "
@@ -217,7 +222,7 @@ def cells_of(data: Any, labels: Any) -> Cells:
     named = "label" if labels is None else labels if isinstance(labels, str) else None
     columns: Any = opened(data, ("X",)) if isinstance(data, xr.Dataset) or _is_estimator(data) else table_of(data)
     if named is not None and (columns is None or named not in columns):
-        raise ValueError(_without(data, columns, named))
+        raise ValueError(_without(data, () if columns is None else columns, named))
     if columns is None:
         X = data if hasattr(data, "shape") else np.asarray(data)
     elif columns is data:

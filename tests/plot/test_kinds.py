@@ -252,6 +252,10 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: plot.dendrogram(FOF), "has no linkage_ to draw; give a fitted MahalanobisHCA"),
     (lambda: plot.dendrogram(MahalanobisHCA()), "has no linkage_ to draw"),
     (lambda: plot.ellipses(FOF, FOF, 0, 1), "keeps its results.* no 'X'"),
+    (
+        lambda: plot.ellipses(np.zeros((3, 2)), None, 0, 1),
+        "ndarray has no column 'label'.* has none; cluster the points",
+    ),
     (lambda: plot.ellipses(cell_frame().drop(columns="label"), None, 0, 1), "no column 'label'"),
 ]
 
