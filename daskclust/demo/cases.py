@@ -155,8 +155,8 @@ CASES: dict[str, Case] = {
     ),
     "dbscan": Case(
         "DBSCAN: two half moons",
-        "Points on two half circles, one inside the other, with uniform noise. Points with 10 others within 12 cm are "
-        "core points; core points within 12 cm of each other are one cluster.",
+        "Points on two half circles, one inside the other, with uniform noise. Points with 10 or more within 12 cm, "
+        "themselves included, are core points; core points within 12 cm of each other are one cluster.",
         "datasets.moons(4_000, rng={seed})",
         "ds.clust.dbscan(eps=12.0, min_samples=10)",
         "properties.cluster_table(found)",
@@ -167,9 +167,9 @@ CASES: dict[str, Case] = {
                 "plot.clusters(found)",
             ),
             Picture(
-                "Size of the clusters",
-                "The two half circles have most points; a dense spot of noise may be a small cluster.",
-                "plot.cluster_sizes(table)",
+                "A third of the radius",
+                "With 4 cm instead of 12 the arcs break where points are few, and more points are noise.",
+                "plot.clusters(found.clust.dbscan(eps=4.0, min_samples=10))",
             ),
         ),
         "daskclust dbscan FILE --eps 12 --min-samples 10",
