@@ -21,6 +21,7 @@ class _Console(Console):
         raise  # noqa: PLE0704 (called while rich handles BrokenPipeError)
 
 
+_LINES = ("reason", "basis")  # of a summary: too long for its table
 console = _Console()
 errors = _Console(stderr=True)
 
@@ -33,13 +34,14 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     elif not quiet:
         facts = {}
         for name, value in summary.items():
-            if name not in ("seconds_compiling", "reason"):
+            if name not in ("seconds_compiling", *_LINES):
                 facts[name] = value
-            elif name != "reason" and value:
+            elif name == "seconds_compiling" and value:
                 facts["compiling"] = f"{value:.1f} s, once"
         to.print(facts_table(title, facts))
-        if "reason" in summary:
-            tell(summary["reason"], to)
+        for name in _LINES:
+            if name in summary:
+                tell(summary[name], to)
 
 
 def tell(text: str, to: Console = console) -> None:

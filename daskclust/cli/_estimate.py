@@ -89,7 +89,7 @@ def _of_points(job: Job, n: int, points: xr.Dataset | None, cost: Cost, about: i
         return facts | {"basis": "the time on a GPU is not estimated"}
     where = f"on {threads} thread{'s' * (threads > 1)}" + ", to be divided by the scheduler's" * bool(run.scheduler)
     basis = (
-        f"an estimate {where}, from {cost.seconds * 1e9:,.0f} ns a {unit}, which was measured on one thread of a "
-        "server's CPU: more where points have many neighbours; without reading, writing and compiling"
+        f"the time is an estimate {where}, from {cost.seconds * 1e9:,.0f} ns a {unit} measured on one thread of a "
+        "server's CPU; it is more where points have many neighbours, and without reading, writing and compiling"
     )
     return facts | {"seconds_estimated": float(f"{n * cost.seconds / threads:.3g}"), "basis": basis}

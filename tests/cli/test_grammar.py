@@ -159,6 +159,14 @@ def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch,
     assert ds["y"].values.tolist() == [0, 1]  # the axes are in this order
 
 
+def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    io.write_particles(datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0), "gas.hdf5")
+    line = "dbscan gas.hdf5 --eps 0.5 --particle-type gas"
+    assert "next:" not in command(*line.split())[1]
+    assert "next: daskclust explore gas.csv" in command(*line.split(), "-o", "gas.csv")[1]
+
+
 def test_what_next_is_not_for_scripts(command, files):
     for option in ("--json", "--quiet"):
         assert "next:" not in "".join(map(str, command(*LINES["clue"].split(), option)))
@@ -198,8 +206,6 @@ def test_lines_of_the_explorer_give_the_same_points(tmp_path):
 @pytest.mark.parametrize("where", ["here", "on workers"])
 def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, where):
     """Against brute force, and programs of others."""
-    if "none.csv" in line and where != "here":
-        pytest.skip("a lazy file without points is no other case")
     (files / "none.csv").write_text("x,y\n")
     hits, box = io.read_hits("hits.parquet"), io.open_particles("snapshot.hdf5", chunks=None)
     io.write_hits(hits.assign(high=hits["energy"] * 0 + 1e6), "hits.parquet")
@@ -263,7 +269,7 @@ def test_a_dry_run_tells_and_writes_nothing(summary, files, monkeypatch, line, f
     if told[unit] is not None:
         assert told["memory_bytes"] == told["points_per_chunk"] * told["bytes_per_point"]
         assert told["seconds_estimated"] > 0
-        assert told["basis"].startswith("an estimate on")
+        assert told["basis"].startswith("the time is an estimate on")
     if "csv" in line.split()[1]:
         assert told["hits"] == pytest.approx(6794, rel=0.05)
 

@@ -262,7 +262,7 @@ def test_points_among_cells(tmp_path: Path) -> None:
 def test_cells_that_cannot_be_written(tmp_path: Path) -> None:
     ds = cells()
     for name, wrong, message in [
-        ("a.npy", ds, "unknown extension '.npy' of .*; known: .csv, .parquet, .pq, .fcs"),
+        ("a.npy", ds, "unknown extension '.npy' of .*; known: .csv, .parquet, .pq, .hdf5, .h5, .npz, .zarr, .fcs"),
         ("a.csv", ds.drop_vars("X"), r"write_cells needs X .* variables 'apriori': name them with ds.assign_coords"),
         ("a.csv", ds.drop_vars("channel"), r"write_cells needs X .* \{'cell': 20, 'channel': 3\}: name them with"),
         ("a.csv", ds.assign_coords(channel=["a", "a", "b"]), r"channels without names of their own \('a'\)"),
