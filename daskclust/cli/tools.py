@@ -153,7 +153,7 @@ def explore(
 def demo(
     system: Annotated[
         Literal["clue", "events", "fof", "dbscan", "hca"],
-        typer.Argument(metavar="[SYSTEM]", help="clue, events, fof, dbscan, hca."),
+        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca."),
     ] = "clue",
     *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
