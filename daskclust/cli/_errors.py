@@ -87,6 +87,8 @@ def trouble(error: BaseException, command: Any) -> Trouble | None:
     what, hint = (_in_options(text, names) for text in _split(error))
     if not hint and isinstance(error, FileNotFoundError):
         hint = _near(what)
+    if re.search("has no column '", what) and hint.startswith("it has "):
+        hint += "; in --columns NAME=x the name in the file comes first"
     of_file = (do for mark, do in _OF_FILES if re.search(mark, what))
     return Trouble(kind, what, hint or _option_named(what, command) or next(of_file, manual))
 

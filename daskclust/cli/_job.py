@@ -241,10 +241,13 @@ class Job:
             with self.stage("clustering"):
                 self.summary["reason"] = f"0 {clusters}: {why() if n else f'{self.name} has no {self.unit}'}"
 
-    def next(self, output: Path | None, system: str, *options: str, reading: Sequence[str] = ()) -> None:
-        """Say with which command to go on: what shows the output, or the source with the options to read it."""
+    def next(self, output: Path | None, system: str, *options: str, reading: Sequence[str] | None = ()) -> None:
+        """Say with which command to go on: what shows the output, or the source with the options to read it.
+
+        Without options to read it, the explorer would show other points of the source.
+        """
         known = _SHOWN if system == "hca" else _SHOWN_POINTS
-        sources = [(output, ()), (Path(self.source), reading)]
+        sources = [(output, ()), (None if reading is None else Path(self.source), reading or ())]
         found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
         path, how = next(found, (None, ()))
         if path is not None and not self.run.as_json and not self.run.quiet:

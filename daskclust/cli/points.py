@@ -165,7 +165,7 @@ def dbscan(
             job.save(job.table(lambda: _table(result, parameters, count)), table)
     job.show(output=output, table=table)
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next(output, "dbscan", *of_axes, reading=file.words)
+    job.next(output, "dbscan", *of_axes, reading=file.words if file.particle_type == "dm" else None)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
@@ -242,7 +242,7 @@ def fof(
             job.summary["largest"] = int(halos["size"].max()) if count else 0
             job.save(halos, table)
     job.show(output=output, table=table)
-    job.next(output, "fof", reading=file.words)
+    job.next(output, "fof", reading=file.words if file.particle_type == "dm" else None)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:

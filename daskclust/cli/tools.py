@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,7 +18,8 @@ from daskclust.cli._progress import progress
 if TYPE_CHECKING:
     import xarray as xr
 
-_COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "x": ".1f", "y": ".1f", "rms": ".2f"}
+_COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
+_COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
@@ -41,20 +43,23 @@ Examples
 
 DEMO = """
 Writes
-  -o                      daskclust-demo.html, a page with pictures, in this folder; needs the extra app
+  -o                      SYSTEM.html, a page with pictures, and SYSTEM.parquet, the points that were made, in this
+                          folder; needs the extra app
 
 Keys of --json
-  hits, layers            numbers of the event
-  clusters, noise         number of clusters, and of hits in none
-  purity, completeness    from 0 to 1, by energy, against the true showers
+  points                  number of points that were made
+  clusters, noise         number of clusters, and of points in none
+  purity, completeness    from 0 to 1, against the true clusters; of CLUE by energy
   seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
   seconds_compiling       time to compile kernels, s, which the first run on a machine does
   equal                   whether the two answers are equal, element by element
   page                    the file that was written
 
 Examples
-  # make an event, cluster it, show it
+  # make an event of a calorimeter, cluster it, show it
   daskclust demo
+  # halos of a simulation
+  daskclust demo fof
   # the same in a folder of your own, on four workers
   daskclust demo -o pictures --workers 4
 """
@@ -146,18 +151,23 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
+    system: Annotated[
+        Literal["clue", "events", "fof", "dbscan", "hca"],
+        typer.Argument(metavar="SYSTEM", help="clue, events, fof, dbscan or hca."),
+    ] = "clue",
+    *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"
     ),
-    seed: Annotated[int, running("Seed of the event: another one, another event.", min=0)] = 1,
+    seed: Annotated[int, running("Seed of the data: another one, other data.", min=0)] = 1,
     workers: Annotated[int, running("Processes of the Dask cluster.", min=1)] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster a calorimeter event on a local Dask cluster, check the answer, and show it.
+    """Make data, cluster them on a local Dask cluster, check the answer, and show it on a page.
 
-    Makes an event like those of CMS's HGCAL, clusters it layer by layer on workers and again in this process, compares
-    the two, and writes a page with pictures.
+    Makes the data of a system, such as an event of a calorimeter, clusters them on workers and again in this process,
+    compares the two, and writes a page with pictures.
     """
     from daskclust.demo import run_demo
 
@@ -166,25 +176,29 @@ def demo(
         raise ImportError(f'the page of the demonstration needs {missing[0]}: pip install "daskclust[app]"')
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"-o {folder} is a file, not a folder; name another one")
-    with progress("making an event", quiet=quiet) as work:
-        clusters, facts = run_demo(folder, workers, seed, work.begin)
+    with progress("making data", quiet=quiet) as work:
+        clusters, facts = run_demo(system, folder, workers, seed, work.begin)
     shown = not as_json and not quiet
     if shown:
         console.print(_largest(clusters))
-    show(facts, as_json, "Demonstration: purity and completeness by energy", quiet=quiet)
+    show(facts, as_json, f"Demonstration of {system}", quiet=quiet)
     if shown:
         same = "are equal, element by element" if facts["equal"] else "DIFFER"
-        text = f"the answers of the workers and of this process {same}\nnext, a file of your own: daskclust --help"
+        points = Path(facts["page"]).with_suffix(".parquet")
+        text = f"the answers of the workers and of this process {same}; open {facts['page']} in a browser\n"
+        text += f"next: daskclust explore {shlex.join([str(points), '--system', system])}"
         console.print(text, highlight=False, soft_wrap=True)
 
 
 def _largest(clusters: xr.Dataset) -> Table:
-    largest = clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
-    units = {name: largest[name].attrs.get("units", "1") for name in _COLUMNS}
+    weight = next(name for name in ("energy", "mass", "tot", "size") if name in clusters)
+    largest = clusters.sortby(weight, ascending=False).isel(cluster=slice(10))
+    shown = {name: form for name, form in _COLUMNS.items() if name in largest.variables}
+    units = {name: largest[name].attrs.get("units", "1") for name in shown}
     heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]
-    table = table_of("The ten clusters with most energy", heads)
-    for row in zip(*[largest[name].values for name in _COLUMNS], strict=True):
-        table.add_row(*[format(value, form) for value, form in zip(row, _COLUMNS.values(), strict=True)])
+    table = table_of(f"Largest by {weight}", heads)
+    for row in zip(*[largest[name].values for name in shown], strict=True):
+        table.add_row(*[format(value, form) for value, form in zip(row, shown.values(), strict=True)])
     return table
 
 

@@ -81,7 +81,7 @@ def test_demo(command, tmp_path, monkeypatch):
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err
     assert "equal, element by element" in out
-    page = (tmp_path / "demo" / "daskclust-demo.html").read_text()
+    page = (tmp_path / "demo" / "clue.html").read_text()
     assert "Decision plot" in page
 
 

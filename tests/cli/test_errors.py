@@ -188,6 +188,7 @@ ERRORS = [
     ("explore odd.csv --no-browser --system clue", "no column for 'x', 'y'", "--columns NAME=x"),
     ("explore odd.csv --no-browser --columns u=x,c=y", "odd.csv has no column 'c'", ""),
     ("explore odd.csv --no-browser --system hca --columns u=x", "columns cannot be chosen of odd.csv", "leave them"),
+    ("clue odd.csv --dc 1 --rhoc 1 --columns x=u,y=v", "odd.csv has no column 'x', 'y'", "the name in the file comes"),
     ("clue odd.csv --dc 1 --rhoc 1", "no column for 'x', 'y'", "'u', 'v', 'E': name it with --columns NAME=x"),
     ("clue hits.parquet --dc 1 --rhoc 1 --columns x,y", "have names", "give --columns NAME=x,NAME=y"),
     ("clue nan.csv --dc 1 --rhoc 1", "NaN in coordinate 1 of point 1", "remove such points first"),

@@ -159,6 +159,14 @@ def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch,
     assert ds["y"].values.tolist() == [0, 1]  # the axes are in this order
 
 
+def test_what_next_shows_no_other_particles(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    io.write_particles(datasets.cosmology_box(500, rng=0).drop_vars("halo").assign_attrs(particle_type=0), "gas.hdf5")
+    line = "dbscan gas.hdf5 --eps 0.5 --particle-type gas"
+    assert "next:" not in command(*line.split())[1]
+    assert "next: daskclust explore gas.csv" in command(*line.split(), "-o", "gas.csv")[1]
+
+
 def test_what_next_is_not_for_scripts(command, files):
     for option in ("--json", "--quiet"):
         assert "next:" not in "".join(map(str, command(*LINES["clue"].split(), option)))

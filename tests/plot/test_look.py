@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +190,3 @@ def test_pages_of_a_million_points_are_small(name: str, tmp_path: Path) -> None:
     plot.save(hv.Curve([]), empty)
     plot.save(MANY[name](1_000_000), page)
     assert page.stat().st_size - empty.stat().st_size < 2_500_000
-
-
-# -------------------------------------------------------------------------------------------------------------- gallery
-def test_everything_is_in_the_gallery() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "gallery.md").read_text(encoding="utf-8")
-    cells = "\n".join(re.findall(r"^```\{code-cell\} ipython3\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
-    shown = set(re.findall(r"\bplot\.(\w+)", cells))
-    assert shown == set(plot.__all__)
