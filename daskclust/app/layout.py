@@ -94,6 +94,7 @@ class Explorer(Viewer):
             self._slice = self._slice if number is None else None if number == "all" else int(number)
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
+        self._keep()
         if address.faults:
             words = "; ".join(address.faults)
             self._ignored.param.update(object=f"Ignored in the address: {words}.", visible=True)

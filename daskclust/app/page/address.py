@@ -17,12 +17,14 @@ class Address:
         self._location = location
         self.known: dict[str, str] = dict(parse_qsl((location.search or "")[1:])) if location is not None else {}
         self.faults: list[str] = []
+        self._is_read = True  # not yet written
 
     def keep(self, known: Mapping[str, Any]) -> None:
         """Write what a copy of the address shall show."""
         new = {name: str(value) for name, value in known.items()}
         if self._location is not None and new != self.known:
-            self.known, self.faults = new, []
+            self.faults = self.faults if self._is_read else []  # the user goes on, after they were told
+            self.known, self._is_read = new, False
             self._location.search = f"?{urlencode(new)}"
 
     def take(self, name: str, known: Iterable[str]) -> str | None:
