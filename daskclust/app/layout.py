@@ -59,7 +59,9 @@ class Explorer(Viewer):
         self._address = Address(pn.state.location if _is_served() else None)
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=28, margin=(0, 10), stylesheets=[_HEAD_STYLE])
+        self._head = pn.pane.HTML(
+            "", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE]
+        )
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.board = Board(self._keep)  # whose `add` adds a panel

@@ -15,6 +15,11 @@ from daskclust.app.page.board import Arrangement
 from daskclust.app.state import State
 
 SIZES = ((1280, 720), (1280, 800), (1400, 905), (1920, 1080))
+_UNITS = """() => {
+    const find = (view) => view.model.renderers ? [view.model] : [...view.children?.() ?? []].flatMap(find)
+    const [{x_range, y_range, inner_width, inner_height}] = [...Bokeh.index.roots].flatMap(find)
+    return [(x_range.end - x_range.start) / inner_width, (y_range.end - y_range.start) / inner_height]
+}"""
 
 
 class Location:
@@ -112,14 +117,8 @@ def test_one_screen_without_scrolling(browser: Any, address: str) -> None:
             covered = sum(box["width"] * box["height"] for box in boxes)
             assert covered > 0.94 * (width - 260) * (height - 40)
             # units are as long across as up
-            (left, right), (low, high) = page.page.evaluate(
-                "(() => { const views = [], find = (view) => { views.push(view); (view.children?.() ?? "
-                "[]).forEach?.(find) ; [...(view.children?.() ?? [])].forEach(find) }; Bokeh.index.roots.forEach(find);"
-                "const {x_range, y_range, inner_width, inner_height} = views.find((v) => v.model.renderers).model;"
-                "return [[x_range.start, x_range.end].map((x) => x / inner_width),"
-                " [y_range.start, y_range.end].map((y) => y / inner_height)] })()"
-            )
-            assert right - left == pytest.approx(high - low, rel=1e-6)
+            across, up = page.page.evaluate(_UNITS)
+            assert across == pytest.approx(up, rel=1e-6)
         page.page.set_viewport_size({"width": 900, "height": 500})
         assert lengths(page) == [960, 560]
 

@@ -70,6 +70,6 @@ class Address:
 
 def written(arrangement: Arrangement) -> dict[str, str]:
     """Return what the address keeps of an arrangement."""
-    known = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
+    known: dict[str, str] = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
     known |= {"hidden": ",".join(sorted(arrangement.hidden)), "enlarged": arrangement.enlarged or ""}
     return {name: value for name, value in known.items() if value} | {"width": str(arrangement.split)}

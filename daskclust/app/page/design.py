@@ -15,6 +15,7 @@ _WIDGET = """
 label, .bk-slider-title { font-size: 11px; color: var(--soft) }
 .bk-input { height: 26px; min-height: 26px; padding: 2px 6px; font-size: 12px; border-radius: 4px; color: var(--ink);
             border: 1px solid var(--edge); background-color: var(--field) }
+select.bk-input { appearance: auto; background-image: none !important; padding-right: 2px }
 .bk-spin-btn-up, .bk-spin-btn-down { display: none !important }
 .bk-input-group.bk-inline { flex-wrap: wrap }
 """
@@ -48,7 +49,8 @@ _TABLE = """ /* the theme of the table comes later, with colours of its own */
 def styled(objects: Sequence[Any]) -> list[Any]:
     """Return what is to be seen, looking so; Panel hands a look on to nothing that is within."""
     for each in objects:
-        for part in pn.panel(each).select():
+        whole: Any = pn.panel(each)
+        for part in whole.select():
             if isinstance(part, Viewable) and not isinstance(part, pn.pane.Bokeh):  # which would hand it to its figure
                 part.design = Compact
     return [*objects]
