@@ -102,6 +102,9 @@ def serve(
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
 
     def page() -> Any:
+        from daskclust.app.page import served
+
+        served.frame(pn.state.curdoc)
         return layout.Explorer(layout.State(first.ds, first.system.name, source=first.source, **first.values))
 
     hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for

@@ -14,7 +14,10 @@ from panel.viewable import Viewer
 
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
-from daskclust.app.look import DARK, LIGHT, Look
+from daskclust.app.look import DARK, LIGHT, LOOKS, Look
+from daskclust.app.page.address import Address, written
+from daskclust.app.page.board import Board, Panel
+from daskclust.app.page.design import styled
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
@@ -27,10 +30,15 @@ from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
-_LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
-_SIDE = 290
+_SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
+_SIDE_STYLE = ":host { background: var(--page); border-right: 1px solid var(--edge) }"
+_LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
+_HEAD_STYLE = """
+h1 { display: inline; font-size: 17px; margin: 0 14px 0 0; color: var(--title) }
+.counts { font-size: 13px } .now { color: var(--soft) }
+"""
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
 
@@ -48,13 +56,28 @@ class Explorer(Viewer):
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
         self._look, self._has_failed = LIGHT, False
-        self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
+        self._address = Address(pn.state.location if _is_served() else None)
+        look = self._address.take("look", LOOKS)
+        self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
+        self._head = pn.pane.HTML(
+            "", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE]
+        )
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
-        self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
-        self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
-        state.update()  # there is something to show from the beginning
-        self._build()
+        self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
+        self.board = Board(self._keep)  # whose `add` adds a panel
+        self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
+        how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
+        self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
+        paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
+        head = pn.Row(self._head, paper, sizing_mode="stretch_width", margin=0)
+        main = pn.Column(head, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"])
+        self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
+        styled([self._panel])
+        self._panel.styles = LIGHT.variables
+        self._address.set(state)  # there is something to show from the beginning
+        self._open()
         if _is_served():
+            self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
         elif pn.config.theme == "dark":
             self._dress(DARK)
@@ -63,27 +86,55 @@ class Explorer(Viewer):
         return self._panel
 
     # ---------------------------------------------------------------------------------------------------------- layout
-    def _build(self) -> None:
+    def _open(self) -> None:
+        """Show what the address keeps, and tell of what it has that cannot be."""
+        address, state = self._address, self.state
+        self._system, axes = state.system.name, state.system.axes
+        names = [name for name in state.present.columns if name not in _NO_AXES]
+        if state.slices is not None:
+            number = address.take("slice", ["all", *map(str, state.slices.numbers)])
+            self._slice = self._slice if number is None else None if number == "all" else int(number)
+        self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
+        self.board.arrange(address.arrangement())
+        self._keep()
+        if address.faults:
+            words = "; ".join(address.faults)
+            self._ignored.param.update(object=f"Ignored in the address: {words}.", visible=True)
+
+    def _keep(self) -> None:
+        """Let the address keep what is seen."""
+        state = self.state
+        known = {"system": state.system.name, **state.values, "x": self._axes[0], "y": self._axes[1]}
+        if state.slices is not None:
+            known["slice"] = "all" if self._slice is None else self._slice
+        if self._chosen_look is not None:
+            known["look"] = self._chosen_look.name
+        self._address.keep(known | written(self.board.arrangement))
+        self._ignored.visible = bool(self._address.faults)
+
+    def _build(self, axes: tuple[str, str] | None = None) -> None:
         state = self.state
         self._built = state.system
-        known, axes = state.values, state.system.axes
+        known, axes = state.values, axes or state.system.axes
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
+        parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
+        self._side.objects = styled([*parts, self.board.tools])
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
         state, look = self.state, self._look
-        picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
+        self._axes = axes
+        picture = Picture(state, axes, self._on_picture, self._ask)
         kind = _OF_GROUND.get(type(state.present.ground))
-        ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
+        ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
-        table = Table(_LARGE[0] + 60, 330, self._on_choice)
+        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
+        table = Table(self._on_choice)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        bars = [Histogram(state, column, _BARS, self._on_choice) for column in columns]
+        bars = [Histogram(state, column, self._on_choice) for column in columns]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown, self._took = {}, ""
@@ -94,12 +145,11 @@ class Explorer(Viewer):
             setting = view.setting()
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
-        tabs = [(each.words, each.panel) for each in ground]
-        tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
-        self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
-        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)])
-        side = [self._tabs] if len(tabs) > 1 else [panel for _, panel in tabs]
-        self._main.objects = [pn.Column(picture.panel, self._rows), pn.Column(*side, *(each.panel for each in bars))]
+        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", table.panel, "left", 3)]
+        panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
+        panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
+        panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
+        self.board.replace(panels)
         self._say(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
@@ -131,11 +181,10 @@ class Explorer(Viewer):
         ]
         clear = _button("Clear selection", lambda: self._on_choice(None))
         python = _button("Python lines", self._on_python)
-        paper = _button("Light or dark", lambda: self._dress(LIGHT if self._look is DARK else DARK))
         self._lines = pn.widgets.TextAreaInput(
-            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
+            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=[_LINES_STYLE]
         )
-        return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
+        return [clear, pn.Row(*files, margin=0), python, self._lines]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
@@ -143,10 +192,7 @@ class Explorer(Viewer):
         if look is self._look:
             return
         self._look = look
-        page = {"background": look.page, "color": look.ink, "color-scheme": look.name}
-        self._panel.styles = page | ({"min-height": "100vh"} if _is_served() else {})
-        self._side.styles = self._rows.styles = look.widget_styles
-        self._tabs.stylesheets = [_header_style(look)]
+        self._panel.styles = self._panel.styles | look.variables
         for view in self._views:
             view.dress(look)
         self._ask()
@@ -156,7 +202,7 @@ class Explorer(Viewer):
         info: Any = pn.state.browser_info
 
         def follow(*_: Any) -> None:
-            self._dress(DARK if info.dark_mode else LIGHT)
+            self._dress(self._chosen_look or (DARK if info.dark_mode else LIGHT))
 
         def begin() -> None:  # a page that is not loaded takes no styles
             follow()
@@ -213,6 +259,10 @@ class Explorer(Viewer):
     def _on_choice(self, selection: Selection | None) -> None:
         self.state.select(selection)
         self._ask()
+
+    def _on_paper(self) -> None:
+        self._chosen_look = LIGHT if self._look is DARK else DARK
+        self._dress(self._chosen_look)
 
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)
@@ -291,6 +341,7 @@ class Explorer(Viewer):
     def _rest(self) -> None:
         if not self._has_failed:
             self._note.visible = False
+        self._keep()
         self._say(kind="now rest")
 
     def _say(self, now: str = "", kind: str = "now") -> None:
@@ -304,9 +355,8 @@ class Explorer(Viewer):
         title = SYSTEMS[self.state.system.name].title
         look, told = self._look, " · ".join(words)
         self._head.object = (
-            f"<span style='font-size:18px;color:{look.title}'><b>{title}</b></span> &ensp;"
-            f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
-            f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
+            f"<h1><b>{title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
+            f"<span class='{kind}' role='status'>{now}</span>"
         )
 
 
@@ -317,12 +367,8 @@ def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int =
     return widget
 
 
-def _button(words: str, do: Show) -> Any:
-    return labelled(pn.widgets.Button, words, width=_SIDE - 20, on_click=lambda _: do())
-
-
-def _header_style(look: Look) -> str:
-    return ".bk-header { " + "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items()) + " }"
+def _button(words: str, do: Show, width: int = _SIDE - 20, **options: Any) -> Any:
+    return labelled(pn.widgets.Button, words, width=width, on_click=lambda _: do(), **options)
 
 
 def _is_served() -> bool:
