@@ -24,7 +24,7 @@ from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.app.widgets import Control, labelled
+from daskclust.app.widgets import Control, Keys, labelled
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
 _LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
@@ -47,7 +47,7 @@ class Explorer(Viewer):
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._look, self._has_failed = LIGHT, False
+        self._look, self._has_failed, self._keys = LIGHT, False, Keys()
         self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
@@ -70,7 +70,7 @@ class Explorer(Viewer):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
+        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons(), self._keys]
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
@@ -172,8 +172,8 @@ class Explorer(Viewer):
 
     def _on_drag(self, name: str, value: float) -> None:
         """Take the threshold of a line that was dragged, and what makes it one."""
-        when = self._controls[name].parameter.when
-        self._set({name: value} | (dict([when]) if when else {}))
+        parameter = self._controls[name].parameter
+        self._set({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
 
     def _set(self, values: dict[str, Any]) -> None:
         try:

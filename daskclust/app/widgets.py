@@ -9,15 +9,30 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from daskclust.app.parameters import Parameter
+from daskclust.app.parameters import STEPS, Parameter
 from daskclust.plot._look import COLORS
-
-_STEPS = 200  # of a slider
 
 
 def labelled(kind: Any, words: str, **options: Any) -> Any:
     """Return a widget with a label; older versions of Panel take it as the name."""
     return kind(**{"label" if "label" in kind.param else "name": words}, **options)
+
+
+class Keys(pn.custom.JSComponent):
+    """Nothing that is seen: with Shift, arrow keys are ten steps of a slider or of a number."""
+
+    _esm = """
+    export function render() {
+        document.addEventListener("keydown", (event) => {
+            const target = event.composedPath()[0]
+            if (!event.shiftKey || !event.key.startsWith("Arrow") || !target.matches(".noUi-handle, .bk-spin-wrapper input"))
+                return
+            event.preventDefault()
+            event.stopImmediatePropagation()
+            for (let k = 0; k < 10; k++) target.dispatchEvent(new KeyboardEvent("keydown", {key: event.key}))
+        }, true)
+    }
+    """
 
 
 class Control:
@@ -40,10 +55,15 @@ class Control:
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
         self._number = pn.widgets.FloatInput(
-            value=float(value), width=95, height=34, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
+            value=float(value),
+            step=parameter.digit(float(value)),
+            width=95,
+            height=34,
+            margin=(0, 5, 0, 5),
+            css_classes=[f"number-{parameter.name}"],
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
-        step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / _STEPS
+        step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
         self._inner = pn.widgets.FloatSlider(
             start=ends[0],
             end=ends[1] if ends[1] > ends[0] else ends[0] + 1,
@@ -77,7 +97,7 @@ class Control:
         if self.parameter.scale == "choice":
             self._inner.value = value
         else:
-            self._number.value = float(value)
+            self._number.param.update(value=float(value), step=self.parameter.digit(value))
             self._inner.value = min(max(self._place(value), self._inner.start), self._inner.end)
         self._is_mine = False
 
@@ -91,15 +111,15 @@ class Control:
     def _on_slide(self, event: Any) -> None:
         if self._is_mine:
             return
-        value = 10.0**event.new if self._is_log else event.new
-        value = round(value) if self.parameter.scale == "whole" else float(f"{value:.4g}")
+        value = self.parameter.short(10.0**event.new if self._is_log else event.new)
         self._is_mine = True
-        self._number.value = float(value)
+        self._number.param.update(value=float(value), step=self.parameter.digit(value))
         self._is_mine = False
         self._changed(self.parameter.name, value)
 
     def _on_number(self, event: Any) -> None:
         if self._is_mine or event.new is None or not np.isfinite(event.new):
             return
-        self._show(event.new)
-        self._changed(self.parameter.name, event.new)
+        value = float(f"{event.new:.12g}")  # steps by keys add up errors
+        self._show(value)
+        self._changed(self.parameter.name, value)

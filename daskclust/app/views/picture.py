@@ -13,7 +13,7 @@ from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
-from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, Canvas, Ranges, alike, none, span
+from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Ranges, alike, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
@@ -49,16 +49,9 @@ class Picture(View):
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
-        stars: dict[str, Any] = {
-            "marker": "star",
-            "size": 11,
-            "fill_color": "#FFFFFF",
-            "line_color": "#000000",
-            "line_width": 0.9,
-        }
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
         self._marks = canvas.figure.scatter(source=none(*_MARKS), **marks)
-        self._stars = canvas.figure.scatter(source=none(*PLACES), **stars)
+        self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._seen: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
         self.panel = canvas.panel
@@ -74,6 +67,7 @@ class Picture(View):
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
         self._marks.glyph.fill_color.transform.palette = [*COLORS, look.noise]
+        self._stars.glyph.line_color = look.ink
 
     def setting(self) -> Ranges:
         return self._canvas.ranges
