@@ -24,9 +24,8 @@ class Keys(pn.custom.JSComponent):
     _esm = """
     export function render() {
         document.addEventListener("keydown", (event) => {
-            const target = event.composedPath()[0]
-            if (!event.shiftKey || !event.key.startsWith("Arrow") || !target.matches(".noUi-handle, .bk-spin-wrapper input"))
-                return
+            const target = event.composedPath()[0], takes = ".noUi-handle, .bk-spin-wrapper input"
+            if (!event.shiftKey || !event.key.startsWith("Arrow") || !target.matches(takes)) return
             event.preventDefault()
             event.stopImmediatePropagation()
             for (let k = 0; k < 10; k++) target.dispatchEvent(new KeyboardEvent("keydown", {key: event.key}))
@@ -61,6 +60,7 @@ class Control:
             height=34,
             margin=(0, 5, 0, 5),
             css_classes=[f"number-{parameter.name}"],
+            stylesheets=[".bk-spin-btn { display: none }"],  # arrow keys do the same
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS

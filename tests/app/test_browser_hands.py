@@ -1,13 +1,16 @@
-"""What hands do in the explorer, in a real browser: grab lines, press keys, click clusters and rows, play through time."""
+"""What hands do in the explorer, in a real browser: grab lines, press keys, click clusters and rows, play."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from app.page import Page, opened, serving
 from cases.explorer import written
+from PIL import Image
 
 from daskclust import datasets
 
@@ -35,11 +38,6 @@ def cursor(page: Page) -> str:
 
 def dark(page: Page, x: float, y: float) -> int:
     """Return how many pixels around a place are not those of the paper."""
-    import io
-
-    import numpy as np
-    from PIL import Image
-
     clip = {"x": x - 8, "y": y - 1, "width": 16, "height": 2}
     image = np.asarray(Image.open(io.BytesIO(page.page.screenshot(clip=clip))).convert("RGB"))
     return int(np.count_nonzero(np.ptp(image[0], axis=1) > 60))
@@ -119,7 +117,7 @@ def test_keys_move_a_line(page: Page) -> None:
     keys.press("Tab")
     place = page.place_of("delta_c", "y")
     keys.press("Shift+ArrowLeft")
-    page.until(lambda: page.place_of("delta_c", "y") > place + 10)
+    page.until(lambda: page.place_of("delta_c", "y") > place + 3)
 
 
 def test_numbers_are_as_short_as_a_slider_tells(page: Page) -> None:

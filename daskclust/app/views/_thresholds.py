@@ -12,7 +12,7 @@ from daskclust.app.views._frame import Canvas
 
 Drag = Callable[[str, float], None]
 
-REACH = 12  # pixels from a line within which it is grabbed
+_REACH = 13  # pixels from a line within which it is grabbed: 12, and what the browser rounds
 
 # BokehJS grabs a line within 2.5 pixels, and no longer once the mouse has been down for 0.3 s
 _GRAB = f"""
@@ -20,7 +20,7 @@ const views = lines.map((line) => Bokeh.index.find_one(line)).filter((view) => v
 const away = (view, x, y) => Math.abs(view.model.dimension == "width" ? y - view.line.p0.y : x - view.line.p0.x)
 for (const view of views) {{
     view._hit_test = (x, y) => {{
-        const least = Math.min({REACH}, ...views.map((each) => away(each, x, y)))
+        const least = Math.min({_REACH}, ...views.map((each) => away(each, x, y)))
         return view.plot_view.frame.bbox.contains(x, y) && away(view, x, y) <= least ? "edge" : null
     }}
 }}
@@ -29,8 +29,9 @@ Bokeh.require("core/ui_gestures").UIGestures.press_threshold = 1e9
 _FOCUS = """
 const {sx, sy} = cb_obj
 const line = lines.find((line) => Bokeh.index.find_one(line)?._hit_test(sx, sy))
+const inside = (root) => [...root.querySelectorAll("*")].flatMap((each) => each.shadowRoot ?? [])
 const find = (root) => root.querySelector(".slider-" + line.name)
-    ?? [...root.querySelectorAll("*")].reduce((found, each) => found ?? (each.shadowRoot && find(each.shadowRoot)), null)
+    ?? inside(root).reduce((found, each) => found ?? find(each), null)
 if (line) find(document)?.shadowRoot.querySelector(".noUi-handle").focus()
 """
 
