@@ -60,7 +60,7 @@ class Control:
             height=34,
             margin=(0, 5, 0, 5),
             css_classes=[f"number-{parameter.name}"],
-            stylesheets=[".bk-spin-btn { display: none }"],  # arrow keys do the same
+            stylesheets=[".bk-spin-btn { display: none !important }"],  # arrow keys do the same
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
