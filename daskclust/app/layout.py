@@ -12,10 +12,10 @@ import numpy as np
 import panel as pn
 from panel.viewable import Viewer
 
-from daskclust.app.arrange import Board, Panel
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
 from daskclust.app.look import DARK, LIGHT, Look
+from daskclust.app.page.board import Board, Panel
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
