@@ -18,10 +18,12 @@ from typing import IO, Any
 
 from daskclust.core.device.machine_code.compiling import Compiling, listening
 
-_BEGIN = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from daskclust.app import process; process.main()"
+_BEGIN = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from daskclust.app import process; process.main()"
+)
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The work was ended with `Process.stop`."""
 
 
@@ -35,7 +37,7 @@ class Process:
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
 
-        `compiles` is told of kernels that are compiled there. Called in any thread; `Stopped` where `stop` is called.
+        `compiles` is told of kernels that are compiled there. Called in any thread. Raises `StoppedError` after `stop`.
         """
         process = self._process = self._process or self._begin()
         assert process.stdin is not None
@@ -46,7 +48,7 @@ class Process:
                 compiles(answer)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError):  # it is gone
             if self._process is not process:
-                raise Stopped from None
+                raise StoppedError from None
             self.stop()
             words = f"the process that computes has ended with code {process.poll()}; there may be too little memory"
             raise MemoryError(words) from None
