@@ -9,11 +9,11 @@ from typing import Any
 
 import panel as pn
 
-from daskclust.app.arrange import Panel
 from daskclust.app.code import code
 from daskclust.app.latest import Show
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, Look
+from daskclust.app.page.board import Panel
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy

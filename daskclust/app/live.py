@@ -12,10 +12,10 @@ import numpy as np
 import panel as pn
 from panel.viewable import Viewer
 
-from daskclust.app.arrange import Board
 from daskclust.app.latest import Latest, Show, later_in
 from daskclust.app.long import LONG, MINUTES, Job, Long, dim
 from daskclust.app.look import LIGHT
+from daskclust.app.page.board import Board
 from daskclust.app.selection import Selection
 from daskclust.app.state import Outcome, Request, State, computed, prepared
 from daskclust.app.systems import SYSTEMS, System, Work
