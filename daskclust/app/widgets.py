@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
 import panel as pn
 
 from daskclust.app.parameters import STEPS, Parameter
+from daskclust.app.slices import Slice, Slices
 from daskclust.plot._look import COLORS
+
+_SPEEDS = (1, 2, 5, 10)  # slices a second
 
 
 def labelled(kind: Any, words: str, **options: Any) -> Any:
@@ -123,3 +126,115 @@ class Control:
         value = float(f"{event.new:.12g}")  # steps by keys add up errors
         self._show(value)
         self._changed(self.parameter.name, value)
+
+
+class Player:
+    """Chooses a slice by its place, steps to the next one, or plays all of them; `chosen` is called with each.
+
+    While `is_busy`, nothing is played: each slice is seen before the next one comes.
+    """
+
+    def __init__(
+        self, slices: Slices, chosen: Callable[[Slice | None], None], is_busy: Callable[[], bool], width: int
+    ) -> None:
+        self._slices, self._chosen, self._is_busy = slices, chosen, is_busy
+        options = {f"all {slices.name}s": None, **slices.lengths}
+        length = next((each for each in slices.lengths.values() if slices.first == slices.at(0, each)), None)
+        self._words = pn.pane.HTML(css_classes=["slice-words"], margin=(0, 10), width=width)
+        self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, width=width // 2 - 10)
+        self._speed = labelled(
+            pn.widgets.Select, "speed", options={f"{k} a second": k for k in _SPEEDS}, value=2, width=width // 2 - 10
+        )
+        self._place = labelled(
+            pn.widgets.IntSlider,
+            slices.name,
+            start=0,
+            end=1,
+            show_value=False,
+            width=width,
+            css_classes=["slider-slice"],
+        )
+        clicks = {"Back": lambda _: self._step(-1), "Play": self._on_play, "Step": lambda _: self._step(1)}
+        self._buttons = [
+            labelled(pn.widgets.Button, words, width=width // 3 - 10, margin=(5, 5), on_click=click)
+            for words, click in clicks.items()
+        ]
+        self._timer: Any = None
+        self._is_mine = False
+        self._length.param.watch(self._on_length, "value")
+        self._speed.param.watch(self._on_speed, "value")
+        self._place.param.watch(lambda _: self._tell(), "value")
+        self.panel = pn.Column(
+            pn.Row(self._length, self._speed, margin=0),
+            self._words,
+            self._place,
+            pn.Row(*self._buttons, margin=(0, 5)),
+            margin=0,
+        )
+        self._fit()
+
+    @property
+    def part(self) -> Slice | None:
+        """The slice that is chosen."""
+        length = self._length.value
+        return None if length is None else self._slices.at(self._place.value, length)
+
+    def go_to(self, value: float) -> None:
+        """Choose the slice that holds a value of its column."""
+        if self._length.value is not None:
+            self._place.value = self._slices.position(value, self._length.value)
+
+    def _on_length(self, event: Any) -> None:
+        """Show a window of another length where the last one began."""
+        self._pause()
+        begin = None if event.old is None else self._slices.at(self._place.value, event.old)
+        self._fit(begin[0] if isinstance(begin, tuple) else None)
+        self._tell()
+
+    def _fit(self, value: float | None = None) -> None:
+        """Let the slider have a place for each slice of this length, and be at the one with a value."""
+        length = self._length.value
+        last = 0 if length is None else self._slices.count(length) - 1
+        place = self._place.value if value is None or length is None else self._slices.position(value, length)
+        self._is_mine = True
+        self._place.param.update(end=max(last, 1), value=min(max(place, 0), last), disabled=last < 1)
+        self._is_mine = False
+        for button in self._buttons:
+            button.disabled = last < 1
+        self._write()
+
+    def _write(self) -> None:
+        self._words.object = f"all {self._slices.name}s" if self.part is None else self._slices.words(self.part)
+
+    def _tell(self) -> None:
+        if not self._is_mine:
+            self._write()
+            self._chosen(self.part)
+
+    def _step(self, by: int) -> None:
+        self._place.value = (self._place.value + by) % (self._place.end + 1)
+
+    def _on_play(self, _: Any) -> None:
+        if self._timer is not None:
+            self._pause()
+        else:
+            self._timer = pn.state.add_periodic_callback(self._tick, period=1000 // self._speed.value)
+            self._name_button("Pause")
+
+    def _pause(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+            self._name_button("Play")
+
+    def _name_button(self, words: str) -> None:
+        play = self._buttons[1]
+        setattr(play, "label" if "label" in play.param else "name", words)
+
+    def _on_speed(self, event: Any) -> None:
+        if self._timer is not None:
+            self._timer.period = 1000 // event.new
+
+    def _tick(self) -> None:
+        if not self._is_busy():
+            self._step(1)
