@@ -62,6 +62,10 @@ class Process:
         if process is not None:
             process.kill()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with suppress(OSError):  # what was to be sent
+                    pipe.close()
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
