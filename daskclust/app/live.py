@@ -49,10 +49,14 @@ class Live(Viewer):
         self._look = LIGHT
         self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
-        self.board = Board()  # whose `add` adds a panel
+        self.board = Board(self._keep)  # whose `add` adds a panel
 
     def _build(self) -> None:
         """Lay out widgets and views of the present system."""
+        raise NotImplementedError
+
+    def _keep(self) -> None:
+        """Let the address keep what is seen."""
         raise NotImplementedError
 
     def _set(self, values: dict[str, Any]) -> None:
@@ -205,6 +209,7 @@ class Live(Viewer):
             self._say("working …")
             self._wait()
             return
+        self._keep()
         self._long.hide()
         dim(self.board.__panel__(), is_former=self._long.job is not None)
         self._say(kind="now rest")
@@ -217,12 +222,10 @@ class Live(Viewer):
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took
-        title = outcome.request.system.title
         look, told = self._look, " · ".join(words)
         self._head.object = (
-            f"<span style='font-size:18px;color:{look.title}'><b>{title}</b></span> &ensp;"
-            f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
-            f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
+            f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
+            f"<span class='{kind}' role='status'>{now}</span>"
         )
 
 

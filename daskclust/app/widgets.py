@@ -10,9 +10,9 @@ import numpy as np
 import panel as pn
 
 from daskclust.app.parameters import Parameter
-from daskclust.plot._look import COLORS
 
 _STEPS = 200  # of a slider
+_UNSEEN = "label, .bk-slider-title { position: absolute; clip-path: inset(50%); white-space: nowrap }"  # but read aloud
 
 
 def labelled(kind: Any, words: str, **options: Any) -> Any:
@@ -39,12 +39,21 @@ class Control:
             return
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
-        self._number = pn.widgets.FloatInput(
-            value=float(value), width=90, height=34, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
+        self._number = labelled(
+            pn.widgets.FloatInput,
+            parameter.name,
+            stylesheets=[_UNSEEN],
+            value=float(value),
+            width=90,
+            margin=(0, 10, 0, 5),
+            css_classes=[f"number-{parameter.name}"],
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / _STEPS
-        self._inner = pn.widgets.FloatSlider(
+        self._inner = labelled(
+            pn.widgets.FloatSlider,
+            parameter.name,
+            stylesheets=[_UNSEEN],
             start=ends[0],
             end=ends[1] if ends[1] > ends[0] else ends[0] + 1,
             step=step,
@@ -53,13 +62,12 @@ class Control:
             tooltips=False,
             width=240,
             margin=(0, 10, 6, 10),
-            bar_color=COLORS[0],
             css_classes=[f"slider-{parameter.name}"],
         )
         self._inner.param.watch(self._on_slide, "value")
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
-            f"<b>{parameter.name}</b>{unit}<br><span style='opacity:0.7;font-size:11px'>{parameter.doc}</span>",
+            f"<b>{parameter.name}</b>{unit}<br><span style='color:var(--soft);font-size:11px'>{parameter.doc}</span>",
             width=140,
             margin=(0, 0, 0, 10),
         )
