@@ -103,6 +103,9 @@ def serve(
     layout.Explorer(first)  # those of pictures, too
 
     def page() -> Any:
+        from daskclust.app.page import served
+
+        served.frame(pn.state.curdoc)
         return layout.Explorer(first.twin())
 
     hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for

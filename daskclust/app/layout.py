@@ -12,8 +12,10 @@ import panel as pn
 from daskclust.app.code import code
 from daskclust.app.latest import Show
 from daskclust.app.live import Live
-from daskclust.app.look import DARK, LIGHT, Look
+from daskclust.app.look import DARK, LIGHT, LOOKS, Look
+from daskclust.app.page.address import Address, written
 from daskclust.app.page.board import Panel
+from daskclust.app.page.design import styled
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
@@ -29,6 +31,12 @@ from daskclust.app.widgets import Control, Keys, Player, labelled
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
+_SIDE_STYLE = ":host { background: var(--page); border-right: 1px solid var(--edge) }"
+_LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
+_HEAD_STYLE = """
+h1 { display: inline; font-size: 17px; margin: 0 14px 0 0; color: var(--title) }
+.counts { font-size: 13px } .now { color: var(--soft) }
+"""
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core", "is_noisy")
 
 
@@ -38,15 +46,27 @@ class Explorer(Live):
     def __init__(self, state: State) -> None:
         super().__init__(state)
         self._keys = Keys()
+        self._address = Address(pn.state.location if _is_served() else None)
+        look = self._address.take("look", LOOKS)
+        self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
+        self._head.stylesheets = [_HEAD_STYLE]
+        self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
-        self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", scroll="y-auto", margin=0)
-        main = pn.Column(self._head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0)
+        how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
+        self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
+        paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
+        head = pn.Row(self._head, paper, sizing_mode="stretch_width", margin=0)
+        main = pn.Column(
+            head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
+        )
         main.styles = {"position": "relative"}
         self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
-        state.present  # noqa: B018 (there is something to show from the beginning)
-        self._build()
+        styled([self._panel])
+        self._panel.styles = LIGHT.variables
+        self._address.set(state)  # there is something to show from the beginning
+        self._open()
         if _is_served():
-            self._panel.styles = {"height": "100vh", "min-height": "560px", "min-width": "960px"}
+            self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
             pn.state.on_session_destroyed(lambda _: self._long.close())
         elif pn.config.theme == "dark":
@@ -56,20 +76,49 @@ class Explorer(Live):
         return self._panel
 
     # ---------------------------------------------------------------------------------------------------------- layout
-    def _build(self) -> None:
+    def _open(self) -> None:
+        """Show what the address keeps, and tell of what it has that cannot be."""
+        address, state = self._address, self.state
+        self._system, axes = state.system.name, state.system.axes
+        names = [name for name in state.present.columns if name not in _NO_AXES]
+        if state.slices is not None and (key := address.known.get("slice")):
+            try:
+                self._slice = None if key == "all" else state.slices.of_key(key)
+            except ValueError as error:
+                address.faults.append(str(error))
+        self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
+        self.board.arrange(address.arrangement())
+        if address.faults:
+            words = "; ".join(address.faults)
+            self._ignored.param.update(object=f"Ignored in the address: {words}.", visible=True)
+        if state.present.request != state.request():  # what takes long
+            pn.state.onload(self._ask)
+
+    def _keep(self) -> None:
+        """Let the address keep what is seen."""
+        state, seen = self.state, self.state.present.request
+        known = {"system": seen.system.name, **seen.values, "x": self._axes[0], "y": self._axes[1]}
+        if state.slices is not None:
+            known["slice"] = "all" if self._slice is None else state.slices.key(self._slice)
+        if self._chosen_look is not None:
+            known["look"] = self._chosen_look.name
+        self._address.keep(known | written(self.board.arrangement))
+        self._ignored.visible = bool(self._address.faults)
+
+    def _build(self, axes: tuple[str, str] | None = None) -> None:
         state = self.state
         self._built = state.system
-        known, axes = state.values, state.system.axes
+        known, axes = state.values, axes or state.system.axes
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        self._side.objects = [
-            *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden, self._keys,
-        ]  # fmt: skip
+        parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
+        self._side.objects = styled([*parts, self.board.tools, self._keys])
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
         state, look = self.state, self._look
+        self._axes = axes
         picture = Picture(state, axes, self._on_picture, self._ask)
         kind = _OF_GROUND.get(type(state.present.ground))
         ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
@@ -89,8 +138,7 @@ class Explorer(Live):
             setting = view.setting()
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
-        self._rows = pn.Column(table.panel, styles=look.widget_styles, sizing_mode="stretch_both", margin=0)
-        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", self._rows, "left", 3)]
+        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", table.panel, "left", 3)]
         panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
         panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
         panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
@@ -111,7 +159,7 @@ class Explorer(Live):
         y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
-            self._player = Player(state.slices, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
+            self._player = Player(state.slices, self._slice, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
             widgets.append(self._player.panel)
         return widgets
 
@@ -125,11 +173,10 @@ class Explorer(Live):
         ]
         clear = _button("Clear selection", lambda: self._on_choice(None))
         python = _button("Python lines", self._on_python)
-        paper = _button("Light or dark", lambda: self._dress(LIGHT if self._look is DARK else DARK))
         self._lines = pn.widgets.TextAreaInput(
-            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=["textarea {font: 11px monospace}"]
+            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=[_LINES_STYLE]
         )
-        return [clear, pn.Row(*files, margin=0), python, self._lines, paper]
+        return [clear, pn.Row(*files, margin=0), python, self._lines]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
@@ -137,9 +184,7 @@ class Explorer(Live):
         if look is self._look:
             return
         self._look = look
-        page = {"background": look.page, "color": look.ink, "color-scheme": look.name, "--line": look.line}
-        self._panel.styles = self._panel.styles | page
-        self._side.styles = self._rows.styles = look.widget_styles
+        self._panel.styles = self._panel.styles | look.variables
         for view in self._views:
             view.dress(look)
         self._ask()
@@ -149,7 +194,7 @@ class Explorer(Live):
         info: Any = pn.state.browser_info
 
         def follow(*_: Any) -> None:
-            self._dress(DARK if info.dark_mode else LIGHT)
+            self._dress(self._chosen_look or (DARK if info.dark_mode else LIGHT))
 
         def begin() -> None:  # a page that is not loaded takes no styles
             follow()
@@ -229,6 +274,10 @@ class Explorer(Live):
         self._picked = selection, self.state.present
         self._ask()
 
+    def _on_paper(self) -> None:
+        self._chosen_look = LIGHT if self._look is DARK else DARK
+        self._dress(self._chosen_look)
+
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)
 
@@ -245,8 +294,8 @@ def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int =
     return widget
 
 
-def _button(words: str, do: Show) -> Any:
-    return labelled(pn.widgets.Button, words, width=_SIDE - 20, on_click=lambda _: do())
+def _button(words: str, do: Show, width: int = _SIDE - 20, **options: Any) -> Any:
+    return labelled(pn.widgets.Button, words, width=width, on_click=lambda _: do(), **options)
 
 
 def _is_served() -> bool:

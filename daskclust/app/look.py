@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from daskclust.plot._look import ACCENT, COLORS, NOISE_ALPHA, NOISE_COLOR
 
-_INVERTED = 0.88  # white becomes the colour of the dark page
 _ALL = 0.5  # opacity of bars of all clusters, below those of clusters with chosen points
 
 
@@ -14,11 +13,15 @@ class Look(NamedTuple):
     """What the page is drawn with."""
 
     name: str
+    ground: str  # behind panels
     page: str  # around pictures
     paper: str  # below points
+    field: str  # of buttons and boxes for numbers
+    edge: str  # of panels
     ink: str  # words and numbers
+    soft: str  # words of less weight
     line: str  # axes
-    title: str  # the name of the system
+    title: str  # the name of the system, what has the keyboard
     pale: str  # points that are not chosen
 
     @property
@@ -32,10 +35,12 @@ class Look(NamedTuple):
         return mixed(ACCENT, self.paper, 1.0 - _ALL), ACCENT
 
     @property
-    def widget_styles(self) -> dict[str, str]:
-        """Styles of widgets, which know but one look."""
-        inverted = {"filter": f"invert({_INVERTED}) hue-rotate(180deg)", "color-scheme": "light"}
-        return {} if self.name == "light" else inverted
+    def variables(self) -> dict[str, str]:
+        """Styles of the whole page; those that begin with ``--design`` are Panel's."""
+        own = {f"--{name}": getattr(self, name) for name in ("ground", "page", "field", "edge", "ink", "soft", "title")}
+        panel = {"background": self.page, "background-text": self.ink, "surface": self.field, "surface-text": self.ink}
+        design = {f"--design-{name}-color": color for name, color in panel.items()}
+        return own | design | {"background": self.ground, "color": self.ink, "color-scheme": self.name}
 
 
 def mixed(color: str, other: str, share: float) -> str:
@@ -49,6 +54,12 @@ def parts(color: str) -> list[int]:
     return [int(color[k : k + 2], 16) for k in (1, 3, 5)]
 
 
-LIGHT = Look("light", "#FFFFFF", "#FFFFFF", "#333333", "#888888", COLORS[0], "#E4E4E4")
-DARK = Look("dark", "#1F1F1F", "#111111", "#D6DADE", "#7A8087", COLORS[4], "#2C3035")
+LIGHT = Look(
+    name="light", ground="#EEF0F3", page="#FFFFFF", paper="#FFFFFF", field="#F4F5F7", edge="#D5D9DF",
+    ink="#22272E", soft="#59616B", line="#888888", title=COLORS[0], pale="#E4E4E4",
+)  # fmt: skip
+DARK = Look(
+    name="dark", ground="#16181B", page="#1F2226", paper="#111111", field="#2A2E33", edge="#373C43",
+    ink="#D6DADE", soft="#A3ABB4", line="#7A8087", title=COLORS[4], pale="#2C3035",
+)  # fmt: skip
 LOOKS = {look.name: look for look in (LIGHT, DARK)}

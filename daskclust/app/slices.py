@@ -55,6 +55,22 @@ class Layers:
         assert isinstance(part, int)
         return Range("layer", part, part)
 
+    def place(self, part: Slice) -> tuple[int, float]:
+        """Return the position and the length of a slice."""
+        assert isinstance(part, int)
+        return self.position(part, 1.0), 1.0
+
+    def key(self, part: Slice) -> str:
+        """Return what the address of a page keeps of a slice."""
+        return str(part)
+
+    def of_key(self, key: str) -> Slice:
+        """Return the slice of which this was kept."""
+        found = [int(each) for each in self._numbers if str(each) == key]
+        if not found:
+            raise ValueError(f"slice must be a layer, got {key!r}")
+        return found[0]
+
 
 class Windows:
     """Windows of time that are equally long; the first begins at a multiple of its length."""
@@ -112,6 +128,25 @@ class Windows:
         mine = columns["toa"][self.inside(part, columns)]
         low, high = (mine.min(), mine.max()) if len(mine) else (part[0], part[0])
         return Range("toa", float(low), float(high))
+
+    def place(self, part: Slice) -> tuple[int, float]:
+        """Return the position and the length of a window."""
+        assert isinstance(part, tuple)
+        length = min(self.lengths.values(), key=lambda each: abs(each - (part[1] - part[0])))
+        return self.position((part[0] + part[1]) / 2, length), length
+
+    def key(self, part: Slice) -> str:
+        """Return what the address of a page keeps of a window."""
+        place, length = self.place(part)
+        return f"{place} of {self._told(length)}"
+
+    def of_key(self, key: str) -> Slice:
+        """Return the window of which this was kept."""
+        place, _, name = key.partition(" of ")
+        length = self.lengths.get(name)
+        if length is None or not place.isdecimal() or int(place) >= self.count(length):
+            raise ValueError(f"slice must be a window of time such as '0 of {next(iter(self.lengths))}', got {key!r}")
+        return self.at(int(place), length)
 
 
 Slices = Layers | Windows

@@ -11,8 +11,9 @@ import panel as pn
 
 from daskclust.app.parameters import STEPS, Parameter
 from daskclust.app.slices import Slice, Slices
-from daskclust.plot._look import COLORS
 
+_UNSEEN = "label, .bk-slider-title { position: absolute; clip-path: inset(50%); white-space: nowrap }"  # but read aloud
+_NO_BUTTONS = ".bk-spin-btn { display: none !important }"  # arrow keys do the same
 _SPEEDS = (1, 2, 5, 10)  # slices a second
 
 
@@ -56,18 +57,22 @@ class Control:
             return
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
-        self._number = pn.widgets.FloatInput(
+        self._number = labelled(
+            pn.widgets.FloatInput,
+            parameter.name,
+            stylesheets=[_UNSEEN, _NO_BUTTONS],
             value=float(value),
             step=parameter.digit(float(value)),
             width=90,
-            height=34,
-            margin=(0, 5, 0, 5),
+            margin=(0, 10, 0, 5),
             css_classes=[f"number-{parameter.name}"],
-            stylesheets=[".bk-spin-btn { display: none !important }"],  # arrow keys do the same
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
-        self._inner = pn.widgets.FloatSlider(
+        self._inner = labelled(
+            pn.widgets.FloatSlider,
+            parameter.name,
+            stylesheets=[_UNSEEN],
             start=ends[0],
             end=ends[1] if ends[1] > ends[0] else ends[0] + 1,
             step=step,
@@ -76,13 +81,12 @@ class Control:
             tooltips=False,
             width=240,
             margin=(0, 10, 6, 10),
-            bar_color=COLORS[0],
             css_classes=[f"slider-{parameter.name}"],
         )
         self._inner.param.watch(self._on_slide, "value")
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
-            f"<b>{parameter.name}</b>{unit}<br><span style='opacity:0.7;font-size:11px'>{parameter.doc}</span>",
+            f"<b>{parameter.name}</b>{unit}<br><span style='color:var(--soft);font-size:11px'>{parameter.doc}</span>",
             width=140,
             margin=(0, 0, 0, 10),
         )
@@ -135,11 +139,16 @@ class Player:
     """
 
     def __init__(
-        self, slices: Slices, chosen: Callable[[Slice | None], None], is_busy: Callable[[], bool], width: int
+        self,
+        slices: Slices,
+        part: Slice | None,
+        chosen: Callable[[Slice | None], None],
+        is_busy: Callable[[], bool],
+        width: int,
     ) -> None:
         self._slices, self._chosen, self._is_busy = slices, chosen, is_busy
         options = {f"all {slices.name}s": None, **slices.lengths}
-        length = next((each for each in slices.lengths.values() if slices.first == slices.at(0, each)), None)
+        place, length = (0, None) if part is None else slices.place(part)
         self._words = pn.pane.HTML(margin=(0, 10), width=width)
         self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, width=width // 2 - 10)
         self._speed = labelled(

@@ -35,6 +35,8 @@ def test_each_time_is_in_the_window_of_its_position_only(times: list[float], dat
         np.testing.assert_array_equal(
             windows.range(part, {"toa": toa}).mask({"toa": toa}), windows.inside(part, {"toa": toa})
         )
+    part = windows.at(place, length)
+    assert windows.of_key(windows.key(part)) == part
     assert windows.at(0, length)[0] <= toa.min()
     assert windows.at(windows.count(length) - 1, length)[1] > toa.max()
 
@@ -58,12 +60,15 @@ def test_layers_need_not_follow_each_other() -> None:
     assert [layers.at(k, 1.0) for k in range(layers.count(1.0))] == [3, 7, 40]
     assert layers.position(40.0, 1.0) == 2
     assert layers.words(40) == "layer 40"
+    assert layers.of_key(layers.key(40)) == 40
+    with pytest.raises(ValueError, match="slice must be a layer, got '4'"):
+        layers.of_key("4")
 
 
 def test_slices_are_stepped_and_played_around() -> None:
     chosen: list[Any] = []
     busy = [False]
-    player = Player(Layers(np.arange(3)), chosen.append, lambda: busy[0], 240)
+    player = Player(Layers(np.arange(3)), None, chosen.append, lambda: busy[0], 240)
     player._length.value = 1.0
     for _ in range(3):
         player._tick()

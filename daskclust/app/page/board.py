@@ -11,13 +11,15 @@ from typing import Any, Literal, NamedTuple
 import panel as pn
 from panel.viewable import Viewer
 
+from daskclust.app.page.design import styled
 from daskclust.app.widgets import labelled
 
 Column = Literal["left", "right"]
 COLUMNS: tuple[Column, Column] = ("left", "right")
 
 _ROWS = 120  # of the grid
-_SPLIT = 58  # per cent of the width that the left column has
+SPLITS = 30, 75  # per cent of the width that the left column may have
+_SPLIT = 58
 _ICONS = {
     "move": "M2 5.5h11M10 2.5l3 3-3 3M14 11.5H3M6 8.5l-3 3 3 3",
     "hide": "M3.5 3.5l9 9M12.5 3.5l-9 9",
@@ -25,17 +27,22 @@ _ICONS = {
 }
 _SVG = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' stroke='black' stroke-width='1.5'>"
 _CARD = """
-:host { position: relative; overflow: hidden; margin: 3px; border: 1px solid var(--line, #D0D0D0); border-radius: 6px }
+:host { position: relative; overflow: hidden; margin: 3px; border: 1px solid var(--edge); border-radius: 6px;
+        background: var(--page) }
 """
 _UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
 _BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
-_WORDS = ":host { font-size: 12px; line-height: 28px; white-space: nowrap } h2 { font-size: 12px; margin: 0 }"
+_WORDS = """
+:host { font-size: 12px; line-height: 28px;white-space: nowrap; overflow: hidden; color: var(--soft) }
+h2 { font-size: 12px; margin: 0; color: var(--ink) }
+"""
 _BUTTON = """
 :host { pointer-events: auto; margin: 3px 1px; width: 22px; height: 22px }
-.bk-btn { font-size: 0; padding: 4px; width: 22px; height: 22px; border: none; background: none; color: inherit }
+.bk-btn { font-size: 0; padding: 4px; width: 22px; height: 22px; border: none; background: none;
+          color: var(--soft) }
 .bk-btn::before { content: ""; display: block; width: 14px; height: 14px; background: currentColor;
                   mask: var(--icon) center / 14px no-repeat }
-.bk-btn:hover, .bk-btn:focus-visible { background: rgba(128, 128, 128, 0.25) }
+.bk-btn:hover, .bk-btn:focus-visible { background: var(--field); color: var(--ink) }
 """
 
 
@@ -80,7 +87,7 @@ class Arrangement:
 
 
 class Board(Viewer):
-    """Panels in a grid, and a list that brings hidden ones back; `changed` is called after each new arrangement."""
+    """Panels in a grid; `tools` bring hidden ones back. `changed` is called after each new arrangement."""
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -89,8 +96,14 @@ class Board(Viewer):
         self._own: list[Panel] = []  # that stay when others are replaced
         self._cards: dict[str, Any] = {}
         self._grid = pn.Column(sizing_mode="stretch_both", margin=0)
-        self.hidden = labelled(pn.widgets.MultiChoice, "hidden panels", visible=False, sizing_mode="stretch_width")
-        self.hidden.param.watch(lambda event: self._arrange(hidden=frozenset(event.new)), "value")
+        self._list = labelled(pn.widgets.CheckBoxGroup, "panels", inline=True, sizing_mode="stretch_width")
+        self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self._cards) - {*event.new}), "value")
+        self._split = labelled(pn.widgets.IntSlider, "width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
+        self._split.param.update(value=_SPLIT, sizing_mode="stretch_width")
+        self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
+        again = labelled(pn.widgets.Button, "Arrange as at first", sizing_mode="stretch_width")
+        again.on_click(lambda _: self.arrange(Arrangement()))
+        self.tools = pn.Column(self._list, self._split, again, margin=0)  # for the side bar
 
     def __panel__(self) -> Any:
         return self._grid
@@ -113,13 +126,18 @@ class Board(Viewer):
         self._lay()
 
     # ------------------------------------------------------------------------------------------------------ arrangement
+    def arrange(self, arrangement: Arrangement) -> None:
+        """Arrange panels otherwise; those that are not there are left out, and others are where they are at first."""
+        new = arrangement.holding([*self._panels, *self._own])
+        self._arrange(order=new.order, hidden=new.hidden, enlarged=new.enlarged, split=new.split)
+
     def _lay(self) -> None:
         panels = [*self._panels, *self._own]
         self._cards = {each.title: self._cards.get(each.title) or self._card(each) for each in panels}
         self.arrangement = self.arrangement.holding(panels)
         self._slots = {key: [each.share for each in panels if each.where == key] for key in COLUMNS}
         self._place()
-        self._grid.objects = list(self._cards.values())
+        self._grid.objects = styled(list(self._cards.values()))
 
     def _arrange(self, **changes: Any) -> None:
         new = replace(self.arrangement, **changes)
@@ -131,8 +149,9 @@ class Board(Viewer):
     def _place(self) -> None:
         """Let the grid be as it is arranged."""
         now = self.arrangement
-        hidden = [name for name in self._cards if name in now.hidden]
-        self.hidden.param.update(options=list(self._cards), value=hidden, visible=bool(hidden))
+        names = list(self._cards)
+        self._list.param.update(options=names, value=[name for name in names if name not in now.hidden])
+        self._split.value = now.split
         widths = [now.split if now.seen("left") else 0, 100 - now.split if now.seen("right") else 0]
         columns = " ".join(f"minmax(0, {width}fr)" for width in widths)
         rows = f"repeat({_ROWS}, minmax(0, 1fr))"
@@ -156,7 +175,8 @@ class Board(Viewer):
         caption.param.update(sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=0)
         buttons = [_button(name, title, act) for name, act in acts.items()]
         bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
-        return pn.Column(bar, panel.viewable, stylesheets=[_CARD], sizing_mode="stretch_both", margin=0)
+        how: dict[str, Any] = {"stylesheets": [_CARD], "css_classes": ["explorer-panel"], "margin": 0}
+        return pn.Column(bar, panel.viewable, sizing_mode="stretch_both", **how)
 
 
 def _button(name: str, title: str, act: Callable[[], None]) -> Any:

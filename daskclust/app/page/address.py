@@ -1,0 +1,80 @@
+"""What the address of the page keeps, so that a copy of it opens the same view: the part after ``?``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from daskclust.app.long import LONG
+from daskclust.app.page.board import COLUMNS, SPLITS, Arrangement
+from daskclust.app.state import State
+
+
+class Address:
+    """The address of a served page (`location` of Panel), or none; `faults` are what it has that is not understood."""
+
+    def __init__(self, location: Any) -> None:
+        self._location = location
+        self.known: dict[str, str] = dict(parse_qsl((location.search or "")[1:])) if location is not None else {}
+        self.faults: list[str] = []
+
+    def keep(self, known: Mapping[str, Any]) -> None:
+        """Write what a copy of the address shall show."""
+        new = {name: str(value) for name, value in known.items()}
+        if self._location is not None and new != self.known:
+            self.known, self.faults = new, []
+            self._location.search = f"?{urlencode(new)}"
+
+    def take(self, name: str, known: Iterable[str]) -> str | None:
+        """Return one of the values that are known, or None."""
+        value, known = self.known.get(name), list(known)
+        if value is not None and value not in known:
+            self.faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}")
+            return None
+        return value
+
+    def set(self, state: State) -> None:
+        """Choose system and parameters, and cluster; those that cannot be are left as they were."""
+        system = self.take("system", state.names)
+        first = state.system.name, state.values
+        if system is not None and system != state.system.name:
+            state.choose(system)
+        for each in state.system.parameters:
+            if each.name in self.known:
+                text = self.known[each.name]
+                choice = next((choice for choice in each.choices if str(choice) == text), text)
+                self._try(state, {each.name: choice})
+        wish, before = state.request(), state.outcome
+        if before is not None and (
+            before.request == wish
+            or (before.request.system is wish.system and wish.system.seconds(wish.values).seconds > LONG)
+        ):
+            return  # the page asks for it, and can be asked to cancel it
+        try:
+            state.update()
+        except (ValueError, OverflowError, MemoryError) as error:
+            self.faults.append(str(error))
+            state.choose(first[0], **first[1])
+            state.update()
+
+    def _try(self, state: State, values: Mapping[str, Any]) -> None:
+        try:
+            state.set(**values)
+        except ValueError as error:
+            self.faults.append(str(error))
+
+    def arrangement(self) -> Arrangement:
+        """Return how panels are arranged; names of panels that are not there do no harm."""
+        names = {key: tuple(filter(None, self.known.get(key, "").split(","))) for key in (*COLUMNS, "hidden")}
+        split = self.take("width", map(str, range(SPLITS[0], SPLITS[1] + 1)))
+        order = {key: names[key] for key in COLUMNS}
+        more = {} if split is None else {"split": int(split)}
+        return Arrangement(order, frozenset(names["hidden"]), self.known.get("enlarged"), **more)
+
+
+def written(arrangement: Arrangement) -> dict[str, str]:
+    """Return what the address keeps of an arrangement."""
+    known = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
+    known |= {"hidden": ",".join(sorted(arrangement.hidden)), "enlarged": arrangement.enlarged or ""}
+    return {name: value for name, value in known.items() if value} | {"width": str(arrangement.split)}

@@ -1,0 +1,67 @@
+"""How widgets look: compact, in the colours of `daskclust.app.look`, which are variables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import panel as pn
+from panel.theme.base import Inherit
+from panel.theme.native import Native
+from panel.viewable import Viewable
+
+_ALL = ":host { font-size: 12px } :focus-visible { outline: 2px solid var(--title); outline-offset: 1px }"
+_WIDGET = """
+label, .bk-slider-title { font-size: 11px; color: var(--soft) }
+.bk-input { height: 26px; min-height: 26px; padding: 2px 6px; font-size: 12px; border-radius: 4px; color: var(--ink);
+            border: 1px solid var(--edge); background-color: var(--field) }
+.bk-spin-btn-up, .bk-spin-btn-down { display: none }
+"""
+_BUTTON = """
+.bk-btn { font-size: 12px; line-height: 18px; padding: 3px 8px; border-radius: 4px; color: var(--ink);
+          border: 1px solid var(--edge); background-color: var(--field) }
+.bk-btn:hover { border-color: var(--soft) }
+"""
+_SLIDER = """
+.noUi-target { height: 4px; border: none; box-shadow: none; border-radius: 2px; background: var(--edge) }
+.noUi-connect { background: var(--title) }
+.noUi-horizontal .noUi-handle { width: 14px; height: 14px; right: -7px; top: -5px; border-radius: 7px; box-shadow: none;
+                                border: 2px solid var(--title); background: var(--page) }
+.noUi-handle::before, .noUi-handle::after { display: none }
+"""
+_TABLE = """
+.tabulator { font-size: 12px; border: none; background-color: var(--page); color: var(--ink) }
+.tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col, .tabulator .tabulator-footer,
+.tabulator .tabulator-row, .tabulator .tabulator-row.tabulator-row-even, .tabulator .tabulator-tableholder,
+.tabulator .tabulator-tableholder .tabulator-table
+    { background-color: var(--page); color: var(--ink); border-color: var(--edge) }
+.tabulator .tabulator-row .tabulator-cell { border-color: var(--edge); padding: 2px 6px; height: 22px }
+.tabulator .tabulator-header .tabulator-col .tabulator-col-content { padding: 2px 6px }
+.tabulator .tabulator-row.tabulator-selectable:hover, .tabulator .tabulator-row.tabulator-selected,
+.tabulator .tabulator-footer .tabulator-page
+    { background-color: var(--field); color: var(--ink); border-color: var(--edge) }
+.tabulator .tabulator-footer .tabulator-page.active { color: var(--title); font-weight: 600 }
+"""
+
+
+def styled(objects: Sequence[Any]) -> list[Any]:
+    """Return what is to be seen, looking so; Panel hands a look on to nothing that is within."""
+    for each in objects:
+        for part in pn.panel(each).select():
+            if isinstance(part, Viewable) and not isinstance(part, pn.pane.Bokeh):  # which would hand it to its figure
+                part.design = Compact
+    return [*objects]
+
+
+class Compact(Native):  # type: ignore[misc,unused-ignore]
+    """Panel's own look, smaller, light or dark as the variables of the page are."""
+
+    modifiers: ClassVar[dict[Any, dict[str, Any]]] = {
+        Viewable: {"stylesheets": [Inherit, _ALL]},
+        pn.widgets.Widget: {"stylesheets": [Inherit, _WIDGET]},
+        pn.widgets.Button: {"stylesheets": [Inherit, _BUTTON]},
+        pn.widgets.FileDownload: {"stylesheets": [Inherit, _BUTTON]},
+        pn.widgets.FloatSlider: {"stylesheets": [Inherit, _SLIDER]},
+        pn.widgets.IntSlider: {"stylesheets": [Inherit, _SLIDER]},
+        pn.widgets.Tabulator: {"stylesheets": [Inherit, _TABLE]},
+    }
