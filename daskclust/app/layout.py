@@ -45,7 +45,7 @@ class Explorer(Live):
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
-        self._keys = Keys()
+        self._keys = Keys()  # type: ignore[no-untyped-call]
         self._address = Address(pn.state.location if _is_served() else None)
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is

@@ -101,13 +101,16 @@ class Windows:
 
     def at(self, position: int, length: float) -> Slice:
         """Return when the window at a position begins and ends."""
+        return self._window(position, length)
+
+    def _window(self, position: int, length: float) -> tuple[float, float]:
         begin = math.floor(self._low / length) + position
         return begin * length, (begin + 1) * length
 
     def position(self, value: float, length: float) -> int:
         """Return where the window is that holds a time."""
         place = math.floor(value / length) - math.floor(self._low / length)
-        return place + (value >= self.at(place, length)[1])  # where value / length was rounded down
+        return place + (value >= self._window(place, length)[1])  # where value / length was rounded down
 
     def inside(self, part: Slice, columns: Columns) -> Mask:
         """Return which points are in a window: its end is not."""

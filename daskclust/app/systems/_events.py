@@ -23,7 +23,7 @@ class Events(System):
     cut, hides = "min_hits", "max_pixel_hits"
     point_seconds = 5e-8
     axes, side_axes = ("x", "y"), ("toa", "x")
-    parameters = (
+    parameters: tuple[Parameter, ...] = (
         Parameter("dt_max", "log", 200.0, 1.0, 10_000.0, unit="ns", doc="largest difference of times"),
         Parameter("min_hits", "whole", 1, 1, 100, doc="hits of a cluster, at least"),
         Parameter("variant", "choice", "local", choices=("local", "global", "static"), doc="what a cluster is"),

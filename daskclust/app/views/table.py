@@ -53,8 +53,10 @@ class Table(View):
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         selection, mask, origin = scene.chosen
-        is_lit = isinstance(selection, Clusters) and selection.by is None and origin is scene.outcome
-        table = scene.outcome.rows(None if is_lit else mask)
+        lit: tuple[int, ...] = ()
+        if isinstance(selection, Clusters) and selection.by is None and origin is scene.outcome:
+            lit, mask = selection.numbers, None
+        table = scene.outcome.rows(mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
         frame = table[names].to_dataframe()[names] if names else pd.DataFrame()
@@ -62,8 +64,8 @@ class Table(View):
         frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
         units = {name: str(table[name].attrs.get("units", "1")) for name in names}
         titles = {name: name if unit in ("1", "") else f"{name} ({unit})" for name, unit in units.items()}
-        lit = np.flatnonzero(np.isin(frame.index, selection.numbers)).tolist() if is_lit else []
-        return functools.partial(self._show, frame, titles, lit)
+        rows = np.flatnonzero(np.isin(frame.index, lit)).tolist()
+        return functools.partial(self._show, frame, titles, rows)
 
     def _show(self, frame: pd.DataFrame, titles: dict[str, str], lit: list[int]) -> None:
         from bokeh.models.widgets.tables import NumberFormatter, ScientificFormatter
