@@ -157,8 +157,8 @@ class Player:
         self._place = labelled(
             pn.widgets.IntSlider,
             slices.name,
-            start=0,
-            end=1,
+            value=place,
+            end=max(place, 1),
             show_value=False,
             width=width,
             css_classes=["slider-slice"],
