@@ -105,14 +105,14 @@ class Picture(View):
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
         self._canvas.title(title if self._titled else "")
 
-    def _within(self, outcome: Outcome, ranges: Ranges, number: int | None) -> tuple[Array, Array, Array]:
+    def _within(self, outcome: Outcome, ranges: Ranges, number: int | None) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
         (left, right), (low, high) = ranges
         inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
         if number is not None and self._slices is not None:
             inside &= self._slices.of_point == number
-        there = np.flatnonzero(inside)
+        there = slice(None) if inside.all() else np.flatnonzero(inside)  # all points need no copies
         return there, x[there], y[there]
 
     def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
