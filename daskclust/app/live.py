@@ -45,7 +45,7 @@ class Live(Viewer):
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._tell)
+        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._ask, self._tell)
         self._picked: Picked | None = None  # what is to be chosen, and of which clusters
         self._has_failed = self._is_refused = self._is_ticking = False
         self._look = LIGHT
