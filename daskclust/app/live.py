@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Hashable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from daskclust.app.systems import SYSTEMS, System, Work
 from daskclust.app.views._scene import Scene, View
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
+_MANY = 100_000  # points
 _TICK = 0.3  # seconds from one look at work to the next
 Picked = tuple[Selection | None, Outcome]
 
@@ -43,7 +45,7 @@ class Live(Viewer):
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._tell)
+        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._ask, self._tell)
         self._picked: Picked | None = None  # what is to be chosen, and of which clusters
         self._has_failed = self._is_refused = self._is_ticking = False
         self._look = LIGHT
@@ -115,9 +117,13 @@ class Live(Viewer):
             yield functools.partial(self._enter, scene)
             return
         keys = {view: self._key(view, scene, settings[view]) for view in self._views}
-        shows = {
-            view: view.prepare(scene, settings[view]) for view, key in keys.items() if self._shown.get(view) != key
-        }
+        changed = [view for view in self._views if self._shown.get(view) != keys[view]]
+        # the table is made beside the pictures; of few points it is quick, and a hierarchy uses the same kernels
+        making = _beside().submit(getattr, scene.outcome, "table") if len(scene.outcome.label) > _MANY else None
+        pictures = {view: view.prepare(scene, settings[view]) for view in changed if view in self._pictures}
+        if making is not None:
+            making.result()
+        shows = {view: pictures.get(view) or view.prepare(scene, settings[view]) for view in changed}
         yield functools.partial(self._show, scene, picked, shows, keys)
 
     def _job(self, wish: Request | str, before: Request) -> Job:
@@ -229,6 +235,11 @@ class Live(Viewer):
             f"<h1><b>{outcome.request.system.title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
             f"<span class='{kind}' role='status'>{now}</span>"
         )
+
+
+@functools.cache
+def _beside() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="daskclust-explore-table")
 
 
 def _number(value: Any) -> str:

@@ -47,7 +47,8 @@ class Job(NamedTuple):
 class Long:
     """The one job of an explorer; `done` gets its result, `fail` its error, in the thread of the widgets.
 
-    `back` is called by the user, who wants what was there before; `tell` with kernels that the process compiles.
+    The user calls `back` for what was there before; `begun` is called as the user lets a job begin, `tell` with kernels
+    that the process compiles.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Long:
         done: Callable[[Any], None],
         fail: Callable[[Exception], None],
         back: Show,
+        begun: Show,
         tell: Callable[[Compiling], None],
     ) -> None:
         self.job: Job | None = None
@@ -65,7 +67,8 @@ class Long:
         self._ds, self._process = ds, Process(ds)
         weakref.finalize(self, self._process.stop)
         self._words = pn.pane.HTML("", margin=(0, 4), align="center")
-        self._run = _button("Run anyway", self._begin)
+        self._begun = begun
+        self._run = _button("Run anyway", self._allow)
         self._cancel = _button("Cancel", back)
         self.panel = pn.Row(self._words, self._run, self._cancel, visible=False, styles=_BOX, margin=0)
 
@@ -81,6 +84,10 @@ class Long:
             return
         reason = f" ({job.work.words})" if job.work.words else ""
         self._show(f"{job.words} needs {duration(job.work.seconds)}{reason}", job.back, asks=True)
+
+    def _allow(self) -> None:
+        self._begin()
+        self._begun()
 
     def stop(self) -> None:
         """End the job, if there is one, and with it what it computes."""

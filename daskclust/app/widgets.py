@@ -147,8 +147,8 @@ class Player:
         width: int,
     ) -> None:
         self._slices, self._chosen, self._is_busy = slices, chosen, is_busy
-        options = {f"all {slices.name}s": None, **slices.lengths}
-        place, length = (0, None) if part is None else slices.place(part)
+        options = {f"all {slices.name}s": 0.0, **slices.lengths}
+        place, length = (0, 0.0) if part is None else slices.place(part)
         self._words = pn.pane.HTML(margin=(0, 10), width=width)
         self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, width=width // 2 - 10)
         self._speed = labelled(
@@ -186,25 +186,25 @@ class Player:
     def part(self) -> Slice | None:
         """The slice that is chosen."""
         length = self._length.value
-        return None if length is None else self._slices.at(self._place.value, length)
+        return self._slices.at(self._place.value, length) if length else None
 
     def go_to(self, value: float) -> None:
         """Choose the slice that holds a value of its column."""
-        if self._length.value is not None:
+        if self._length.value:
             self._place.value = self._slices.position(value, self._length.value)
 
     def _on_length(self, event: Any) -> None:
         """Show a window of another length where the last one began."""
         self._pause()
-        begin = None if event.old is None else self._slices.at(self._place.value, event.old)
+        begin = self._slices.at(self._place.value, event.old) if event.old else None
         self._fit(begin[0] if isinstance(begin, tuple) else None)
         self._tell()
 
     def _fit(self, value: float | None = None) -> None:
         """Let the slider have a place for each slice of this length, and be at the one with a value."""
         length = self._length.value
-        last = 0 if length is None else self._slices.count(length) - 1
-        place = self._place.value if value is None or length is None else self._slices.position(value, length)
+        last = self._slices.count(length) - 1 if length else 0
+        place = self._slices.position(value, length) if length and value is not None else self._place.value
         self._is_mine = True
         self._place.param.update(end=max(last, 1), value=min(max(place, 0), last), disabled=last < 1)
         self._is_mine = False

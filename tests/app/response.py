@@ -28,8 +28,12 @@ DATA: dict[str, tuple[str, Callable[[int], xr.Dataset], Callable[[xr.Dataset, Pa
     "events": ("pixels.parquet", lambda n: datasets.timepix(n, rng=0), io.write_hits),
     "fof": ("box.hdf5", lambda n: datasets.cosmology_box(n, rng=0), io.write_particles),
 }
-PARAMETERS = {"clue": ("rhoc", "dc"), "events": ("min_hits", "dt_max"), "fof": ("min_members", "b")}
-"""The threshold, which needs no new clusters, and the length, which does."""
+PARAMETERS = {
+    "clue": ("rhoc", "PageUp", "dc"),
+    "events": ("min_hits", "ArrowRight", "dt_max"),
+    "fof": ("min_members", "PageUp", "b"),
+}
+"""The threshold, which needs no new clusters, a key that moves its slider, and the length, which needs new ones."""
 
 _FIRST = """
 const look = () => {
@@ -84,7 +88,7 @@ def browser_version() -> str:
 def measured(browser: Any, name: str, points: int) -> dict[str, float]:
     """Return seconds of each thing that a user does."""
     file, make, write = DATA[name]
-    threshold, length = PARAMETERS[name]
+    threshold, key, length = PARAMETERS[name]
     with tempfile.TemporaryDirectory() as folder:
         write(make(points), Path(folder) / file)
         began = time.perf_counter()
@@ -95,33 +99,32 @@ def measured(browser: Any, name: str, points: int) -> dict[str, float]:
                     seconds["first picture"] = page.page.evaluate("window.first") / 1e3
             with opened(browser, address, before=_FIRST) as page:
                 page.page.evaluate(_WATCH)
+                first = f"{page.value(threshold):g}"
                 handle = page.page.locator(f".slider-{threshold} .noUi-handle")
                 handle.focus()
-                seconds["threshold"] = median(page, lambda k: page.page.keyboard.press("PageUp"))
+                seconds["threshold"] = median(page, lambda k: page.page.keyboard.press(key))
+                page.type(threshold, first)
+                page.at_rest()
                 value = page.value(length)
-                box = page.page.locator(f".number-{length} input")
-                seconds["length"] = median(
-                    page, lambda k: (box.fill(f"{value * 1.05 ** (k + 1):.4g}"), box.press("Enter"))
-                )
+                seconds["length"] = median(page, lambda k: page.type(length, f"{value * 1.1 ** (k + 1):.4g}"))
                 page.page.mouse.move(*page.on(0, 0.5, 0.5))
-                seconds["zoom"] = median(page, lambda k: page.page.mouse.wheel(0, -100), header=False)
+                seconds["zoom"] = median(page, lambda k: page.page.mouse.wheel(0, -100), "picture")
                 seconds["box"] = median(
                     page, lambda k: page.drag(page.on(0, 0.3, 0.3), page.on(0, 0.5 + 0.05 * k, 0.6))
                 )
     return {what: round(value, 3) for what, value in seconds.items()}
 
 
-def median(page: Page, do: Callable[[int], Any], *, header: bool = True) -> float:
-    """Return the median of the seconds until what is done is seen, in the picture and in the header."""
-    needed = ["picture", *(["header"] if header else [])]
+def median(page: Page, do: Callable[[int], Any], needed: str = "header") -> float:
+    """Return the median of the seconds until what is done is seen; a picture that stays as it is needs no time."""
     seconds = []
     for number in range(_ROUNDS):
         page.page.evaluate(_RESET)
         do(number)
-        page.until(lambda: page.page.evaluate("(needed) => needed.every((each) => window.shown[each])", needed))
+        page.until(lambda: page.page.evaluate(f"window.shown.{needed}"))
         page.at_rest()
         shown = page.page.evaluate("window.shown")
-        seconds.append((max(shown[each] for each in needed) - shown["began"]) / 1e3)
+        seconds.append((max(shown["picture"], shown["header"]) - shown["began"]) / 1e3)
     return statistics.median(seconds)
 
 

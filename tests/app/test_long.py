@@ -232,7 +232,10 @@ def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytes
     assert seen(explorer) == before
     number.value = 500.0
     loop.until(lambda: explorer._long.panel.visible)
+    monkeypatch.setattr(long, "_SEEN", 0.0)
     explorer._long._run.clicks += 1
+    loop.until(lambda: explorer._long.panel.visible and explorer._long._cancel.name == "Cancel")
+    assert not at_rest(explorer)
     loop.until(lambda: explorer.state.present.request.values["dc"] == 500.0)
     loop.until(lambda: at_rest(explorer))
     assert not explorer._long.panel.visible

@@ -77,7 +77,7 @@ def test_slices_are_stepped_and_played_around() -> None:
     player._tick()
     assert chosen[-1] == 0
     player.go_to(2.0)
-    player._length.value = None
+    player._length.value = 0.0
     assert chosen[-2:] == [2, None]
 
 

@@ -79,7 +79,7 @@ class Picture(View):
         """Choose the cluster of the nearest point, or nothing."""
         there, *places = self._seen[1]
         nearest = self._canvas.nearest((x, y), *places)
-        label = -1 if nearest is None else int(self._state.present.label[there[nearest]])
+        label = -1 if nearest is None else int(self._state.present.label[there][nearest])
         self._choose(Clusters((label,)) if label >= 0 else None)
 
     def dress(self, look: Look) -> None:
@@ -120,7 +120,7 @@ class Picture(View):
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
         self._canvas.title(title if self._titled else "")
 
-    def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Array, Array, Array]:
+    def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Any, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
         (left, right), (low, high) = ranges
@@ -129,7 +129,7 @@ class Picture(View):
             inside &= self._slices.inside(part, outcome.columns)
         if outcome.hidden is not None:
             inside &= ~outcome.hidden
-        there = np.flatnonzero(inside)
+        there = slice(None) if inside.all() else np.flatnonzero(inside)  # all points need no copies
         return there, x[there], y[there]
 
     def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
@@ -151,7 +151,7 @@ def _around(values: Array, whole: tuple[float, float]) -> tuple[float, float]:
 
 
 def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
-    """Return limits half way between whole parts, and how many these are; or what was given."""
+    """Return limits half way between whole numbers, and how many these are; or what was given."""
     low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
     if values.dtype.kind in "iu" and high - low <= size:
         return (float(low), float(high)), int(high - low)

@@ -15,6 +15,10 @@ from daskclust.app.views._scene import Choose, Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
 _ROWS = 9
+_LIT = """
+.tabulator .tabulator-row.tabulator-selected { font-weight: 600; box-shadow: inset 4px 0 var(--title);
+    background-color: color-mix(in srgb, var(--title) 18%, var(--page)) !important }
+"""
 
 
 class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
@@ -41,6 +45,7 @@ class Table(View):
             selectable=True,
             layout="fit_data_table",
             theme="simple",
+            stylesheets=[_LIT],
             sizing_mode="stretch_both",
             margin=(28, 0, 0, 0),
         )
