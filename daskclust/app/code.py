@@ -12,10 +12,11 @@ def code(state: State) -> str:
     It begins with what makes ``ds``, if that is known.
     """
     system = state.system
+    source = [*state.source, *system.hiding_lines(state.values)]
     body = [*system.lines(state.values), *system.table_lines()]
     if state.mask is not None and state.selection is not None and state.origin is not None:
         body += ["", *_selection(state, state.selection, state.origin)]
-    return "\n".join([*_imports("\n".join([*body, *state.source])), "", *state.source, *body]) + "\n"
+    return "\n".join([*_imports("\n".join([*body, *source])), "", *source, *body]) + "\n"
 
 
 def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]:

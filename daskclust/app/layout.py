@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import panel as pn
-from panel.viewable import Viewer
 
 from daskclust.app.code import code
-from daskclust.app.latest import Latest, Show, later_in
+from daskclust.app.latest import Show
+from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
 from daskclust.app.page.address import Address, written
-from daskclust.app.page.board import Board, Panel
+from daskclust.app.page.board import Panel
 from daskclust.app.page.design import styled
 from daskclust.app.selection import Box, Lasso, Selection
-from daskclust.app.state import Request, State
+from daskclust.app.slices import Slice
+from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
-from daskclust.app.views._scene import Scene, View
+from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.app.widgets import Control, labelled
-from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
+from daskclust.app.widgets import Control, Keys, Player, labelled
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
@@ -39,38 +37,29 @@ _HEAD_STYLE = """
 h1 { display: inline; font-size: 17px; margin: 0 14px 0 0; color: var(--title) }
 .counts { font-size: 13px } .now { color: var(--soft) }
 """
-_NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
+_NO_AXES = ("label", "is_seed", "nearest_higher", "is_core", "is_noisy")
 
 
-class Explorer(Viewer):
+class Explorer(Live):
     """The explorer of a data set: sliders on the left, pictures, table and histograms beside them."""
 
     def __init__(self, state: State) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.state = state
-        self._system = state.system.name
-        self._slice = None if state.slices is None else state.slices.first
-        self._clock, self._took = Clock(), ""
-        self._views: list[View] = []
-        self._shown: dict[View, Hashable] = {}
-        self._later = later_in(pn.state.curdoc)
-        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._look, self._has_failed = LIGHT, False
+        super().__init__(state)
+        self._keys = Keys()  # type: ignore[no-untyped-call]
         self._address = Address(pn.state.location if _is_served() else None)
         look = self._address.take("look", LOOKS)
         self._chosen_look = None if look is None else LOOKS[look]  # otherwise as the browser is
-        self._head = pn.pane.HTML(
-            "", sizing_mode="stretch_width", height=26, margin=(5, 10, 0, 10), stylesheets=[_HEAD_STYLE]
-        )
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
+        self._head.stylesheets = [_HEAD_STYLE]
         self._ignored = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
-        self.board = Board(self._keep)  # whose `add` adds a panel
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
         paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
         head = pn.Row(self._head, paper, sizing_mode="stretch_width", margin=0)
-        main = pn.Column(head, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"])
+        main = pn.Column(
+            head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
+        )
+        main.styles = {"position": "relative"}
         self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
         styled([self._panel])
         self._panel.styles = LIGHT.variables
@@ -79,6 +68,7 @@ class Explorer(Viewer):
         if _is_served():
             self._panel.styles |= {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
+            pn.state.on_session_destroyed(lambda _: self._long.close())
         elif pn.config.theme == "dark":
             self._dress(DARK)
 
@@ -91,22 +81,26 @@ class Explorer(Viewer):
         address, state = self._address, self.state
         self._system, axes = state.system.name, state.system.axes
         names = [name for name in state.present.columns if name not in _NO_AXES]
-        if state.slices is not None:
-            number = address.take("slice", ["all", *map(str, state.slices.numbers)])
-            self._slice = self._slice if number is None else None if number == "all" else int(number)
+        if state.slices is not None and (key := address.known.get("slice")):
+            try:
+                self._slice = None if key == "all" else state.slices.of_key(key)
+            except ValueError as error:
+                address.faults.append(str(error))
         self._build((address.take("x", names) or axes[0], address.take("y", names) or axes[1]))
         self.board.arrange(address.arrangement())
         self._keep()
         if address.faults:
             words = "; ".join(address.faults)
             self._ignored.param.update(object=f"Ignored in the address: {words}.", visible=True)
+        if state.present.request != state.request():  # what takes long
+            pn.state.onload(self._ask)
 
     def _keep(self) -> None:
         """Let the address keep what is seen."""
-        state = self.state
-        known = {"system": state.system.name, **state.values, "x": self._axes[0], "y": self._axes[1]}
+        state, seen = self.state, self.state.present.request
+        known = {"system": seen.system.name, **seen.values, "x": self._axes[0], "y": self._axes[1]}
         if state.slices is not None:
-            known["slice"] = "all" if self._slice is None else self._slice
+            known["slice"] = "all" if self._slice is None else state.slices.key(self._slice)
         if self._chosen_look is not None:
             known["look"] = self._chosen_look.name
         self._address.keep(known | written(self.board.arrangement))
@@ -120,7 +114,7 @@ class Explorer(Viewer):
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
         parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
-        self._side.objects = styled([*parts, self.board.tools])
+        self._side.objects = styled([*parts, self.board.tools, self._keys])
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
@@ -131,7 +125,7 @@ class Explorer(Viewer):
         ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
-        table = Table(self._on_choice)
+        table = Table(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
         bars = [Histogram(state, column, self._on_choice) for column in columns]
@@ -166,9 +160,8 @@ class Explorer(Viewer):
         y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
-            options = {"all": None} | {str(k): k for k in state.slices.numbers}
-            how: dict[str, Any] = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
-            widgets.append(_choice(state.slices.name, self._on_slice, options=options, **how))
+            self._player = Player(state.slices, self._slice, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
+            widgets.append(self._player.panel)
         return widgets
 
     def _buttons(self) -> list[Any]:
@@ -218,15 +211,19 @@ class Explorer(Viewer):
 
     def _on_drag(self, name: str, value: float) -> None:
         """Take the threshold of a line that was dragged, and what makes it one."""
-        when = self._controls[name].parameter.when
-        self._set({name: value} | (dict([when]) if when else {}))
+        parameter = self._controls[name].parameter
+        self._set({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
 
     def _set(self, values: dict[str, Any]) -> None:
         try:
             self.state.set(**values)
         except ValueError as error:
             self._fail(error)
+            self._is_refused = True
             return
+        self._calm()
+        if self.state.system.hides in values:
+            self._picked = None, self.state.present
         known = self.state.values
         for control in self._controls.values():
             control.follow(known, values)
@@ -237,10 +234,11 @@ class Explorer(Viewer):
     def _on_system(self, name: str) -> None:
         if name != self._system:
             self._system = name
+            self._calm()
             self._ask()
 
-    def _on_slice(self, number: int | None) -> None:
-        self._slice = number
+    def _on_slice(self, part: Slice | None) -> None:
+        self._slice = part
         self._follow_slice()
         self._ask()
 
@@ -253,11 +251,28 @@ class Explorer(Viewer):
         """Choose what is drawn around, of the slice that is seen."""
         slices = self.state.slices
         if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
-            selection = replace(selection, within=slices.range(self._slice))
+            selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
         self._on_choice(selection)
 
+    def _on_rows(self, selection: Selection | None) -> None:
+        """Choose the clusters of rows, and let pictures show them."""
+        self._on_choice(selection)
+        if selection is None:
+            return
+        outcome, slices = self.state.present, self.state.slices
+        mask = selection.mask(outcome.columns)
+        if (
+            slices is not None
+            and self._slice is not None
+            and not (mask & slices.inside(self._slice, outcome.columns)).any()
+        ):
+            self._player.go_to(float(outcome.columns[slices.column][mask].min()))
+        for view in self._pictures:
+            if isinstance(view, Picture):
+                view.zoom(outcome, mask)
+
     def _on_choice(self, selection: Selection | None) -> None:
-        self.state.select(selection)
+        self._picked = selection, self.state.present
         self._ask()
 
     def _on_paper(self) -> None:
@@ -271,93 +286,6 @@ class Explorer(Viewer):
         """Return the table, of clusters with chosen points or of all, as a file."""
         frame = self.state.present.rows(self.state.mask).to_dataframe()
         return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
-
-    # ---------------------------------------------------------------------------------------------- what becomes of it
-    def _ask(self) -> None:
-        self._clock = Clock()
-        self._latest.ask()
-
-    def _begin(self) -> Iterator[Show]:
-        self._say("working …")
-        self._has_failed = False
-        settings = {view: view.setting() for view in self._views}
-        return self._telling(self._steps(self._system, self.state.request(), self._scene(), settings))
-
-    def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
-        """Do steps, and tell of kernels that are compiled meanwhile."""
-
-        def tell(told: Compiling) -> None:
-            say = functools.partial(self._say, f"{told} …" if told.is_busy else "working …")
-            say() if self._later is None else self._later(say)
-
-        with listening(tell):
-            yield from steps
-
-    def _scene(self) -> Scene:
-        return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
-
-    def _steps(self, system: str, request: Request, scene: Scene, settings: dict[View, Any]) -> Iterator[Show]:
-        """Do what is wanted, step by step, and yield what shows it: pictures, the table, histograms."""
-        if system != request.system.name:
-            self.state.prepare(system)
-            yield functools.partial(self._take, system)
-            return
-        if scene.outcome.request != request:
-            scene = scene._replace(outcome=request.outcome())
-            yield functools.partial(setattr, self.state, "outcome", scene.outcome)
-        if request.system is not self._built:
-            scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
-            yield self._build
-            return
-        for view in self._views:  # the picture comes first
-            key = self._key(view, scene, settings[view])
-            if self._shown.get(view) != key:
-                yield functools.partial(self._show, view, key, view.prepare(scene, settings[view]))
-
-    def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
-        """Return what tells whether a view must be shown anew."""
-        number = scene.slice if view in self._pictures else None
-        return scene.outcome, scene.version, number, scene.look, setting
-
-    def _take(self, system: str) -> None:
-        self.state.choose(system)
-        self._ask()
-
-    def _show(self, view: View, key: Hashable, show: Show) -> None:
-        show()
-        self._shown[view] = key
-        pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
-        if view is self._views[0]:
-            words = f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside
-            self._took = " · ".join(filter(None, words))
-            self._say()
-
-    def _fail(self, error: Exception) -> None:
-        """Tell of parameters that do not do; what was there stays."""
-        self._has_failed = True
-        self._note.param.update(object=str(error) or type(error).__name__, visible=True)
-        self._system = self._chooser.value = self.state.system.name
-
-    def _rest(self) -> None:
-        if not self._has_failed:
-            self._note.visible = False
-        self._keep()
-        self._say(kind="now rest")
-
-    def _say(self, now: str = "", kind: str = "now") -> None:
-        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
-        outcome = self.state.present
-        n = len(outcome.label)
-        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
-        if self.state.mask is not None:
-            words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
-        now = now or self._took
-        title = SYSTEMS[self.state.system.name].title
-        look, told = self._look, " · ".join(words)
-        self._head.object = (
-            f"<h1><b>{title}</b></h1><span class='counts {look.name}'>{told}</span> &ensp;"
-            f"<span class='{kind}' role='status'>{now}</span>"
-        )
 
 
 def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:

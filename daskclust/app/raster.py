@@ -64,13 +64,15 @@ def count(xy: tuple[Array, Array], kind: npt.NDArray[np.int8] | None, ranges: Ra
 
 def cover(picture: Pixels, counts: Array, colors: Sequence[str], look: Look) -> None:
     """Paint pixels with points (height, width, kinds) in the mean colour of their kinds, stronger where more are."""
-    of_kind = np.array([[*parts(color), 1] for color in colors], np.float64)
-    sums = counts.reshape(-1, len(colors)).astype(np.float64) @ of_kind  # of red, green, blue, and points
-    there = np.flatnonzero(sums[:, 3])
-    total, paper = sums[there, 3:], np.array(parts(look.paper))
-    flat = picture.reshape(-1, 4)
-    flat[there, :3] = 0.5 + paper + (sums[there, :3] / total - paper) * (1.0 - (1.0 - _FAINT) / total)
-    flat[there, 3] = 255
+    of_kind = np.array([[*parts(color), 1] for color in colors], np.float32)
+    sums = counts.reshape(-1, len(colors)).astype(np.float32) @ of_kind  # of red, green, blue, and points
+    total, paper = np.maximum(sums[:, 3:], 1), np.array(parts(look.paper), np.float32)
+    mean = sums[:, :3] / total - paper
+    mean *= 1.0 - (1.0 - _FAINT) / total
+    mean += paper + np.float32(0.5)
+    there, flat = sums[:, 3:] > 0, picture.reshape(-1, 4)
+    np.copyto(flat[:, :3], mean, where=there, casting="unsafe")
+    flat[:, 3:][there] = 255
 
 
 def grown(picture: Pixels) -> Pixels:

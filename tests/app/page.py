@@ -72,11 +72,21 @@ def serving(path: Path, *arguments: str) -> Iterator[str]:
 
 @contextmanager
 def opened(
-    browser: Any, address: str, scheme: str = "light", size: tuple[int, int] = (1400, 1100), shown: str = ""
+    browser: Any,
+    address: str,
+    scheme: str = "light",
+    size: tuple[int, int] = (1400, 1100),
+    *,
+    shown: str = "",
+    before: str = "",
 ) -> Iterator[Page]:
-    """Yield the page, at rest; when it is closed, there must have been no fault, and no other host asked."""
+    """Yield the page, at rest; when it is closed, there must have been no fault, and no other host asked.
+
+    `before` is a script that runs before those of the page.
+    """
     viewport = dict(zip(("width", "height"), size, strict=True))
     context = browser.new_context(viewport=viewport, accept_downloads=True, color_scheme=scheme)
+    context.add_init_script(before)
     tab = context.new_page()
     asked: list[str] = []
     faults: list[str] = []

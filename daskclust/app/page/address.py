@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from daskclust.app.long import LONG
 from daskclust.app.page.board import COLUMNS, SPLITS, Arrangement
 from daskclust.app.state import State
 
@@ -46,6 +47,12 @@ class Address:
                 text = self.known[each.name]
                 choice = next((choice for choice in each.choices if str(choice) == text), text)
                 self._try(state, {each.name: choice})
+        wish, before = state.request(), state.outcome
+        if before is not None and (
+            before.request == wish
+            or (before.request.system is wish.system and wish.system.seconds(wish.values).seconds > LONG)
+        ):
+            return  # the page asks for it, and can be asked to cancel it
         try:
             state.update()
         except (ValueError, OverflowError, MemoryError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,16 @@ from daskclust.core.data.inputs import split_points
 from daskclust.core.merge.labels import without_small
 
 Values = Mapping[str, Any]
+
+
+_SURE = 0.2  # seconds; what is shorter tells nothing of what is longer
+
+
+class Work(NamedTuple):
+    """How long a run takes, about, and what it has to do, in words."""
+
+    seconds: float
+    words: str = ""
 
 
 class Ground(Protocol):
@@ -40,7 +50,9 @@ class System:
     title: ClassVar[str]
     needs: ClassVar[str]  # what a data set must have, in words
     cut: ClassVar[str | None] = None  # parameter that makes smaller clusters noise, which needs no new clusters
+    hides: ClassVar[str | None] = None  # parameter that hides points; they are noise, with ``is_noisy``
     weights: ClassVar[tuple[str, ...]] = ("energy", "weight")  # variables that may weigh points
+    point_seconds: ClassVar[float] = 3e-7  # of a run, for each point; measured on two cores
     parameters: tuple[Parameter, ...]
     axes: tuple[str, str]  # of the first picture
     side_axes: tuple[str, str] | None = None  # of a second picture, if it is of use
@@ -48,6 +60,7 @@ class System:
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
         self._kept: tuple[Any, Any] = (None, None)
+        self._pace = 1.0  # how much longer than expected the last run took
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
@@ -56,11 +69,56 @@ class System:
 
     def run(self, values: Values) -> xr.Dataset:
         """Return the data set with ``label`` and other results as variables along the points."""
-        how = {name: value for name, value in values.items() if name != self.cut}
-        if self._kept[0] != how:
-            self._kept = (how, getattr(ClustAccessor(self.ds), self.name)(**how))
-        found: xr.Dataset = self._kept[1]
+        key = self._key(values)
+        if self._kept[0] != key:
+            found = self._run(dict(key))
+            data = self.ds.variables
+            given = [name for name, v in found.variables.items() if name in data and v.values is data[name].values]
+            self._kept = (key, found.drop_vars(given))
+        mine: xr.Dataset = self._kept[1]
+        found = self.ds.assign(mine.variables).assign_attrs(mine.attrs)
         return found if self.cut is None else self._without_small(found, values[self.cut])
+
+    def _run(self, how: dict[str, Any]) -> xr.Dataset:
+        found: xr.Dataset = getattr(ClustAccessor(self.ds), self.name)(**how)
+        return found
+
+    def _key(self, values: Values) -> Any:
+        """Return what results are kept for."""
+        return {name: value for name, value in values.items() if name != self.cut}
+
+    # ------------------------------------------------------------------------------------------------------- long work
+    @classmethod
+    def seconds_to_begin(cls, ds: xr.Dataset) -> float:
+        """Return about how long it takes to derive the ranges of parameters from the data."""
+        return 2e-7 * max(ds.sizes.values())
+
+    def seconds(self, values: Values) -> Work:
+        """Return about how long `run` takes: no time where its results are kept, else as runs before did."""
+        work = Work(0.0) if self.is_kept(values) else self.work(values)
+        return work._replace(seconds=self._pace * work.seconds)
+
+    def is_kept(self, values: Values) -> bool:
+        """Return whether `run` has little to do."""
+        return bool(self._kept[0] == self._key(values))
+
+    def work(self, values: Values) -> Work:
+        """Return about how long `run` takes on two cores where nothing is kept."""
+        n = max(self.ds.sizes.values())
+        return Work(self.point_seconds * n, f"{n:,} points")
+
+    def learn(self, expected: float, seconds: float) -> None:
+        """Correct what is expected of later runs by one that took so many seconds."""
+        if min(expected, seconds) > _SURE:
+            self._pace *= seconds / expected
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process is given: all but the data, which it has."""
+        return vars(self) | {"ds": None}
+
+    def take(self, other: System) -> None:
+        """Take over what another process has kept."""
+        vars(self).update(vars(other) | {"ds": self.ds})
 
     def _without_small(self, found: xr.Dataset, least: int) -> xr.Dataset:
         """Return clusters of `least` points and more, and attributes that say so."""
@@ -73,6 +131,10 @@ class System:
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
         return [f"{name} = ds.clust.{self.name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"]
+
+    def hiding_lines(self, values: Values) -> list[str]:
+        """Return the Python lines that take hidden points out of ``ds``."""
+        return []
 
     def ground(self, values: Values) -> Ground | None:
         """Return what thresholds go through, the same object as long as it need not change; None: nothing is drawn."""
