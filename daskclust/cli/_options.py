@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial, wraps
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -143,3 +145,35 @@ def _pairs(option: str, text: str, example: str) -> dict[str, str]:
             raise ValueError(f"{option} names {name!r} twice, in {text!r}")
         pairs[name] = value
     return pairs
+
+
+# -------------------------------------------------------------------------------------------------------------- outputs
+WRITABLE = (".parquet", "(.pq)", ".csv", ".h5", "(.hdf5)", ".npz", ".zarr")
+_FORMATS = ".parquet, .csv, .h5, .npz or .zarr"
+
+Output = Annotated[Path | None, writing(f"Points with labels: {_FORMATS}.", "--output", "-o")]
+Table = Annotated[Path | None, writing("Clusters, a row each, in the same formats.", "--table")]
+
+
+def check_outputs(
+    sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str] = WRITABLE
+) -> None:
+    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
+
+    A suffix in brackets may be used, too, and is not told of.
+    """
+    given = {option: path for option, path in outputs.items() if path is not None}
+    told = " or ".join(suffix for suffix in suffixes if not suffix.startswith("("))
+    for option, path in given.items():
+        if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
+            raise ValueError(f"{option} must be a {told} file, got {path}")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
+        if path.is_dir() and path.suffix != ".zarr":
+            raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")
+        if path.resolve() in [Path(source).resolve() for source in sources]:
+            raise ValueError(f"{option} {path} is the input; write to another file")
+    if len({path.resolve() for path in given.values()}) < len(given):
+        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

@@ -10,8 +10,7 @@ import typer
 
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, Naming, clustering, names, number_of, reading, running
-from daskclust.cli._outputs import Output, Table
+from daskclust.cli._options import Chunks, Naming, Output, Table, clustering, names, number_of, reading, running
 
 if TYPE_CHECKING:
     import xarray as xr

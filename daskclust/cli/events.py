@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._job import Job, Running
-from daskclust.cli._options import clustering
-from daskclust.cli._outputs import Output, Table, growing, naming
+from daskclust.cli._job import Job, Running, growing, naming
+from daskclust.cli._options import Output, Table, clustering
 from daskclust.cli._pixels import ROUND, Pixels, check_columns, stop_at_interrupt, windows
 
 if TYPE_CHECKING:

@@ -10,9 +10,19 @@ import typer
 
 from daskclust.cli._console import console, errors, table_of, with_former
 from daskclust.cli._estimate import KEYS, estimate
-from daskclust.cli._job import Job, Running
-from daskclust.cli._options import clustering, in_chunks, names, number_of, reading, writing
-from daskclust.cli._outputs import WRITABLE, Output, Table, check_outputs, write_points
+from daskclust.cli._job import Job, Running, write_points
+from daskclust.cli._options import (
+    WRITABLE,
+    Output,
+    Table,
+    check_outputs,
+    clustering,
+    in_chunks,
+    names,
+    number_of,
+    reading,
+    writing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,8 +12,7 @@ import typer
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, Naming, clustering, names, reading
-from daskclust.cli._outputs import Output, Table
+from daskclust.cli._options import Chunks, Naming, Output, Table, clustering, names, reading
 from daskclust.core.data.files import HDF5, PARQUET
 
 if TYPE_CHECKING:

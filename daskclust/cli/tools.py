@@ -34,8 +34,9 @@ Writes
 Examples
   # halos of a snapshot
   daskclust explore snapshot.hdf5 --system fof
-  # a file of your own, with units; and in eta and phi
+  # a file of your own, with units
   daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
+  # in eta and phi
   daskclust explore hits.csv --system clue --coordinates eta,phi
   # on another machine, behind ssh -L 5006:localhost:5006 of this one
   daskclust explore run.tpx3 --port 5006 --no-browser

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_THE_MACHINE = ("daskclust demo", "daskclust info", "daskclust bench", "daskclust warm", "daskclust explore")
+OF_THE_MACHINE = {
+    "daskclust clue --help": "More options, what is read and written, examples: daskclust clue --help-all",
+    "daskclust info": "processor",
+    "daskclust bench clue --sizes 1e4 --repeats 3": "Ceilings of this machine",
+    "daskclust warm clue": "systems",
+    "daskclust explore hits.parquet --no-browser": "exploring hits.parquet at http://localhost:",
+}
+"""Lines whose output depends on the machine or on typer's version, and what it has anyway."""
 _TIMES = re.compile(r"second|compiling|the time is an estimate|distributed")
 
 
@@ -55,10 +62,14 @@ def test_commands_print_what_the_page_shows(transcripts, folder):
     pytest.importorskip("flowio")
     wrong = {}
     for line, text in blocks().items():
+        if line == "daskclust demo":
+            continue  # has a test of its own
         found = transcripts.shown(line, folder)
-        if line.startswith(OF_THE_MACHINE):
-            words = found.split()[:2]
-            assert words == text.split()[:2] if not line.startswith("daskclust bench") else words[0] == "|", found
-        elif without_times(found) != without_times(text):
+        if line in OF_THE_MACHINE:
+            assert OF_THE_MACHINE[line] in found
+            continue
+        if "--workers" in line:  # Dask may add words of its own on a busy machine
+            found = "\n".join(each for each in found.splitlines() if each in text.splitlines() or "\u2502" in each)
+        if without_times(found) != without_times(text):
             wrong[line] = found
     assert wrong == {}
