@@ -71,24 +71,31 @@ def serving(path: Path, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened(browser: Any, address: str, scheme: str = "light", height: int = 1100, before: str = "") -> Iterator[Page]:
+def opened(
+    browser: Any,
+    address: str,
+    scheme: str = "light",
+    size: tuple[int, int] = (1400, 1100),
+    shown: str = "",
+    before: str = "",
+) -> Iterator[Page]:
     """Yield the page, at rest; when it is closed, there must have been no fault, and no other host asked.
 
     `before` is a script that runs before those of the page.
     """
-    context = browser.new_context(
-        viewport={"width": 1400, "height": height}, accept_downloads=True, color_scheme=scheme
-    )
+    viewport = dict(zip(("width", "height"), size, strict=True))
+    context = browser.new_context(viewport=viewport, accept_downloads=True, color_scheme=scheme)
     context.add_init_script(before)
     tab = context.new_page()
     asked: list[str] = []
     faults: list[str] = []
     tab.on("request", lambda request: asked.append(request.url))
     tab.on("pageerror", lambda error: faults.append(str(error)))
+    tab.on("console", lambda told: faults.append(told.text) if told.type == "error" else None)
     tab.goto(address, timeout=1000 * _SECONDS)
     tab.locator(".counts").wait_for(timeout=1000 * _SECONDS)
     page = Page(tab)
-    page.until(tab.locator(f".counts.{scheme}").count)
+    page.until(tab.locator(f".counts.{shown or scheme}").count)
     page.at_rest()
     yield page
     context.close()

@@ -1,6 +1,7 @@
 """Pictures of the explorer's page: ``PYTHONPATH=tests python tests/app/pictures.py FOLDER``.
 
-It makes those of the documentation, or with a second argument, ``all``, those of all systems, light and dark.
+It makes those of the documentation, or with a second argument, ``all``, those of all systems, light and dark, on a
+small and on a large screen.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from daskclust import datasets
 
 _COLORS = 192  # of a picture that is kept: it has few
 _ROUNDS = 4  # of looking for these
-_HEIGHT = 905
+SIZES = (1280, 720), (1920, 1080)
 
 
 DATA: dict[str, Callable[[], xr.Dataset]] = {
@@ -49,19 +50,23 @@ def picture(page: Page) -> Image.Image:
     return Image.open(bytes_io.BytesIO(page.page.screenshot())).convert("RGB")
 
 
-def main(target: Path, wanted: tuple[tuple[str, str], ...]) -> None:
+def main(target: Path, wanted: tuple[tuple[str, str], ...], *, all_sizes: bool) -> None:
     """Write pictures."""
     target.mkdir(parents=True, exist_ok=True)
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         for name, scheme in wanted:
-            with served(name, Path(folder)) as address, opened(browser, address, scheme, _HEIGHT) as page:
-                if name == "clue":  # some points are chosen
-                    page.drag(page.on(0, 0.35, 0.35), page.on(0, 0.7, 0.65))
-                    page.at_rest()
-                seen = picture(page).quantize(_COLORS, kmeans=_ROUNDS, dither=Image.Dither.NONE)
-                seen.save(target / f"explore_{name}_{scheme}.png", optimize=True)
+            with served(name, Path(folder)) as address:
+                for size in SIZES if all_sizes else SIZES[:1]:
+                    with opened(browser, address, scheme, size) as page:
+                        if name == "clue":  # some points are chosen
+                            page.drag(page.on(0, 0.4, 0.35), page.on(0, 0.6, 0.65))
+                            page.at_rest()
+                        seen = picture(page).quantize(_COLORS, kmeans=_ROUNDS, dither=Image.Dither.NONE)
+                    width = f"_{size[0]}" if all_sizes else ""
+                    seen.save(target / f"explore_{name}_{scheme}{width}.png", optimize=True)
 
 
 if __name__ == "__main__":
     every = tuple((name, scheme) for name in DATA for scheme in ("light", "dark"))
-    main(Path(sys.argv[1]), every if "all" in sys.argv[2:] else KEPT)
+    is_all = "all" in sys.argv[2:]
+    main(Path(sys.argv[1]), every if is_all else KEPT, all_sizes=is_all)

@@ -18,12 +18,14 @@ class Address:
         self._location = location
         self.known: dict[str, str] = dict(parse_qsl((location.search or "")[1:])) if location is not None else {}
         self.faults: list[str] = []
+        self._is_read = True  # not yet written
 
     def keep(self, known: Mapping[str, Any]) -> None:
         """Write what a copy of the address shall show."""
         new = {name: str(value) for name, value in known.items()}
         if self._location is not None and new != self.known:
-            self.known, self.faults = new, []
+            self.faults = self.faults if self._is_read else []  # the user goes on, after they were told
+            self.known, self._is_read = new, False
             self._location.search = f"?{urlencode(new)}"
 
     def take(self, name: str, known: Iterable[str]) -> str | None:
@@ -75,6 +77,6 @@ class Address:
 
 def written(arrangement: Arrangement) -> dict[str, str]:
     """Return what the address keeps of an arrangement."""
-    known = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
+    known: dict[str, str] = {key: ",".join(arrangement.order[key]) for key in COLUMNS}
     known |= {"hidden": ",".join(sorted(arrangement.hidden)), "enlarged": arrangement.enlarged or ""}
     return {name: value for name, value in known.items() if value} | {"width": str(arrangement.split)}

@@ -27,13 +27,15 @@ _ICONS = {
 }
 _SVG = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' stroke='black' stroke-width='1.5'>"
 _CARD = """
-:host { position: relative; overflow: hidden; margin: 3px; border: 1px solid var(--edge); border-radius: 6px;
+:host { position: relative; overflow: hidden; border: 1px solid var(--edge); border-radius: 6px;
         background: var(--page) }
 """
 _UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
+_TOOLS = 180  # pixels that the tools of a picture take
 _BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
 _WORDS = """
 :host { font-size: 12px; line-height: 28px;white-space: nowrap; overflow: hidden; color: var(--soft) }
+div { overflow: hidden; text-overflow: ellipsis }
 h2 { font-size: 12px; margin: 0; color: var(--ink) }
 """
 _BUTTON = """
@@ -172,10 +174,12 @@ class Board(Viewer):
         }
         words = pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, 8, 0, 10))
         caption = panel.caption or pn.pane.HTML("")
-        caption.param.update(sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=0)
+        caption.param.update(
+            sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, _TOOLS, 0, 0)
+        )
         buttons = [_button(name, title, act) for name, act in acts.items()]
         bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
-        how: dict[str, Any] = {"stylesheets": [_CARD], "css_classes": ["explorer-panel"], "margin": 0}
+        how: dict[str, Any] = {"stylesheets": [_CARD], "css_classes": ["explorer-panel"], "margin": 3}
         return pn.Column(bar, panel.viewable, sizing_mode="stretch_both", **how)
 
 

@@ -15,7 +15,9 @@ _WIDGET = """
 label, .bk-slider-title { font-size: 11px; color: var(--soft) }
 .bk-input { height: 26px; min-height: 26px; padding: 2px 6px; font-size: 12px; border-radius: 4px; color: var(--ink);
             border: 1px solid var(--edge); background-color: var(--field) }
-.bk-spin-btn-up, .bk-spin-btn-down { display: none }
+select.bk-input { appearance: auto !important; background-image: none !important; padding-right: 2px }
+.bk-spin-btn-up, .bk-spin-btn-down { display: none !important }
+.bk-input-group.bk-inline { flex-wrap: wrap }
 """
 _BUTTON = """
 .bk-btn { font-size: 12px; line-height: 18px; padding: 3px 8px; border-radius: 4px; color: var(--ink);
@@ -24,30 +26,31 @@ _BUTTON = """
 """
 _SLIDER = """
 .noUi-target { height: 4px; border: none; box-shadow: none; border-radius: 2px; background: var(--edge) }
-.noUi-connect { background: var(--title) }
+.noUi-connect { background: var(--title) !important }
 .noUi-horizontal .noUi-handle { width: 14px; height: 14px; right: -7px; top: -5px; border-radius: 7px; box-shadow: none;
                                 border: 2px solid var(--title); background: var(--page) }
 .noUi-handle::before, .noUi-handle::after { display: none }
 """
-_TABLE = """
+_TABLE = """ /* the theme of the table comes later, with colours of its own */
 .tabulator { font-size: 12px; border: none; background-color: var(--page); color: var(--ink) }
 .tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col, .tabulator .tabulator-footer,
 .tabulator .tabulator-row, .tabulator .tabulator-row.tabulator-row-even, .tabulator .tabulator-tableholder,
 .tabulator .tabulator-tableholder .tabulator-table
-    { background-color: var(--page); color: var(--ink); border-color: var(--edge) }
+    { background-color: var(--page) !important; color: var(--ink) !important; border-color: var(--edge) !important }
 .tabulator .tabulator-row .tabulator-cell { border-color: var(--edge); padding: 2px 6px; height: 22px }
 .tabulator .tabulator-header .tabulator-col .tabulator-col-content { padding: 2px 6px }
 .tabulator .tabulator-row.tabulator-selectable:hover, .tabulator .tabulator-row.tabulator-selected,
 .tabulator .tabulator-footer .tabulator-page
-    { background-color: var(--field); color: var(--ink); border-color: var(--edge) }
-.tabulator .tabulator-footer .tabulator-page.active { color: var(--title); font-weight: 600 }
+    { background-color: var(--field) !important; color: var(--ink) !important; border-color: var(--edge) !important }
+.tabulator .tabulator-footer .tabulator-page.active { color: var(--title) !important }
 """
 
 
 def styled(objects: Sequence[Any]) -> list[Any]:
     """Return what is to be seen, looking so; Panel hands a look on to nothing that is within."""
     for each in objects:
-        for part in pn.panel(each).select():
+        whole: Any = pn.panel(each)
+        for part in whole.select():
             if isinstance(part, Viewable) and not isinstance(part, pn.pane.Bokeh):  # which would hand it to its figure
                 part.design = Compact
     return [*objects]

@@ -1,5 +1,6 @@
 // Names and roles for screen readers that Bokeh's and Panel's widgets lack. Their elements are in shadow roots.
 const ROLES = {"explorer-side": ["complementary", "Parameters"], "explorer-main": ["main", "Clusters"]}
+const TABLE = {tableholder: "rowgroup", table: "presentation", footer: "rowgroup", "footer-contents": "row", paginator: "gridcell"}
 
 function label(root) {
   for (const [name, [role, words]] of Object.entries(ROLES)) {
@@ -15,7 +16,7 @@ function label(root) {
     handle.setAttribute("aria-label", title?.textContent.split(":")[0] || "value")
   }
   // a grid holds rows only: the buttons below a table are in its last one
-  for (const [part, role] of [["footer", "rowgroup"], ["footer-contents", "row"], ["paginator", "gridcell"]]) {
+  for (const [part, role] of Object.entries(TABLE)) {
     for (const each of root.querySelectorAll(`.tabulator-${part}`)) each.setAttribute("role", role)
   }
 }

@@ -13,7 +13,7 @@ from daskclust.app.selection import Clusters
 from daskclust.app.views._scene import Choose, Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
-_ROWS = 9
+_ROWS = 30
 
 
 class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]

@@ -1,0 +1,157 @@
+"""The explorer's page: one screen, panels that are arranged, and an address that opens the same view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from app.page import Page, opened, serving
+from cases.explorer import DATA, written
+
+import daskclust.app
+from daskclust.app.page.address import Address
+from daskclust.app.page.board import Arrangement
+from daskclust.app.state import State
+
+SIZES = ((1280, 720), (1280, 800), (1400, 905), (1920, 1080))
+_UNITS = """() => {
+    const find = (view) => view.model.renderers ? [view.model] : [...view.children?.() ?? []].flatMap(find)
+    const [{x_range, y_range, inner_width, inner_height}] = [...Bokeh.index.roots].flatMap(find)
+    return [(x_range.end - x_range.start) / inner_width, (y_range.end - y_range.start) / inner_height]
+}"""
+
+
+class Location:
+    """What Panel knows of an address."""
+
+    def __init__(self, search: str) -> None:
+        self.search = search
+
+
+def areas(explorer: Any) -> dict[str, str]:
+    """Return where each panel is that is seen: rows and columns of the grid."""
+    cards = explorer.board._cards
+    return {name: card.styles["grid-area"] for name, card in cards.items() if card.visible}
+
+
+def test_panels_fill_the_grid_however_they_are_arranged() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    board = explorer.board
+    first = areas(explorer)
+    assert list(first) == ["picture", "table", "decision plot", "size", "energy"]
+    board.arrange(board.arrangement.exchanged("table"))
+    assert areas(explorer) == first | {"table": first["decision plot"], "decision plot": first["table"]}
+    board._arrange(hidden=frozenset({"table", "size", "energy"}))
+    assert set(areas(explorer)) == {"picture", "decision plot"}
+    board._arrange(hidden=frozenset(first) - {"picture"})
+    assert areas(explorer) == {"picture": "1 / 1 / 121 / 2"}
+    assert "minmax(0, 0fr)" in board._grid.styles["grid-template-columns"]
+    board._arrange(hidden=frozenset(first))
+    assert areas(explorer) == {}
+    board.arrange(Arrangement(enlarged="size"))
+    assert areas(explorer) == {"size": "1 / 1 / 121 / 3"}
+    board.arrange(Arrangement())
+    assert areas(explorer) == first
+
+
+def test_a_panel_that_is_added_stays_with_another_system() -> None:
+    explorer = daskclust.app.explore(DATA["dbscan"]())
+    explorer.board.add("more", "words", "left", 1)
+    for name in ("dbscan", "fof"):
+        explorer._on_system(name)
+        assert "more" in explorer.board._cards
+    explorer.board.remove("more")
+    assert "more" not in areas(explorer)
+
+
+@pytest.mark.parametrize(
+    ("search", "fault"),
+    [
+        ("?rhoc=abc", "rhoc must be a number, got 'abc'"),
+        ("?rhoc=inf", "rhoc must be finite"),
+        ("?dc=-3", "dc must be finite and positive, got -3.0"),
+        ("?kernel=cubic", "kernel must be one of 'flat'"),
+        ("?system=hdbscan", "system must be one of clue"),
+        ("?width=1000", "width must be one of 30, "),
+        ("?%ff=%&&=", None),
+    ],
+)
+def test_what_is_broken_in_an_address_is_told_and_ignored(search: str, fault: str | None) -> None:
+    state = State(DATA["clue"]())
+    before, address = state.values, Address(Location(search))
+    address.set(state)
+    address.arrangement()
+    assert state.values == before
+    assert state.present.n_clusters
+    assert [fault in each for each in address.faults] == ([] if fault is None else [True])
+
+
+# ------------------------------------------------------------------------------------------------------- in a browser
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with serving(written("clue", DATA["clue"](), tmp_path_factory.mktemp("page"))) as found:
+        yield found
+
+
+def panels(page: Page) -> list[dict[str, float]]:
+    """Return where panels are that are seen."""
+    found = [each.bounding_box() for each in page.page.locator(".explorer-panel").all() if each.is_visible()]
+    return [box for box in found if box]
+
+
+def lengths(page: Page) -> list[int]:
+    """Return how wide and how high all of the page is."""
+    return list(page.page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"))
+
+
+@pytest.mark.browser
+def test_one_screen_without_scrolling(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        for width, height in SIZES:
+            page.page.set_viewport_size({"width": width, "height": height})
+            page.at_rest()
+            assert lengths(page) == [width, height]
+            boxes = panels(page)
+            assert len(boxes) == 5
+            covered = sum(box["width"] * box["height"] for box in boxes)
+            assert covered > 0.94 * (width - 260) * (height - 40)
+            # units are as long across as up
+            across, up = page.page.evaluate(_UNITS)
+            assert across == pytest.approx(up, rel=1e-6)
+        page.page.set_viewport_size({"width": 900, "height": 500})
+        assert lengths(page) == [960, 560]
+
+
+@pytest.mark.browser
+def test_an_address_opens_the_same_view(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        tab = page.page
+        page.type("rhoc", "8")
+        page.at_rest()
+        for name in ("Hide table", "Move picture"):  # with the keyboard
+            tab.get_by_role("button", name=name).press("Enter")
+            page.until(lambda name=name: name.split()[-1] in tab.url)
+        page.until(lambda: len(panels(page)) == 4)
+        page.click("Light or dark")
+        page.until(tab.locator(".counts.dark").count)
+        page.at_rest()
+        seen, counts, url = panels(page), page.counts(), tab.url
+        assert tab.evaluate("history.length") <= 2
+    with opened(browser, url, "light", shown="dark") as page:
+        assert panels(page) == seen
+        assert page.counts() == counts
+        assert page.value("rhoc") == 8.0
+        # one panel fills the grid, and goes back
+        page.page.get_by_role("button", name="Enlarge size").click()
+        page.until(lambda: len(panels(page)) == 1)
+        page.at_rest()
+        page.page.get_by_role("button", name="Enlarge size").click()
+        page.until(lambda: panels(page) == seen)
+        page.page.get_by_label("table").check()
+        page.until(lambda: len(panels(page)) == 5)
+    with opened(browser, url.replace("rhoc=8", "rhoc=many"), "light", shown="dark") as page:
+        note = page.page.get_by_text("Ignored in the address: rhoc must be a number, got 'many")
+        page.until(note.is_visible)
+        page.type("rhoc", "9")
+        page.until(lambda: not note.is_visible())
