@@ -15,7 +15,7 @@ _WIDGET = """
 label, .bk-slider-title { font-size: 11px; color: var(--soft) }
 .bk-input { height: 26px; min-height: 26px; padding: 2px 6px; font-size: 12px; border-radius: 4px; color: var(--ink);
             border: 1px solid var(--edge); background-color: var(--field) }
-select.bk-input { appearance: auto; background-image: none !important; padding-right: 2px }
+select.bk-input { appearance: auto !important; background-image: none !important; padding-right: 2px }
 .bk-spin-btn-up, .bk-spin-btn-down { display: none !important }
 .bk-input-group.bk-inline { flex-wrap: wrap }
 """
