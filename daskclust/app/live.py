@@ -31,6 +31,7 @@ Picked = tuple[Selection | None, Outcome]
 class Live(Viewer):
     """What becomes of the user's wishes; `Explorer` says what is on the page, and what the user does there."""
 
+    _panel: Any  # the page
     _chooser: Any  # of the system
     _built: System  # whose views there are
 

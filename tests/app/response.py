@@ -29,11 +29,11 @@ DATA: dict[str, tuple[str, Callable[[int], xr.Dataset], Callable[[xr.Dataset, Pa
     "fof": ("box.hdf5", lambda n: datasets.cosmology_box(n, rng=0), io.write_particles),
 }
 PARAMETERS = {
-    "clue": ("rhoc", "PageUp", "dc"),
-    "events": ("min_hits", "ArrowRight", "dt_max"),
-    "fof": ("min_members", "PageUp", "b"),
+    "clue": ("rhoc", "PageUp", "dc", 1.1),
+    "events": ("min_hits", "ArrowRight", "dt_max", 0.5),
+    "fof": ("min_members", "PageUp", "b", 0.9),
 }
-"""The threshold, which needs no new clusters, a key that moves its slider, and the length, which needs new ones."""
+"""The threshold, which needs no new clusters, a key for its slider; the length, which needs new ones, and its steps."""
 
 _FIRST = """
 const look = () => {
@@ -88,7 +88,7 @@ def browser_version() -> str:
 def measured(browser: Any, name: str, points: int) -> dict[str, float]:
     """Return seconds of each thing that a user does."""
     file, make, write = DATA[name]
-    threshold, key, length = PARAMETERS[name]
+    threshold, key, length, factor = PARAMETERS[name]
     with tempfile.TemporaryDirectory() as folder:
         write(make(points), Path(folder) / file)
         began = time.perf_counter()
@@ -106,7 +106,7 @@ def measured(browser: Any, name: str, points: int) -> dict[str, float]:
                 page.type(threshold, first)
                 page.at_rest()
                 value = page.value(length)
-                seconds["length"] = median(page, lambda k: page.type(length, f"{value * 1.1 ** (k + 1):.4g}"))
+                seconds["length"] = median(page, lambda k: page.type(length, f"{value * factor ** (k + 1):.4g}"))
                 page.page.mouse.move(*page.on(0, 0.5, 0.5))
                 seconds["zoom"] = median(page, lambda k: page.page.mouse.wheel(0, -100), "picture")
                 seconds["box"] = median(

@@ -141,7 +141,7 @@ class Clue(System):
 
 
 def _reach(values: Values) -> float:
-    return max(values["delta_c"], values["delta_o"])
+    return float(max(values["delta_c"], values["delta_o"]))
 
 
 def _least(values: npt.NDArray[Any]) -> float:
