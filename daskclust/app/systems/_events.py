@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
 from daskclust.app.systems._base import System, Values, is_timepix
 from daskclust.core.merge.labels import NOISE
+
+_MOST_PIXELS = 1 << 26  # that are counted one by one
 
 
 class Events(System):
@@ -35,8 +38,7 @@ class Events(System):
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         self._pixel = [name for name in ("chip", "x", "y") if name in ds.variables]
-        hits = ds[self._pixel].to_dataframe().groupby(self._pixel, sort=False)["x"].transform("size")
-        self._hits: npt.NDArray[np.int32] = hits.to_numpy(np.int32)  # of the pixel of each hit
+        self._hits = _pixel_hits([ds[name].values.astype(np.int64) for name in self._pixel])
         most = float(self._hits.max(initial=1))
         words = "noisy pixels, with more hits, are hidden"
         self.parameters = (*Events.parameters, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
@@ -66,3 +68,12 @@ class Events(System):
             return []
         of_pixel = f'ds[{self._pixel}].to_dataframe().groupby({self._pixel})["x"].transform("size").values'
         return [f"hits = {of_pixel}", f"ds = ds.isel({self.ds['toa'].dims[0]}=hits <= {values['max_pixel_hits']!r})"]
+
+
+def _pixel_hits(places: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int32]:
+    """Return the number of hits of the pixel of each hit, of chips, columns and rows of pixels."""
+    shape = [int(each.max(initial=0)) + 1 for each in places]
+    number = np.ravel_multi_index(tuple(places), shape)
+    if math.prod(shape) > _MOST_PIXELS:
+        number = np.unique(number, return_inverse=True)[1]
+    return np.bincount(number).astype(np.int32)[number]
