@@ -12,6 +12,7 @@ import numpy as np
 import panel as pn
 from panel.viewable import Viewer
 
+from daskclust.app.arrange import Board, Panel
 from daskclust.app.code import code
 from daskclust.app.latest import Latest, Show, later_in
 from daskclust.app.look import DARK, LIGHT, Look
@@ -27,8 +28,7 @@ from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
 from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
-_LARGE, _SMALL, _BARS = (510, 450), (380, 320), (380, 120)
-_SIDE = 290
+_SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
@@ -48,13 +48,17 @@ class Explorer(Viewer):
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
         self._look, self._has_failed = LIGHT, False
-        self._head = pn.pane.HTML("", width=1000, height=28, margin=(0, 10))
+        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=28, margin=(0, 10))
         self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
-        self._side, self._main = pn.Column(width=_SIDE), pn.FlexBox(gap="8px", align_items="flex-start")
-        self._panel = pn.Row(self._side, pn.Column(self._head, self._main, sizing_mode="stretch_width"))
+        self.board = Board()  # whose `add` adds a panel
+        self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
+        self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", scroll="y-auto", margin=0)
+        main = pn.Column(self._head, self.board, sizing_mode="stretch_both", margin=0)
+        self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
         state.update()  # there is something to show from the beginning
         self._build()
         if _is_served():
+            self._panel.styles = {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
         elif pn.config.theme == "dark":
             self._dress(DARK)
@@ -70,20 +74,22 @@ class Explorer(Viewer):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        self._side.objects = [*self._choices(axes), *controls, self._note, *self._buttons()]
+        self._side.objects = [
+            *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden,
+        ]  # fmt: skip
 
     def _draw(self, axes: tuple[str, str]) -> None:
         """Make views, and lay them out with what they show: a page that is still taking them in cannot take changes."""
         state, look = self.state, self._look
-        picture = Picture(state, axes, _LARGE, self._on_picture, self._ask)
+        picture = Picture(state, axes, self._on_picture, self._ask)
         kind = _OF_GROUND.get(type(state.present.ground))
-        ground = [] if kind is None else [kind(state, _SMALL, self._on_choice, self._ask, self._on_drag)]
+        ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
-        others = [] if second is None else [Picture(state, second, _SMALL, self._on_picture, self._ask, titled=False)]
-        table = Table(_LARGE[0] + 60, 330, self._on_choice)
+        others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
+        table = Table(self._on_choice)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        bars = [Histogram(state, column, _BARS, self._on_choice) for column in columns]
+        bars = [Histogram(state, column, self._on_choice) for column in columns]
         self._pictures: list[View] = [picture, *ground, *others]
         self._views = [*self._pictures, table, *bars]
         self._shown, self._took = {}, ""
@@ -94,12 +100,12 @@ class Explorer(Viewer):
             setting = view.setting()
             view.prepare(scene, setting)()
             self._shown[view] = self._key(view, scene, setting)
-        tabs = [(each.words, each.panel) for each in ground]
-        tabs += [(f"{each.axes[0]}, {each.axes[1]}", each.panel) for each in others]
-        self._rows = pn.Column(table.panel, styles=look.widget_styles, margin=0)
-        self._tabs = pn.Tabs(*tabs, stylesheets=[_header_style(look)])
-        side = [self._tabs] if len(tabs) > 1 else [panel for _, panel in tabs]
-        self._main.objects = [pn.Column(picture.panel, self._rows), pn.Column(*side, *(each.panel for each in bars))]
+        self._rows = pn.Column(table.panel, styles=look.widget_styles, sizing_mode="stretch_both", margin=0)
+        panels = [Panel("picture", picture.panel, "left", 5, picture.caption), Panel("table", self._rows, "left", 3)]
+        panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
+        panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
+        panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
+        self.board.replace(panels)
         self._say(kind="now rest")
 
     def _choices(self, axes: tuple[str, str]) -> list[Any]:
@@ -143,10 +149,9 @@ class Explorer(Viewer):
         if look is self._look:
             return
         self._look = look
-        page = {"background": look.page, "color": look.ink, "color-scheme": look.name}
-        self._panel.styles = page | ({"min-height": "100vh"} if _is_served() else {})
+        page = {"background": look.page, "color": look.ink, "color-scheme": look.name, "--line": look.line}
+        self._panel.styles = self._panel.styles | page
         self._side.styles = self._rows.styles = look.widget_styles
-        self._tabs.stylesheets = [_header_style(look)]
         for view in self._views:
             view.dress(look)
         self._ask()
@@ -319,10 +324,6 @@ def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int =
 
 def _button(words: str, do: Show) -> Any:
     return labelled(pn.widgets.Button, words, width=_SIDE - 20, on_click=lambda _: do())
-
-
-def _header_style(look: Look) -> str:
-    return ".bk-header { " + "; ".join(f"{name}: {value}" for name, value in look.widget_styles.items()) + " }"
 
 
 def _is_served() -> bool:

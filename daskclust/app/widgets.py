@@ -33,14 +33,14 @@ class Control:
         unit = f" ({parameter.unit})" if parameter.unit else ""
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
-            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, width=260)
+            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, width=240)
             self._inner.param.watch(self._on_choice, "value")
             self.panel = pn.Column(self._inner)
             return
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
         self._number = pn.widgets.FloatInput(
-            value=float(value), width=95, height=34, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
+            value=float(value), width=90, height=34, margin=(0, 5, 0, 5), css_classes=[f"number-{parameter.name}"]
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / _STEPS
@@ -51,7 +51,7 @@ class Control:
             value=self._place(value),
             show_value=False,
             tooltips=False,
-            width=260,
+            width=240,
             margin=(0, 10, 6, 10),
             bar_color=COLORS[0],
             css_classes=[f"slider-{parameter.name}"],
@@ -60,7 +60,7 @@ class Control:
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
             f"<b>{parameter.name}</b>{unit}<br><span style='opacity:0.7;font-size:11px'>{parameter.doc}</span>",
-            width=165,
+            width=140,
             margin=(0, 0, 0, 10),
         )
         self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(4, 0))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import panel as pn
+from bokeh.core.property.descriptors import UnsetValueError
 from bokeh.events import SelectionGeometry
 from bokeh.models import (
     BoxSelectTool,
@@ -29,11 +30,14 @@ from daskclust.app.selection import Box, Lasso, corners
 from daskclust.app.views._scene import Choose
 
 Ranges = tuple[tuple[float, float], tuple[float, float]]
+Frame = tuple[Ranges, tuple[int, int]]  # what axes show, and on how many pixels
 Array = npt.NDArray[Any]
 
 NOTHING = np.zeros((1, 1, 4), np.uint8)  # a picture of nothing
 IMAGE, PLACES = ("image", "x", "y", "dw", "dh"), ("x", "y")  # columns of an `image_rgba`, and of marks
 
+_SIZE = (500, 400)  # in pixels, before a browser has told
+_TOOLBAR = ":host { box-sizing: border-box; padding-right: 76px }"  # the panel's buttons are there
 _PLAIN = """
 const size = Math.abs(tick), plain = Number(tick.toPrecision(12))
 return size >= 1e6 || (size > 0 && size < 1e-3) ? plain.toExponential() : plain.toString()
@@ -66,21 +70,21 @@ def none(*columns: str) -> dict[str, Array]:
 
 
 class Canvas:
-    """A picture with words at its axes; `more` are options of `bokeh.plotting.figure`."""
+    """A picture with words at its axes, which fills its panel; `more` are options of `bokeh.plotting.figure`.
 
-    def __init__(self, size: tuple[int, int], ranges: Ranges, words: Sequence[str], **more: Any) -> None:
+    With `equal`, a unit is as long on both axes, whatever the size.
+    """
+
+    def __init__(self, ranges: Ranges, words: Sequence[str], *, equal: bool = False, **more: Any) -> None:
         # select tools leave glyphs alone: what is chosen is drawn anew
         box, lasso, wheel = BoxSelectTool(renderers=[]), LassoSelectTool(renderers=[]), WheelZoomTool()
         more |= {"x_range": ranges[0], "y_range": ranges[1], "x_axis_label": words[0], "y_axis_label": words[1]}
         made: Callable[..., Any] = figure  # its types are those of many versions
         self.figure = made(
-            frame_width=size[0],
-            frame_height=size[1],
+            sizing_mode="stretch_both",
             width=None,
             height=None,
-            min_border=10,
-            align="start",
-            title=" ",  # there is room for one from the beginning
+            min_border=8,
             tools=[PanTool(), box, lasso, wheel, SaveTool(), ResetTool()],
             active_drag=box,
             active_scroll=wheel,
@@ -89,11 +93,15 @@ class Canvas:
         )
         self.figure.toolbar.logo = None
         self.figure.grid.grid_line_color = None
-        self.figure.title.text_font_size = self.figure.axis.axis_label_text_font_size = "10pt"
-        self.figure.axis.major_label_text_font_size = "9pt"
-        if size[0] < 450:
-            self.figure.xaxis[0].ticker.desired_num_ticks = 4  # their labels would touch
-        self.panel = pn.pane.Bokeh(self.figure)
+        self.figure.toolbar.stylesheets = [_TOOLBAR]
+        self.figure.axis.axis_label_text_font_size = self.figure.axis.major_label_text_font_size = "9pt"
+        self.figure.axis.axis_label_standoff = 2
+        self.panel = pn.pane.Bokeh(self.figure, sizing_mode="stretch_both", margin=0)
+        self.caption = pn.pane.HTML("")
+        self._wanted, self._fitted = ranges, ranges  # what is to be seen, and what is, if a unit is equally long
+        if equal:
+            self._fit()
+            self._on_size(self._fit)
 
     # ------------------------------------------------------------------------------------------------------- what comes
     def watch(self, axes: tuple[str, str], choose: Choose, moved: Callable[[], None] | None = None) -> None:
@@ -112,6 +120,26 @@ class Canvas:
             for ends in (self.figure.x_range, self.figure.y_range):
                 for end in ("start", "end"):
                     ends.on_change(end, lambda attr, old, new: moved())
+            self._on_size(moved)
+
+    def _on_size(self, call: Callable[[], None]) -> None:
+        for side in ("inner_width", "inner_height"):
+            self.figure.on_change(side, lambda attr, old, new: call())
+
+    def _fit(self) -> None:
+        """Let axes show what is wanted, with equal units, in a frame of another size."""
+        if self.ranges != self._fitted:  # the user has changed it
+            self._wanted = self.ranges
+        self._fitted = alike(self._wanted, self.size)
+        self.show(self._fitted)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the frame in pixels, once a browser has told."""
+        try:
+            return max(self.figure.inner_width, 1), max(self.figure.inner_height, 1)
+        except UnsetValueError:
+            return _SIZE
 
     @property
     def ranges(self) -> Ranges:
@@ -135,14 +163,13 @@ class Canvas:
         """Draw what is around the data in other colours."""
         figure = self.figure
         figure.update(background_fill_color=look.paper, border_fill_color=look.page, outline_line_color=look.line)
-        figure.title.text_color = look.ink
         for axis in figure.axis:
             axis.update(axis_label_text_color=look.ink, major_label_text_color=look.ink, axis_line_color=look.line)
             axis.update(major_tick_line_color=look.line, minor_tick_line_color=look.line)
 
     def title(self, words: str) -> None:
-        """Replace the title."""
-        self.figure.title.text = words or " "
+        """Tell of what is seen, in the bar of the panel."""
+        self.caption.object = words
 
     def plain_ticks(self) -> None:
         """Write numbers on the axes in full, with an exponent where they are very large or small."""

@@ -33,6 +33,7 @@ class View:
     """
 
     panel: Any  # what is laid out
+    caption: Any = None  # words of what is seen, for the bar above it
 
     def setting(self) -> Hashable:
         """Return what the view itself lets the user choose."""

@@ -16,7 +16,7 @@ from daskclust.app.look import Look
 from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.views._frame import IMAGE, PLACES, Canvas, Ranges, none, span
+from daskclust.app.views._frame import IMAGE, PLACES, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
@@ -33,19 +33,16 @@ class DecisionPlot(View):
 
     words = "decision plot"
 
-    def __init__(
-        self, state: State, size: tuple[int, int], choose: Choose, moved: Callable[[], None], drag: Drag
-    ) -> None:
+    def __init__(self, state: State, choose: Choose, moved: Callable[[], None], drag: Drag) -> None:
         outcome = state.present
         decision = outcome.ground
         assert isinstance(decision, Decision)
-        self._size = size
         columns = decision.columns
         ranges = span(columns[DENSITY], 0.06), span(np.append(columns[DELTA], np.log10(decision.level)), 0.06)
         units = [unit_of(outcome.result[name]) for name in ("density", "delta")]
         words = [f"local density {RHO}", "distance to higher δ"]
         labels = [f"{word} ({unit})" if unit else word for word, unit in zip(words, units, strict=True)]
-        self._canvas = canvas = Canvas(size, ranges, labels)
+        self._canvas = canvas = Canvas(ranges, labels)
         for axis in canvas.figure.axis:
             axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
@@ -64,7 +61,7 @@ class DecisionPlot(View):
         places = {name: _place(state.values[name]) for name in _LINES}
         self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, rounded(10.0**place, 4)))
         self._counts: tuple[Any, Any] = (None, None)
-        self.panel = canvas.panel
+        self.panel, self.caption = canvas.panel, canvas.caption
 
     def follow(self, values: Mapping[str, Any]) -> None:
         for name in _LINES:
@@ -75,10 +72,10 @@ class DecisionPlot(View):
         self._level.line_color = look.line
 
     # -------------------------------------------------------------------------------------------------------- pixels
-    def setting(self) -> Ranges:
-        return self._canvas.ranges
+    def setting(self) -> Frame:
+        return self._canvas.ranges, self._canvas.size
 
-    def prepare(self, scene: Scene, setting: Ranges) -> Show:
+    def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels by the side of the thresholds on which they are; points are counted when they change only."""
         decision, look = scene.outcome.ground, scene.look
         assert isinstance(decision, Decision)
@@ -95,24 +92,24 @@ class DecisionPlot(View):
         seeds = np.flatnonzero(mask) if np.count_nonzero(mask) <= _MOST_STARS else np.empty(0, np.int64)
         title = f"{int(np.count_nonzero(is_seed)):,} seeds"
         stars = {"x": decision.columns[DENSITY][seeds], "y": decision.columns[DELTA][seeds]}
-        return functools.partial(self._show, raster.grown(picture), setting, stars, title, np.log10(decision.level))
+        return functools.partial(self._show, raster.grown(picture), setting[0], stars, title, np.log10(decision.level))
 
-    def _sides(self, values: Mapping[str, Any], ranges: Ranges) -> dict[str, npt.NDArray[np.bool_]]:
+    def _sides(self, values: Mapping[str, Any], frame: Frame) -> dict[str, npt.NDArray[np.bool_]]:
         """Return which pixels are those of followers, outliers and seeds."""
-        x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(ranges, self._size, strict=True))
+        x, y = (np.linspace(*ends, 2 * number + 1)[1::2] for ends, number in zip(*frame, strict=True))
         dense = (x >= _place(values["rhoc"]))[None, :]
         seed = dense & (y > _place(values["delta_c"]))[:, None]
         outlier = ~dense & (y > _place(values["delta_o"]))[:, None]
         return {FOLLOWER: ~seed & ~outlier, OUTLIER: outlier, SEED: seed}
 
-    def _count(self, decision: Decision, mask: npt.NDArray[np.bool_] | None, ranges: Ranges) -> Any:
+    def _count(self, decision: Decision, mask: npt.NDArray[np.bool_] | None, frame: Frame) -> Any:
         """Return the points of each pixel; those of all points are kept while lines are dragged."""
-        key = (decision, ranges)
+        key = (decision, frame)
         x, y = decision.columns[DENSITY], decision.columns[DELTA]
         if mask is not None:
-            return raster.count((x[mask], y[mask]), None, ranges, self._size)
+            return raster.count((x[mask], y[mask]), None, *frame)
         if self._counts[0] != key:
-            self._counts = (key, raster.count((x, y), None, ranges, self._size))
+            self._counts = (key, raster.count((x, y), None, *frame))
         return self._counts[1]
 
     def _show(self, pixels: raster.Pixels, ranges: Ranges, stars: Any, title: str, level: float) -> None:

@@ -39,12 +39,12 @@ class Dendrogram(View):
 
     words = "dendrogram"
 
-    def __init__(self, state: State, size: tuple[int, int], choose: Choose, moved: Any, drag: Drag) -> None:
+    def __init__(self, state: State, choose: Choose, moved: Any, drag: Drag) -> None:
         self._choose = choose
         self._leaves = np.empty(0, np.int64)
         self._cut = state.values["cut"]
         words = ("points of the cluster", "height")
-        self._canvas = canvas = Canvas(size, ((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
+        self._canvas = canvas = Canvas(((-0.7, _LEAVES - 0.3), (0.0, 1.0)), words)
         colors = linear_cmap("color", [*COLORS, *COLORS[:2]], -0.5, len(COLORS) + 1.5)
         style = {name: name for name in _ENDS} | {
             "line_color": colors,
@@ -59,7 +59,7 @@ class Dendrogram(View):
             {"height": state.values["height"]},
             lambda name, place: drag(name, rounded(max(place, 0.0), 4)),
         )
-        self.panel = canvas.panel
+        self.panel, self.caption = canvas.panel, canvas.caption
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the cells of the leaves between the sides of a box or of a lasso."""

@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 class Histogram(View):
     """A histogram of a column of the table, of all clusters, pale, and of those with chosen points."""
 
-    def __init__(self, state: State, column: str, size: tuple[int, int], choose: Choose) -> None:
+    def __init__(self, state: State, column: str, choose: Choose) -> None:
         self.column, self._state, self._choose = column, state, choose
         table = state.present.table
         values = table[column].values
@@ -35,9 +35,7 @@ class Histogram(View):
         self._log = bool(finite.size and (finite > 0).all())
         word = dimension(table[column], "points of a cluster" if column == "size" else f"{column} of a cluster")
         kind = "log" if self._log else "linear"
-        self._canvas = canvas = Canvas(
-            size, ((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind
-        )
+        self._canvas = canvas = Canvas(((0.5, 100.0), (0.0, 1.0)), (word.pprint_label, "clusters"), x_axis_type=kind)
         sides = {name: name for name in _SIDES}
         self._bars = [canvas.figure.quad(source=none(*_SIDES), **sides, bottom=0) for _ in LIGHT.bars]
         if self._log:
@@ -46,7 +44,7 @@ class Histogram(View):
         canvas.figure.yaxis[0].ticker = BasicTicker(min_interval=1, num_minor_ticks=0, desired_num_ticks=4)
         canvas.plain_ticks()
         canvas.watch(("value", "clusters"), self._on_choice)
-        self.panel = canvas.panel
+        self.panel, self.caption = canvas.panel, canvas.caption
 
     def _on_choice(self, selection: Selection | None) -> None:
         """Choose the clusters between the sides of a box or of a lasso."""

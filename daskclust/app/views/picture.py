@@ -13,7 +13,7 @@ from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
 from daskclust.app.state import Outcome, State
-from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, Canvas, Ranges, alike, none, span
+from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
@@ -32,20 +32,18 @@ class Picture(View):
         self,
         state: State,
         axes: tuple[str, str],
-        size: tuple[int, int],
         choose: Choose,
         moved: Any,
         *,
         titled: bool = True,
     ) -> None:
-        self.axes, self._size, self._titled, self._slices = axes, size, titled, state.slices
+        self.axes, self._titled, self._slices = axes, titled, state.slices
         outcome = state.present
         x, y = raster.as_columns(outcome.columns, axes)
         units = [outcome.result[name].attrs.get("units") for name in axes]
         ranges: Ranges = (span(x), span(y))
-        ranges = alike(ranges, size) if units[0] == units[1] else ranges
         words = [dimension(outcome.result[name], name).pprint_label for name in axes]
-        self._canvas = canvas = Canvas(size, ranges, words)
+        self._canvas = canvas = Canvas(ranges, words, equal=units[0] == units[1])
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
@@ -61,7 +59,7 @@ class Picture(View):
         self._stars = canvas.figure.scatter(source=none(*PLACES), **stars)
         self._seen: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
-        self.panel = canvas.panel
+        self.panel, self.caption = canvas.panel, canvas.caption
 
     def look(self, outcome: Outcome, number: int | None) -> None:
         """Let an axis of time show all of a slice."""
@@ -75,21 +73,22 @@ class Picture(View):
         self._canvas.dress(look)
         self._marks.glyph.fill_color.transform.palette = [*COLORS, look.noise]
 
-    def setting(self) -> Ranges:
-        return self._canvas.ranges
+    def setting(self) -> Frame:
+        return self._canvas.ranges, self._canvas.size
 
-    def prepare(self, scene: Scene, setting: Ranges) -> Show:
+    def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels, or take out the points within the axes if they are few."""
         outcome, mask, _, number, look = scene
-        if self._seen[0] != (setting, number):
-            self._seen = ((setting, number), self._within(outcome, setting, number))
+        ranges, frame = setting
+        if self._seen[0] != (ranges, number):
+            self._seen = ((ranges, number), self._within(outcome, ranges, number))
         there, x, y = self._seen[1]
         label, chosen = outcome.label[there], None if mask is None else mask[there]
         kind = raster.kinds(label)
         pixels, marks, stars = NOTHING, none(*_MARKS), none(*PLACES)
         if len(label) > _MOST_MARKERS:
-            setting, size = zip(*map(_cells, (x, y), setting, self._size), strict=True)
-            pixels = raster.paint((x, y), kind, chosen, setting, size, look=look, spread=size == self._size)
+            ranges, size = zip(*map(_cells, (x, y), ranges, frame), strict=True)
+            pixels = raster.paint((x, y), kind, chosen, ranges, size, look=look, spread=size == frame)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
@@ -99,7 +98,7 @@ class Picture(View):
             is_seed = outcome.result["is_seed"].values[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
             stars = {"x": x[where], "y": y[where]} if len(where) <= _MOST_SEEDS else stars
-        return functools.partial(self._show, setting, pixels, marks, stars, self._title(outcome, number, label))
+        return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, number, label))
 
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
         self._canvas.paint(self._pixels, pixels, ranges)

@@ -26,7 +26,7 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
 class Table(View):
     """The clusters with chosen points, or all of them, the largest first."""
 
-    def __init__(self, width: int, height: int, choose: Choose) -> None:
+    def __init__(self, choose: Choose) -> None:
         self._choose = choose
         self._is_mine = False
         self.panel = _ReadOnly(  # type: ignore[no-untyped-call]
@@ -37,8 +37,8 @@ class Table(View):
             selectable=True,
             layout="fit_data_table",
             theme="simple",
-            width=width,
-            height=height,
+            sizing_mode="stretch_both",
+            margin=(28, 0, 0, 0),
         )
         self.panel.param.watch(self._on_rows, "selection")
 

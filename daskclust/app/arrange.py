@@ -1,0 +1,183 @@
+"""Panels in two columns of a grid that fills the page: each is enlarged, hidden, and exchanged with the next one."""
+
+from __future__ import annotations
+
+import itertools
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import panel as pn
+from panel.viewable import Viewer
+
+from daskclust.app.widgets import labelled
+
+Column = Literal["left", "right"]
+COLUMNS: tuple[Column, Column] = ("left", "right")
+
+_ROWS = 120  # of the grid
+_SPLIT = 58  # per cent of the width that the left column has
+_ICONS = {
+    "move": "M2 5.5h11M10 2.5l3 3-3 3M14 11.5H3M6 8.5l-3 3 3 3",
+    "hide": "M3.5 3.5l9 9M12.5 3.5l-9 9",
+    "enlarge": "M9.5 2.5h4v4M6.5 13.5h-4v-4M13.5 2.5L9 7M2.5 13.5L7 9",
+}
+_SVG = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' stroke='black' stroke-width='1.5'>"
+_CARD = """
+:host { position: relative; overflow: hidden; margin: 3px; border: 1px solid var(--line, #D0D0D0); border-radius: 6px }
+"""
+_BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", "pointer-events": "none"}
+_WORDS = ":host { font-size: 12px; line-height: 28px; white-space: nowrap } h2 { font-size: 12px; margin: 0 }"
+_BUTTON = """
+:host { pointer-events: auto; margin: 3px 1px; width: 22px; height: 22px }
+.bk-btn { font-size: 0; padding: 4px; width: 22px; height: 22px; border: none; background: none; color: inherit }
+.bk-btn::before { content: ""; display: block; width: 14px; height: 14px; background: currentColor;
+                  mask: var(--icon) center / 14px no-repeat }
+.bk-btn:hover, .bk-btn:focus-visible { background: rgba(128, 128, 128, 0.25) }
+"""
+
+
+class Panel(NamedTuple):
+    """What is seen under a title, and where it is at first: the column, and its share of the column's height."""
+
+    title: str
+    viewable: Any
+    where: Column = "right"
+    share: int = 2
+    caption: Any = None  # of what is seen now, beside the title
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """The order of panels in columns, those that are hidden, the one that fills the grid, the left column's width."""
+
+    order: Mapping[Column, tuple[str, ...]] = field(default_factory=lambda: dict.fromkeys(COLUMNS, ()))
+    hidden: frozenset[str] = frozenset()
+    enlarged: str | None = None
+    split: int = _SPLIT
+
+    def seen(self, column: Column) -> list[str]:
+        """Return the panels of a column that are not hidden."""
+        return [name for name in self.order[column] if name not in self.hidden]
+
+    def exchanged(self, name: str) -> Arrangement:
+        """Return a panel and the next one that is seen in each other's place."""
+        seen = [each for column in COLUMNS for each in self.seen(column)]
+        other = seen[(seen.index(name) + 1) % len(seen)]
+        new = {name: other, other: name}
+        return replace(self, order={key: tuple(new.get(each, each) for each in self.order[key]) for key in COLUMNS})
+
+    def holding(self, panels: Sequence[Panel]) -> Arrangement:
+        """Return the same with all of these panels, and no others."""
+        titles, known = [each.title for each in panels], {name for names in self.order.values() for name in names}
+        order = {key: tuple(name for name in self.order[key] if name in titles) for key in COLUMNS}
+        for each in panels:
+            if each.title not in known:
+                order[each.where] = (*order[each.where], each.title)
+        return replace(self, order=order, enlarged=self.enlarged if self.enlarged in titles else None)
+
+
+class Board(Viewer):
+    """Panels in a grid, and a list that brings hidden ones back; `changed` is called after each new arrangement."""
+
+    def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.arrangement, self._changed = Arrangement(), changed
+        self._panels: list[Panel] = []
+        self._own: list[Panel] = []  # that stay when others are replaced
+        self._cards: dict[str, Any] = {}
+        self._grid = pn.Column(sizing_mode="stretch_both", margin=0)
+        self.hidden = labelled(pn.widgets.MultiChoice, "hidden panels", visible=False, sizing_mode="stretch_width")
+        self.hidden.param.watch(lambda event: self._arrange(hidden=frozenset(event.new)), "value")
+
+    def __panel__(self) -> Any:
+        return self._grid
+
+    def add(self, title: str, viewable: Any, where: Column = "right", share: int = 2, caption: Any = None) -> None:
+        """Add a panel; it stays when a system is chosen. One of this title is replaced."""
+        others = [each for each in self._own if each.title != title]
+        self._own = [*others, Panel(title, viewable, where, share, caption)]
+        self._cards.pop(title, None)
+        self._lay()
+
+    def remove(self, title: str) -> None:
+        """Take away a panel that was added."""
+        self._own = [each for each in self._own if each.title != title]
+        self._lay()
+
+    def replace(self, panels: Sequence[Panel]) -> None:
+        """Show panels instead of those that were there, but for those that were added."""
+        self._panels, self._cards = list(panels), {}
+        self._lay()
+
+    # ------------------------------------------------------------------------------------------------------ arrangement
+    def _lay(self) -> None:
+        panels = [*self._panels, *self._own]
+        self._cards = {each.title: self._cards.get(each.title) or self._card(each) for each in panels}
+        self.arrangement = self.arrangement.holding(panels)
+        self._slots = {key: [each.share for each in panels if each.where == key] for key in COLUMNS}
+        self._place()
+        self._grid.objects = list(self._cards.values())
+
+    def _arrange(self, **changes: Any) -> None:
+        new = replace(self.arrangement, **changes)
+        if new != self.arrangement:
+            self.arrangement = new
+            self._place()
+            self._changed()
+
+    def _place(self) -> None:
+        """Let the grid be as it is arranged."""
+        now = self.arrangement
+        hidden = [name for name in self._cards if name in now.hidden]
+        self.hidden.param.update(options=list(self._cards), value=hidden, visible=bool(hidden))
+        widths = [now.split if now.seen("left") else 0, 100 - now.split if now.seen("right") else 0]
+        columns = " ".join(f"minmax(0, {width}fr)" for width in widths)
+        rows = f"repeat({_ROWS}, minmax(0, 1fr))"
+        self._grid.styles = {"display": "grid", "grid-template-columns": columns, "grid-template-rows": rows}
+        areas = _areas(now, self._slots)
+        for name, card in self._cards.items():
+            shown = name in areas if now.enlarged is None else name == now.enlarged
+            area = f"1 / 1 / {_ROWS + 1} / 3" if name == now.enlarged else areas.get(name, "auto")
+            card.param.update(styles={"grid-area": area}, visible=shown)
+
+    def _card(self, panel: Panel) -> Any:
+        """Return what is seen of a panel: its bar over the first line of its content."""
+        title = panel.title
+        acts: dict[str, Callable[[], None]] = {
+            "move": lambda: self._arrange(order=self.arrangement.exchanged(title).order),
+            "enlarge": lambda: self._arrange(enlarged=None if self.arrangement.enlarged else title),
+            "hide": lambda: self._arrange(hidden=self.arrangement.hidden | {title}, enlarged=None),
+        }
+        words = pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_WORDS], margin=(0, 8, 0, 10))
+        caption = panel.caption or pn.pane.HTML("")
+        caption.param.update(sizing_mode="stretch_width", stylesheets=[_WORDS], margin=0)
+        buttons = [_button(name, title, act) for name, act in acts.items()]
+        bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
+        return pn.Column(bar, panel.viewable, stylesheets=[_CARD], sizing_mode="stretch_both", margin=0)
+
+
+def _button(name: str, title: str, act: Callable[[], None]) -> Any:
+    icon = urllib.parse.quote(f"{_SVG}<path d='{_ICONS[name]}'/></svg>")
+    return labelled(
+        pn.widgets.Button,
+        f"{name.capitalize()} {title}",
+        on_click=lambda _: act(),
+        stylesheets=[_BUTTON],
+        styles={"--icon": f'url("data:image/svg+xml,{icon}")'},
+        css_classes=[f"panel-{name}"],
+    )
+
+
+def _areas(arrangement: Arrangement, slots: Mapping[Column, Sequence[int]]) -> dict[str, str]:
+    """Return the rows and the column of the grid that each panel has that is seen."""
+    found = {}
+    for number, column in enumerate(COLUMNS, 1):
+        shares = dict(zip(arrangement.order[column], itertools.chain(slots[column], itertools.repeat(2)), strict=False))
+        seen = arrangement.seen(column)
+        total, first = sum(shares[name] for name in seen), 0
+        for name in seen:
+            start, first = first, first + shares[name]
+            found[name] = f"{1 + _ROWS * start // total} / {number} / {1 + _ROWS * first // total} / {number + 1}"
+    return found
