@@ -269,9 +269,7 @@ def _hca(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     hierarchy = outcome.ground
     assert isinstance(hierarchy, Hierarchy)
     heights = tree.condense(hierarchy.linkage, 2 * _MOST_CLUSTERS, values["min_size"]).linkage[:, 2]
-    heights = np.sort(heights[heights > 0])[::-1][
-        :_MOST_CLUSTERS
-    ]  # the k-th one is undone by a cut into k + 1 clusters
+    heights = np.sort(heights[heights > 0])[::-1][:_MOST_CLUSTERS]  # the k-th: undone by a cut into k + 1
     curve = Curve(np.arange(2.0, len(heights) + 2), heights, None, ("clusters", "height of the merge that is undone"))
     jumps = heights[:-1] / heights[1:]
     if jumps.max(initial=0.0) < _LEAST_JUMP:
