@@ -19,6 +19,8 @@ from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
+from daskclust.app.tools.suggesting import Suggesting
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
@@ -44,6 +46,7 @@ class Explorer(Viewer):
         self._slice = None if state.slices is None else state.slices.first
         self._clock, self._took = Clock(), ""
         self._views: list[View] = []
+        self._kept: Kept | None = None  # an outcome that the present one is compared with
         self._shown: dict[View, Hashable] = {}
         self._later = later_in(pn.state.curdoc)
         self._latest = Latest(self._begin, self._fail, self._rest, self._later)
@@ -74,6 +77,8 @@ class Explorer(Viewer):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
+        keep = _button("Keep as A", lambda: self._keep(Kept(self.state.present)))
+        self.tools.objects = [Suggesting(state, self._set, self._later).panel, keep]
         self._side.objects = [
             *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden,
         ]  # fmt: skip
@@ -90,8 +95,10 @@ class Explorer(Viewer):
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
         bars = [Histogram(state, column, self._on_choice) for column in columns]
-        self._pictures: list[View] = [picture, *ground, *others]
-        self._views = [*self._pictures, table, *bars]
+        compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
+        changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._keep(None))]
+        self._pictures: list[View] = [picture, *ground, *others, *compared]
+        self._views = [*self._pictures, table, *bars, *changes]
         self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
@@ -105,6 +112,8 @@ class Explorer(Viewer):
         panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
         panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
         panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
+        panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
+        panels += [Panel("changes", each.panel, "right", 3) for each in changes]
         self.board.replace(panels)
         self._say(kind="now rest")
 
@@ -218,6 +227,11 @@ class Explorer(Viewer):
     def _on_choice(self, selection: Selection | None) -> None:
         self.state.select(selection)
         self._ask()
+
+    def _keep(self, kept: Kept | None) -> None:
+        """Compare what is clustered from now on with what was kept, or no longer."""
+        self._kept = kept
+        self._draw(self._views[0].axes)  # type: ignore[attr-defined]
 
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)

@@ -1,4 +1,4 @@
-"""Points chosen in a view: by a box, by a lasso, by their clusters, or by branches of a hierarchy.
+"""Points chosen in a view: by a box, by a lasso, by their clusters, by branches of a hierarchy, or because they moved.
 
 Each has `needs`, the columns that must be there; `mask`, which points are chosen, of columns by name; and `lines`, the
 Python lines that make the mask as ``inside``, of expressions for these columns.
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.app.compare import compare
 from daskclust.core import hierarchy
 
 Mask = npt.NDArray[np.bool_]
@@ -155,7 +156,26 @@ class Branches:
         ]
 
 
-Selection = Box | Lasso | Clusters | Branches
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Points that are in another cluster than before; `made` are the Python lines that cluster as before: ``kept``."""
+
+    before: npt.NDArray[np.int64]
+    made: tuple[str, ...]
+    needs = ("label",)
+
+    def mask(self, columns: Columns) -> Mask:
+        return compare(self.before, columns["label"]).moved
+
+    def lines(self, columns: Expressions) -> list[str]:
+        return [
+            "from daskclust.app.compare import compare",
+            *self.made,
+            f'inside = compare(kept["label"].values, {columns["label"]}).moved',
+        ]
+
+
+Selection = Box | Lasso | Clusters | Branches | Moved
 
 
 def span_of(selection: Selection | None) -> tuple[float, float] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskclust.app.tools.compare import compare, contingency, match
+from daskclust.app.compare import compare, contingency, match
 from daskclust.metrics import adjusted_rand_index
 
 

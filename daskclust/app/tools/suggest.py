@@ -228,7 +228,8 @@ def times_between(x: Array, y: Array, toa: Array) -> Array:
         before = key[np.searchsorted(key, mine) - 1]
         is_there = (before // n == mine // n) & (before < mine)
         out[is_there] = np.minimum(out[is_there], (toa - toa[before % n])[is_there])
-    return out[np.isfinite(out)]
+    found: Array = out[np.isfinite(out)]
+    return found
 
 
 def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:

@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points."""
+    """A picture that is drawn again as the user zooms in, down to single points; a `linked` one shares its axes."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Picture(View):
         moved: Any,
         *,
         titled: bool = True,
+        linked: Picture | None = None,
     ) -> None:
         self.axes, self._titled, self._slices = axes, titled, state.slices
         outcome = state.present
@@ -43,7 +44,9 @@ class Picture(View):
         units = [outcome.result[name].attrs.get("units") for name in axes]
         ranges: Ranges = (span(x), span(y))
         words = [dimension(outcome.result[name], name).pprint_label for name in axes]
-        self._canvas = canvas = Canvas(ranges, words, equal=units[0] == units[1])
+        self._canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
+        if linked is not None:
+            canvas.figure.update(x_range=linked._canvas.figure.x_range, y_range=linked._canvas.figure.y_range)
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
