@@ -6,12 +6,12 @@ import xarray as xr
 
 from daskclust import systems as registry
 
-from ._base import Ground, System, point_columns
+from ._base import Ground, System, Work, point_columns
 from ._clue import DELTA, DENSITY, Clue, Decision
 from ._hca import Hca, Hierarchy
 
 __all__ = [
-    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "Ground", "Hca", "Hierarchy", "System", "names_for",
+    "DELTA", "DENSITY", "SYSTEMS", "Clue", "Decision", "Ground", "Hca", "Hierarchy", "System", "Work", "names_for",
     "point_columns", "system_for",
 ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,16 @@ from daskclust.core.data.inputs import split_points
 from daskclust.core.merge.labels import without_small
 
 Values = Mapping[str, Any]
+
+
+_SURE = 0.2  # seconds; what is shorter tells nothing of what is longer
+
+
+class Work(NamedTuple):
+    """How long a run takes, about, and what it has to do, in words."""
+
+    seconds: float
+    words: str = ""
 
 
 class Ground(Protocol):
@@ -41,6 +51,7 @@ class System:
     needs: ClassVar[str]  # what a data set must have, in words
     cut: ClassVar[str | None] = None  # parameter that makes smaller clusters noise, which needs no new clusters
     weights: ClassVar[tuple[str, ...]] = ("energy", "weight")  # variables that may weigh points
+    point_seconds: ClassVar[float] = 3e-7  # of a run, for each point; measured on two cores
     parameters: tuple[Parameter, ...]
     axes: tuple[str, str]  # of the first picture
     side_axes: tuple[str, str] | None = None  # of a second picture, if it is of use
@@ -48,6 +59,7 @@ class System:
     def __init__(self, ds: xr.Dataset) -> None:
         self.ds = ds
         self._kept: tuple[Any, Any] = (None, None)
+        self._pace = 1.0  # how much longer than expected the last run took
 
     @staticmethod
     def suits(ds: xr.Dataset) -> bool:
@@ -56,11 +68,51 @@ class System:
 
     def run(self, values: Values) -> xr.Dataset:
         """Return the data set with ``label`` and other results as variables along the points."""
-        how = {name: value for name, value in values.items() if name != self.cut}
-        if self._kept[0] != how:
-            self._kept = (how, getattr(ClustAccessor(self.ds), self.name)(**how))
-        found: xr.Dataset = self._kept[1]
+        key = self._key(values)
+        if self._kept[0] != key:
+            found = getattr(ClustAccessor(self.ds), self.name)(**key)
+            given = [name for name, v in found.variables.items() if v.values is self.ds.variables.get(name, v).values]
+            self._kept = (key, found.drop_vars(given))
+        mine: xr.Dataset = self._kept[1]
+        found = self.ds.assign(mine.variables).assign_attrs(mine.attrs)
         return found if self.cut is None else self._without_small(found, values[self.cut])
+
+    def _key(self, values: Values) -> Any:
+        """Return what results are kept for."""
+        return {name: value for name, value in values.items() if name != self.cut}
+
+    # ------------------------------------------------------------------------------------------------------- long work
+    @classmethod
+    def seconds_to_begin(cls, ds: xr.Dataset) -> float:
+        """Return about how long it takes to derive the ranges of parameters from the data."""
+        return 2e-7 * max(ds.sizes.values())
+
+    def seconds(self, values: Values) -> Work:
+        """Return about how long `run` takes: no time where its results are kept, else as runs before did."""
+        work = Work(0.0) if self.is_kept(values) else self.work(values)
+        return work._replace(seconds=self._pace * work.seconds)
+
+    def is_kept(self, values: Values) -> bool:
+        """Return whether `run` has little to do."""
+        return bool(self._kept[0] == self._key(values))
+
+    def work(self, values: Values) -> Work:
+        """Return about how long `run` takes on two cores where nothing is kept."""
+        n = max(self.ds.sizes.values())
+        return Work(self.point_seconds * n, f"{n:,} points")
+
+    def learn(self, expected: float, seconds: float) -> None:
+        """Correct what is expected of later runs by one that took so many seconds."""
+        if min(expected, seconds) > _SURE:
+            self._pace *= seconds / expected
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process is given: all but the data, which it has."""
+        return vars(self) | {"ds": None}
+
+    def take(self, other: System) -> None:
+        """Take over what another process has kept."""
+        vars(self).update(vars(other) | {"ds": self.ds})
 
     def _without_small(self, found: xr.Dataset, least: int) -> xr.Dataset:
         """Return clusters of `least` points and more, and attributes that say so."""

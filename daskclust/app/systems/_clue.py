@@ -12,13 +12,13 @@ import xarray as xr
 
 from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter, rounded
-from daskclust.app.systems._base import Ground, System, Values, coordinates, is_timepix, matrix
-from daskclust.app.systems._scale import lengths
+from daskclust.app.systems._base import Ground, System, Values, Work, coordinates, is_timepix, matrix
+from daskclust.app.systems._scale import Pairs, lengths
 from daskclust.core.data.groups import group_number
 from daskclust.plot._data import unit_of
 
 DENSITY, DELTA = "log density", "log delta"  # axes of the decision plot: logarithms to base 10
-_KERNELS = ("flat", "gaussian", "exponential")
+_PAIR_SECONDS = {"flat": 2e-10, "gaussian": 1.2e-9, "exponential": 1.2e-9}  # of a density; measured on two cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,16 @@ class Clue(System):
     _decision: Decision
     title = "CLUE"
     needs = "x and y"
+    point_seconds = 1e-7
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         axes = coordinates(ds)
         groups = [ds[name].values for name in ("event", "layer") if name in ds.variables]
         group = group_number(*groups) if len(groups) == 2 else next(iter(groups), None)
-        small, usual = lengths(matrix(ds, axes), group)
+        X = matrix(ds, axes)
+        small, usual = lengths(X, group)
+        self._pairs = Pairs(X, group)
         dc = rounded(usual, 2)
         self._reach = 4 * dc
         weights = ds[self.weight].values if self.weight else np.ones(1)
@@ -85,7 +88,7 @@ class Clue(System):
             Parameter("rhoc", "log", rhoc, *ends, unit=unit, doc="density of seeds"),
             Parameter("delta_c", "log", dc, **span, doc="separation of seeds"),
             Parameter("delta_o", "log", 2 * dc, **span, doc="separation of outliers"),
-            Parameter("kernel", "choice", "flat", choices=_KERNELS, doc="weight of neighbours"),
+            Parameter("kernel", "choice", "flat", choices=tuple(_PAIR_SECONDS), doc="weight of neighbours"),
         )
         self.axes = (axes[0], axes[1])
         self.side_axes = ("z", axes[1]) if "z" in ds.variables else None
@@ -98,6 +101,18 @@ class Clue(System):
         thresholds = {name: values[name] for name in ("rhoc", "delta_c", "delta_o")}
         return ClustAccessor(self.ds).assign(self._fit(values).rethreshold(**thresholds))
 
+    def is_kept(self, values: Values) -> bool:
+        key, fit = self._kept
+        return bool(key == self._key(values) and fit.delta_c >= _reach(values))
+
+    def work(self, values: Values) -> Work:
+        pairs = self._pairs.within(values["dc"])
+        seconds = super().work(values).seconds + _PAIR_SECONDS[values["kernel"]] * pairs
+        return Work(seconds, f"{pairs:.0e} pairs".replace("e+", "e"))
+
+    def _key(self, values: Values) -> Any:
+        return values["dc"], values["kernel"]
+
     def ground(self, values: Values) -> Decision:
         self._fit(values)
         return self._decision
@@ -108,7 +123,7 @@ class Clue(System):
         return self.lines({**given, "delta_c": ground.reach}, name)
 
     def _fit(self, values: Values) -> Any:
-        return self._of(values["dc"], max(values["delta_c"], values["delta_o"]), values["kernel"])
+        return self._of(values["dc"], _reach(values), values["kernel"])
 
     def _of(self, dc: float, reach: float, kernel: str) -> Any:
         """Return a fit with these densities, in which nearest highers are known as far as `reach`."""
@@ -123,6 +138,10 @@ class Clue(System):
             self._kept = ((dc, kernel), fit)
             self._decision = Decision(fit.density_, fit.delta_, self._reach)
         return fit
+
+
+def _reach(values: Values) -> float:
+    return max(values["delta_c"], values["delta_o"])
 
 
 def _least(values: npt.NDArray[Any]) -> float:

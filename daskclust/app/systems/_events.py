@@ -13,6 +13,7 @@ class Events(System):
     title = "Event building"
     needs = "x, y and toa"
     cut = "min_hits"
+    point_seconds = 5e-8
     axes, side_axes = ("x", "y"), ("toa", "x")
     parameters = (
         Parameter("dt_max", "log", 200.0, 1.0, 10_000.0, unit="ns", doc="largest difference of times"),

@@ -10,6 +10,7 @@ import numpy.typing as npt
 _MOST_POINTS = 100_000  # of which neighbours are looked for
 _MOST_ASKED = 2_000
 _NEIGHBOURS = 8
+_SAMPLE = 10_000  # points of which pairs are counted
 
 
 def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> tuple[float, float]:
@@ -32,3 +33,24 @@ def lengths(X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> tuple
     positive = found[found > 0]
     small, usual = np.quantile(positive, [0.01, 0.5]).tolist() if positive.size else (0.1, 1.0)
     return small, usual
+
+
+class Pairs:
+    """How many pairs of points of one group are within a radius, about: counted on a sample."""
+
+    def __init__(self, X: npt.NDArray[Any], group: npt.NDArray[Any] | None = None) -> None:
+        self._n = len(X)
+        few = np.random.default_rng(0).choice(self._n, min(self._n, _SAMPLE), replace=False)
+        self._X = np.asarray(X[few], np.float64)
+        self._group = None if group is None else np.unique(group[few], return_inverse=True)[1]
+
+    def within(self, radius: float) -> float:
+        """Return the number of ordered pairs, each point with itself among them."""
+        from scipy.spatial import cKDTree
+
+        X, m = self._X, len(self._X)
+        if self._group is not None:
+            X = np.column_stack([X, 4 * radius * self._group])  # groups are out of reach of each other
+        tree = cKDTree(X)
+        found = int(tree.count_neighbors(tree, radius)) - m
+        return self._n + found * (self._n * (self._n - 1.0)) / max(m * (m - 1), 1)
