@@ -20,6 +20,7 @@ from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.state import Request, State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
+from daskclust.app.tools.exporting import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
 from daskclust.app.views._scene import Scene, View
 from daskclust.app.views.decision import DecisionPlot
@@ -78,7 +79,8 @@ class Explorer(Viewer):
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
         keep = _button("Keep as A", lambda: self._keep(Kept(self.state.present)))
-        self.tools.objects = [Suggesting(state, self._set, self._later).panel, keep]
+        suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
+        self.tools.objects = [suggesting.panel, keep, exporting.panel]
         self._side.objects = [
             *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden,
         ]  # fmt: skip
@@ -231,7 +233,13 @@ class Explorer(Viewer):
     def _keep(self, kept: Kept | None) -> None:
         """Compare what is clustered from now on with what was kept, or no longer."""
         self._kept = kept
-        self._draw(self._views[0].axes)  # type: ignore[attr-defined]
+        self._draw(self._seen().axes)
+
+    def _seen(self) -> Seen:
+        """Return what figures show: the axes as they are now."""
+        of_plot = {each.words: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
+        picture = next(each for each in self._pictures if isinstance(each, Picture))
+        return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
 
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)

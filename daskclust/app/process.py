@@ -18,7 +18,9 @@ from typing import IO, Any
 
 from daskclust.core.device.machine_code.compiling import Compiling, listening
 
-_BEGIN = "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from daskclust.app import process; process.main()"
+_BEGIN = (
+    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); from daskclust.app import process; process.main()"
+)
 
 
 class Stopped(Exception):
