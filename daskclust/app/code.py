@@ -16,7 +16,7 @@ def code(state: State) -> str:
 
 
 def blocks(state: State) -> list[list[str]]:
-    """Return the lines of `code` in parts: imports, what makes ``ds``, clusters with their table, chosen points if any."""
+    """Return the lines of `code` in parts: imports, what makes ``ds``, clusters and table, chosen points if any."""
     system = state.system
     parts = [[*system.lines(state.values), *system.table_lines()]]
     if state.mask is not None and state.selection is not None and state.origin is not None:

@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cases.explorer import DATA, glyphs, made, view
 
+import daskclust.app
 from daskclust.app.compare import compare, contingency, match
+from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
+from daskclust.app.views.picture import Picture
 from daskclust.metrics import adjusted_rand_index
 
 
@@ -71,3 +75,51 @@ def test_all_noise_on_one_side(other: Any) -> None:
         found = compare(one, two)
         assert found.moved.sum() == np.count_nonzero(other >= 0)
         assert set(found.changes["change"]) <= {"appeared", "vanished"}
+
+
+def test_a_kept_clustering_is_seen_beside_the_present_one() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    before = explorer.state.present.label
+    explorer._keep(Kept(explorer.state.present))
+    explorer._set({"rhoc": 20.0})
+    after = explorer.state.present.label
+    assert view(explorer, Changes)._words.object == compare(before, after).words
+    kept, present = view(explorer, KeptPicture), view(explorer, Picture)
+    assert kept._canvas.figure.x_range is present._canvas.figure.x_range
+    assert kept._canvas.figure.y_range is present._canvas.figure.y_range
+    # clusters that match have one colour in both
+    marks = [sorted(zip(each["x"], each["y"], each["color"], strict=True)) for each in marks_of(explorer)]
+    alike = ~compare(before, after).moved
+    same = sum(one == two for one, two in zip(*marks, strict=True))
+    assert alike.sum() <= same < len(alike)
+    explorer._keep(None)
+    assert not any(isinstance(each, KeptPicture) for each in explorer._views)
+
+
+def marks_of(explorer: Any) -> list[dict[str, Any]]:
+    """Return the points of the present picture, and of the one that was kept."""
+    return [glyphs(explorer, kind)[1] for kind in (Picture, KeptPicture)]
+
+
+def test_points_that_moved_are_chosen_and_made_by_lines() -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    kept = Kept(explorer.state.present)
+    explorer._keep(kept)
+    explorer._set({"rhoc": 20.0})
+    explorer._on_choice(kept.moved())
+    state = explorer.state
+    np.testing.assert_array_equal(state.mask, compare(kept.outcome.label, state.present.label).moved)
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+    state.set(rhoc=5.0)
+    state.update()
+    np.testing.assert_array_equal(made(state)["inside"], state.mask)
+
+
+def test_a_kept_clustering_of_another_system() -> None:
+    explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
+    before = explorer.state.present.label
+    explorer._keep(Kept(explorer.state.present))
+    explorer._on_system("fof")
+    assert view(explorer, Changes)._words.object == compare(before, explorer.state.present.label).words
+    explorer._draw(("y", "z"))
+    assert view(explorer, KeptPicture).axes == ("y", "z")

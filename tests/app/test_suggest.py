@@ -10,10 +10,12 @@ import xarray as xr
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
+import daskclust.app
 from daskclust import datasets
 from daskclust.app.state import State
 from daskclust.app.tools import suggest as tools
 from daskclust.app.tools.suggest import Suggestion, suggest
+from daskclust.app.tools.suggesting import Suggesting
 
 
 def points(X: Any, **attrs: Any) -> xr.Dataset:
@@ -136,3 +138,18 @@ def test_a_length_in_a_box_is_by_the_mean_separation() -> None:
     assert length is not None
     side = float(np.ravel(ds.attrs["boxsize"])[0])
     assert found.values["b"] == pytest.approx(length / side * len(ds["x"]) ** (1 / 3), rel=1e-2)
+
+
+def test_a_suggestion_is_shown_and_used() -> None:
+    X, _ = make_blobs(1500, centers=4, random_state=0, cluster_std=0.5)
+    explorer = daskclust.app.explore(points(X))
+    suggesting = Suggesting(explorer.state, explorer._set, None)
+    suggesting._latest.ask()
+    words, curve, use = suggesting._shown.objects
+    found = suggest(explorer.state.present)
+    assert words.object.endswith(found.reason)
+    assert f"rhoc = {found.values['rhoc']:g}" in words.object
+    assert curve.object.renderers[1].data_source.data["x"] == [found.curve.at[0]]
+    use.clicks += 1
+    assert explorer.state.values["rhoc"] == found.values["rhoc"]
+    assert explorer.state.present.n_clusters == 4

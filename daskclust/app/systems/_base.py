@@ -72,7 +72,8 @@ class System:
         key = self._key(values)
         if self._kept[0] != key:
             found = getattr(ClustAccessor(self.ds), self.name)(**key)
-            given = [name for name, v in found.variables.items() if v.values is self.ds.variables.get(name, v).values]
+            data = self.ds.variables
+            given = [name for name, v in found.variables.items() if name in data and v.values is data[name].values]
             self._kept = (key, found.drop_vars(given))
         mine: xr.Dataset = self._kept[1]
         found = self.ds.assign(mine.variables).assign_attrs(mine.attrs)
