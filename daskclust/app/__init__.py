@@ -100,9 +100,10 @@ def serve(
 
     first = layout.State(ds, system, source=tuple(source), **parameters)
     first.update()  # what is wrong is told before anything is served, and kernels are compiled
+    layout.Explorer(first)  # those of pictures, too
 
     def page() -> Any:
-        return layout.Explorer(layout.State(first.ds, first.system.name, source=first.source, **first.values))
+        return layout.Explorer(first.twin())
 
     hosts = {"localhost", "127.0.0.1"}  # names under which the page may be asked for
     if address not in hosts:

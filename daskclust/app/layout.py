@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import functools
 import io
-from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import panel as pn
-from panel.viewable import Viewer
 
-from daskclust.app.arrange import Board, Panel
 from daskclust.app.code import code
-from daskclust.app.latest import Latest, Show, later_in
+from daskclust.app.latest import Show
+from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, Look
+from daskclust.app.page.board import Panel
 from daskclust.app.selection import Box, Lasso, Selection
-from daskclust.app.state import Request, State
+from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
 from daskclust.app.tools.exporting import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
-from daskclust.app.views._scene import Scene, View
+from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
 from daskclust.app.widgets import Control, labelled
-from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
@@ -37,33 +34,23 @@ _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: Decis
 _NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
 
 
-class Explorer(Viewer):
+class Explorer(Live):
     """The explorer of a data set: sliders on the left, pictures, table and histograms beside them."""
 
     def __init__(self, state: State) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.state = state
-        self._system = state.system.name
-        self._slice = None if state.slices is None else state.slices.first
-        self._clock, self._took = Clock(), ""
-        self._views: list[View] = []
         self._kept: Kept | None = None  # an outcome that the present one is compared with
-        self._shown: dict[View, Hashable] = {}
-        self._later = later_in(pn.state.curdoc)
-        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
-        self._look, self._has_failed = LIGHT, False
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=28, margin=(0, 10))
-        self._note = pn.pane.Alert("", alert_type="warning", visible=False, width=_SIDE - 20)
-        self.board = Board()  # whose `add` adds a panel
+        super().__init__(state)
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", scroll="y-auto", margin=0)
-        main = pn.Column(self._head, self.board, sizing_mode="stretch_both", margin=0)
+        main = pn.Column(self._head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0)
+        main.styles = {"position": "relative"}
         self._panel = pn.Row(self._side, main, sizing_mode="stretch_width", height=720, margin=0)
-        state.update()  # there is something to show from the beginning
+        state.present  # noqa: B018 (there is something to show from the beginning)
         self._build()
         if _is_served():
             self._panel.styles = {"height": "100vh", "min-height": "560px", "min-width": "960px"}
             self._follow_browser()
+            pn.state.on_session_destroyed(lambda _: self._long.close())
         elif pn.config.theme == "dark":
             self._dress(DARK)
 
@@ -196,7 +183,9 @@ class Explorer(Viewer):
             self.state.set(**values)
         except ValueError as error:
             self._fail(error)
+            self._is_refused = True
             return
+        self._calm()
         known = self.state.values
         for control in self._controls.values():
             control.follow(known, values)
@@ -207,6 +196,7 @@ class Explorer(Viewer):
     def _on_system(self, name: str) -> None:
         if name != self._system:
             self._system = name
+            self._calm()
             self._ask()
 
     def _on_slice(self, number: int | None) -> None:
@@ -227,7 +217,7 @@ class Explorer(Viewer):
         self._on_choice(selection)
 
     def _on_choice(self, selection: Selection | None) -> None:
-        self.state.select(selection)
+        self._picked = selection, self.state.present
         self._ask()
 
     def _keep(self, kept: Kept | None) -> None:
@@ -248,93 +238,6 @@ class Explorer(Viewer):
         """Return the table, of clusters with chosen points or of all, as a file."""
         frame = self.state.present.rows(self.state.mask).to_dataframe()
         return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
-
-    # ---------------------------------------------------------------------------------------------- what becomes of it
-    def _ask(self) -> None:
-        self._clock = Clock()
-        self._latest.ask()
-
-    def _begin(self) -> Iterator[Show]:
-        self._say("working …")
-        self._has_failed = False
-        settings = {view: view.setting() for view in self._views}
-        return self._telling(self._steps(self._system, self.state.request(), self._scene(), settings))
-
-    def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
-        """Do steps, and tell of kernels that are compiled meanwhile."""
-
-        def tell(told: Compiling) -> None:
-            say = functools.partial(self._say, f"{told} …" if told.is_busy else "working …")
-            say() if self._later is None else self._later(say)
-
-        with listening(tell):
-            yield from steps
-
-    def _scene(self) -> Scene:
-        return Scene(self.state.present, self.state.mask, self.state.version, self._slice, self._look)
-
-    def _steps(self, system: str, request: Request, scene: Scene, settings: dict[View, Any]) -> Iterator[Show]:
-        """Do what is wanted, step by step, and yield what shows it: pictures, the table, histograms."""
-        if system != request.system.name:
-            self.state.prepare(system)
-            yield functools.partial(self._take, system)
-            return
-        if scene.outcome.request != request:
-            scene = scene._replace(outcome=request.outcome())
-            yield functools.partial(setattr, self.state, "outcome", scene.outcome)
-        if request.system is not self._built:
-            scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
-            yield self._build
-            return
-        for view in self._views:  # the picture comes first
-            key = self._key(view, scene, settings[view])
-            if self._shown.get(view) != key:
-                yield functools.partial(self._show, view, key, view.prepare(scene, settings[view]))
-
-    def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
-        """Return what tells whether a view must be shown anew."""
-        number = scene.slice if view in self._pictures else None
-        return scene.outcome, scene.version, number, scene.look, setting
-
-    def _take(self, system: str) -> None:
-        self.state.choose(system)
-        self._ask()
-
-    def _show(self, view: View, key: Hashable, show: Show) -> None:
-        show()
-        self._shown[view] = key
-        pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
-        if view is self._views[0]:
-            words = f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside
-            self._took = " · ".join(filter(None, words))
-            self._say()
-
-    def _fail(self, error: Exception) -> None:
-        """Tell of parameters that do not do; what was there stays."""
-        self._has_failed = True
-        self._note.param.update(object=str(error) or type(error).__name__, visible=True)
-        self._system = self._chooser.value = self.state.system.name
-
-    def _rest(self) -> None:
-        if not self._has_failed:
-            self._note.visible = False
-        self._say(kind="now rest")
-
-    def _say(self, now: str = "", kind: str = "now") -> None:
-        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
-        outcome = self.state.present
-        n = len(outcome.label)
-        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
-        if self.state.mask is not None:
-            words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
-        now = now or self._took
-        title = SYSTEMS[self.state.system.name].title
-        look, told = self._look, " · ".join(words)
-        self._head.object = (
-            f"<span style='font-size:18px;color:{look.title}'><b>{title}</b></span> &ensp;"
-            f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
-            f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
-        )
 
 
 def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:

@@ -23,7 +23,7 @@ _BEGIN = (
 )
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The work was ended with `Process.stop`."""
 
 
@@ -37,7 +37,7 @@ class Process:
     def call(self, function: Callable[..., Any], *arguments: Any, compiles: Callable[[Compiling], None]) -> Any:
         """Return ``function(ds, *arguments)``; it must be the function of a module.
 
-        `compiles` is told of kernels that are compiled there. Called in any thread; `Stopped` where `stop` is called.
+        `compiles` is told of kernels that are compiled there. Called in any thread. Raises `StoppedError` after `stop`.
         """
         process = self._process = self._process or self._begin()
         assert process.stdin is not None
@@ -48,7 +48,7 @@ class Process:
                 compiles(answer)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError):  # it is gone
             if self._process is not process:
-                raise Stopped from None
+                raise StoppedError from None
             self.stop()
             words = f"the process that computes has ended with code {process.poll()}; there may be too little memory"
             raise MemoryError(words) from None
@@ -62,6 +62,10 @@ class Process:
         if process is not None:
             process.kill()
             process.wait()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                with suppress(OSError):  # what was to be sent
+                    pipe.close()
 
     def _begin(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen([sys.executable, "-c", _BEGIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

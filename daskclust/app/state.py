@@ -6,10 +6,11 @@ present one. `State.update` does all of it at once.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from daskclust.app.parameters import complete
 from daskclust.app.selection import Mask, Selection
 from daskclust.app.slices import slices_of
 from daskclust.app.systems import Ground, System, names_for, point_columns, system_for
+from daskclust.core.device.machine_code.compiling import Clock
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,10 @@ class Request:
 
     def outcome(self) -> Outcome:
         """Compute it; nothing of the state is changed."""
-        return Outcome(self, self.system.run(self.values), self.system.ground(self.values))
+        expected, clock = self.system.seconds(self.values).seconds, Clock()
+        outcome = Outcome(self, self.system.run(self.values), self.system.ground(self.values))
+        self.system.learn(expected, clock.seconds)
+        return outcome
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,26 @@ class Outcome:
         return {name: self.result[name].values for name in point_columns(self.result)}
 
 
+class Chosen(NamedTuple):
+    """Points that are chosen, and by what, or none."""
+
+    selection: Selection | None = None
+    mask: Mask | None = None
+    origin: Outcome | None = None  # that was shown when points were chosen
+
+
+def prepared(ds: xr.Dataset, name: str) -> System:
+    """Return the system of a name; for another process."""
+    return system_for(ds, name)
+
+
+def computed(ds: xr.Dataset, system: System, values: Mapping[str, Any]) -> System:
+    """Return the system with what it keeps of a run; for another process."""
+    system.ds = ds
+    Request(system, values).outcome()
+    return system
+
+
 class State:
     """Data in memory, the system and its parameters, results, chosen points.
 
@@ -100,10 +125,7 @@ class State:
         self.names = names_for(self.ds)
         self._systems: dict[str, System] = {}
         self._values: dict[str, dict[str, Any]] = {}
-        self.selection: Selection | None = None
-        self.mask: Mask | None = None
-        self.origin: Outcome | None = None  # that was shown when points were chosen
-        self.version = 0
+        self.chosen = Chosen()
         self.outcome: Outcome | None = None
         self.choose(system_for(self.ds, system), **parameters)
 
@@ -120,8 +142,18 @@ class State:
 
     def prepare(self, name: str) -> None:
         """Derive the ranges of a system's parameters from the data, if that was not done before; it may take long."""
-        if name not in self._systems:
-            self._systems[name] = system_for(self.ds, name)
+        if not self.knows(name):
+            self.take(prepared(self.ds, name))
+
+    def knows(self, name: str) -> bool:
+        """Return whether a system is prepared."""
+        return name in self._systems
+
+    def take(self, system: System) -> None:
+        """Take over what another process has prepared or computed."""
+        mine = self._systems.setdefault(system.name, system)
+        mine.ds = self.ds
+        mine.take(system)
 
     def set(self, **parameters: Any) -> None:
         """Change parameters of the system."""
@@ -133,9 +165,10 @@ class State:
         return dict(self._values[self.system.name])
 
     # --------------------------------------------------------------------------------------------------------- results
-    def request(self) -> Request:
-        """Return what is wanted now; it stays as it is when parameters change."""
-        return Request(self.system, self.values)
+    def request(self, name: str | None = None) -> Request:
+        """Return what is wanted now, of the present system or another one; it stays as it is when parameters change."""
+        system = self._systems[name or self.system.name]
+        return Request(system, complete(system.parameters, self._values.get(system.name, {})))
 
     def update(self) -> Outcome:
         """Compute what is wanted now, and return it."""
@@ -147,15 +180,41 @@ class State:
         """The present outcome, computed if there is none yet."""
         return self.outcome or self.update()
 
+    def twin(self) -> State:
+        """Return a state of its own that begins where this one is: nothing is computed again."""
+        other, outcome = copy.copy(self), copy.copy(self.present)
+        other._systems = {name: copy.copy(system) for name, system in self._systems.items()}
+        for system in other._systems.values():
+            system.ds = self.ds
+        other._values = {name: dict(values) for name, values in self._values.items()}
+        other.system, other.outcome = other._systems[self.system.name], outcome
+        object.__setattr__(outcome, "request", Request(other.system, outcome.request.values))
+        return other
+
     # ------------------------------------------------------------------------------------------------------- selection
     def select(self, selection: Selection | None) -> None:
         """Choose points, or none; they stay chosen when parameters change."""
-        outcome = self.present
+        self.chosen = self.choice(selection, self.present)
+
+    def choice(self, selection: Selection | None, outcome: Outcome) -> Chosen:
+        """Return the points of an outcome that a selection chooses."""
         columns = dict(outcome.columns) | (dict(outcome.ground.columns) if outcome.ground else {})
-        self.mask = None if selection is None else selection.mask(columns)
-        self.selection = selection
-        self.version += 1
-        self.origin = outcome
+        return Chosen(selection, None if selection is None else selection.mask(columns), outcome)
+
+    @property
+    def selection(self) -> Selection | None:
+        """What chooses points."""
+        return self.chosen.selection
+
+    @property
+    def mask(self) -> Mask | None:
+        """Which points are chosen; None where no selection is."""
+        return self.chosen.mask
+
+    @property
+    def origin(self) -> Outcome | None:
+        """What was shown when points were chosen."""
+        return self.chosen.origin
 
 
 def _in_memory(ds: xr.Dataset) -> xr.Dataset:

@@ -71,11 +71,12 @@ def serving(path: Path, *arguments: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened(browser: Any, address: str, scheme: str = "light", height: int = 1100) -> Iterator[Page]:
-    """Yield the page, at rest; when it is closed, there must have been no fault, and no other host asked."""
+def opened(browser: Any, address: str, scheme: str = "light", height: int = 1100, before: str = "") -> Iterator[Page]:
+    """Yield the page, at rest, with a script that runs before its own; when it is closed, there must have been no fault, and no other host asked."""
     context = browser.new_context(
         viewport={"width": 1400, "height": height}, accept_downloads=True, color_scheme=scheme
     )
+    context.add_init_script(before)
     tab = context.new_page()
     asked: list[str] = []
     faults: list[str] = []

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Selection
-from daskclust.app.state import Outcome
+from daskclust.app.state import Chosen, Outcome
 
 Choose = Callable[[Selection | None], None]
 
@@ -20,10 +20,14 @@ class Scene(NamedTuple):
     """What is to be seen."""
 
     outcome: Outcome
-    mask: npt.NDArray[np.bool_] | None  # chosen points
-    version: int  # of the mask
+    chosen: Chosen
     slice: int | None  # the one layer, or stretch of time, that is shown
     look: Look
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_] | None:
+        """Which points are chosen."""
+        return self.chosen.mask
 
 
 class View:

@@ -81,7 +81,7 @@ class Picture(View):
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, _, number, look = scene
+        outcome, mask, number, look = scene.outcome, scene.mask, scene.slice, scene.look
         ranges, frame = setting
         if self._seen[0] != (ranges, number):
             self._seen = ((ranges, number), self._within(outcome, ranges, number))

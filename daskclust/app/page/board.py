@@ -27,7 +27,8 @@ _SVG = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16' fill='none' 
 _CARD = """
 :host { position: relative; overflow: hidden; margin: 3px; border: 1px solid var(--line, #D0D0D0); border-radius: 6px }
 """
-_BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", "pointer-events": "none"}
+_UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
+_BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
 _WORDS = ":host { font-size: 12px; line-height: 28px; white-space: nowrap } h2 { font-size: 12px; margin: 0 }"
 _BUTTON = """
 :host { pointer-events: auto; margin: 3px 1px; width: 22px; height: 22px }
@@ -150,9 +151,9 @@ class Board(Viewer):
             "enlarge": lambda: self._arrange(enlarged=None if self.arrangement.enlarged else title),
             "hide": lambda: self._arrange(hidden=self.arrangement.hidden | {title}, enlarged=None),
         }
-        words = pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_WORDS], margin=(0, 8, 0, 10))
+        words = pn.pane.HTML(f"<h2>{title}</h2>", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=(0, 8, 0, 10))
         caption = panel.caption or pn.pane.HTML("")
-        caption.param.update(sizing_mode="stretch_width", stylesheets=[_WORDS], margin=0)
+        caption.param.update(sizing_mode="stretch_width", stylesheets=[_WORDS], styles=_UNTOUCHED, margin=0)
         buttons = [_button(name, title, act) for name, act in acts.items()]
         bar = pn.Row(words, caption, *buttons, styles=_BAR, sizing_mode="stretch_width", margin=0)
         return pn.Column(bar, panel.viewable, stylesheets=[_CARD], sizing_mode="stretch_both", margin=0)

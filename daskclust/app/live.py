@@ -1,0 +1,231 @@
+"""A page whose views follow its state: what is wanted is computed, and then shown all at once."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+import panel as pn
+from panel.viewable import Viewer
+
+from daskclust.app.latest import Latest, Show, later_in
+from daskclust.app.long import LONG, MINUTES, Job, Long, dim
+from daskclust.app.look import LIGHT
+from daskclust.app.page.board import Board
+from daskclust.app.selection import Selection
+from daskclust.app.state import Outcome, Request, State, computed, prepared
+from daskclust.app.systems import SYSTEMS, System, Work
+from daskclust.app.views._scene import Scene, View
+from daskclust.core.device.machine_code.compiling import Clock, Compiling, listening
+
+_TICK = 0.3  # seconds from one look at work to the next
+Picked = tuple[Selection | None, Outcome]
+
+
+class Live(Viewer):
+    """What becomes of the user's wishes; `Explorer` says what is on the page, and what the user does there."""
+
+    _chooser: Any  # of the system
+    _built: System  # whose views there are
+
+    def __init__(self, state: State) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.state = state
+        self._system = state.system.name
+        self._slice = None if state.slices is None else state.slices.first
+        self._clock, self._took = Clock(), ""
+        self._views: list[View] = []
+        self._pictures: list[View] = []
+        self._shown: dict[View, Hashable] = {}
+        self._later = later_in(pn.state.curdoc)
+        self._latest = Latest(self._begin, self._fail, self._rest, self._later)
+        self._long = Long(state.ds, self._later, self._taken, self._fail, self._back, self._tell)
+        self._picked: Picked | None = None  # what is to be chosen, and of which clusters
+        self._has_failed = self._is_refused = self._is_ticking = False
+        self._look = LIGHT
+        self._head = pn.pane.HTML("", sizing_mode="stretch_width", height=28, margin=(0, 10))
+        self._note = pn.pane.Alert("", alert_type="warning", visible=False, sizing_mode="stretch_width")
+        self.board = Board()  # whose `add` adds a panel
+
+    def _build(self) -> None:
+        """Lay out widgets and views of the present system."""
+        raise NotImplementedError
+
+    def _set(self, values: dict[str, Any]) -> None:
+        """Want other values of parameters."""
+        raise NotImplementedError
+
+    def _ask(self) -> None:
+        """Let what is wanted now be done: at once, or in a process where it takes long."""
+        self._clock = Clock()
+        job = self._long.job
+        if job is not None and job.wish != self._wish():
+            self._long.stop()
+        self._latest.ask()
+
+    def _wish(self) -> Request | str:
+        """Return what is to be computed, or the system that must be prepared for that."""
+        return self.state.request(self._system) if self.state.knows(self._system) else self._system
+
+    def _begin(self) -> Iterator[Show]:
+        self._has_failed = False
+        self._say("working …")
+        if not self._is_ticking:
+            self._since = time.monotonic()
+            self._wait()
+        settings = {view: view.setting() for view in self._views}
+        return self._telling(self._steps(self._wish(), self._scene(), self._picked, settings))
+
+    def _telling(self, steps: Iterator[Show]) -> Iterator[Show]:
+        """Do steps, and tell of kernels that are compiled meanwhile."""
+        with listening(self._tell):
+            yield from steps
+
+    def _tell(self, told: Compiling) -> None:
+        say = functools.partial(self._say, f"{told} …" if told.is_busy else "working …")
+        say() if self._later is None else self._later(say)
+
+    def _scene(self) -> Scene:
+        return Scene(self.state.present, self.state.chosen, self._slice, self._look)
+
+    def _steps(
+        self, wish: Request | str, scene: Scene, picked: Picked | None, settings: dict[View, Any]
+    ) -> Iterator[Show]:
+        """Compute what is wanted, if that is not long, and yield what shows all of it."""
+        if isinstance(wish, str) and SYSTEMS[wish].seconds_to_begin(self.state.ds) <= LONG:
+            self.state.prepare(wish)
+            wish = self.state.request(wish)
+        if wish != scene.outcome.request:
+            job = self._job(wish, scene.outcome.request)
+            if isinstance(wish, str) or job.work.seconds > (LONG if self._later else MINUTES):
+                yield functools.partial(self._long.want, job)
+            else:
+                scene = scene._replace(outcome=wish.outcome())
+        if picked is not None:
+            scene = scene._replace(chosen=self.state.choice(*picked))
+        if scene.outcome.request.system is not self._built:
+            scene.outcome.table  # noqa: B018 (made here, not in the thread of the widgets)
+            yield functools.partial(self._enter, scene)
+            return
+        keys = {view: self._key(view, scene, settings[view]) for view in self._views}
+        shows = {
+            view: view.prepare(scene, settings[view]) for view, key in keys.items() if self._shown.get(view) != key
+        }
+        yield functools.partial(self._show, scene, picked, shows, keys)
+
+    def _job(self, wish: Request | str, before: Request) -> Job:
+        """Return how to do what is wanted in another process."""
+        if isinstance(wish, str):
+            kind = SYSTEMS[wish]
+            work = Work(kind.seconds_to_begin(self.state.ds))
+            return Job(wish, work, kind.title, "Back", prepared, (wish,))
+        work = wish.system.seconds(wish.values)
+        new = {name: value for name, value in wish.values.items() if before.values.get(name) != value}
+        words = ", ".join(f"{name} = {_number(value)}" for name, value in new.items())
+        is_one = len(new) == 1 and wish.system is before.system
+        back = f"Back to {_number(before.values[next(iter(new))])}" if is_one else "Back"
+        return Job(wish, work, words, back, computed, (wish.system, wish.values))
+
+    def _key(self, view: View, scene: Scene, setting: Hashable) -> Hashable:
+        """Return what tells whether a view must be shown anew."""
+        number = scene.slice if view in self._pictures else None
+        return scene.outcome, id(scene.chosen), number, scene.look, setting
+
+    def _enter(self, scene: Scene) -> None:
+        """Show another system."""
+        self.state.choose(scene.outcome.request.system.name)
+        self._adopt(scene, None)
+        self._build()
+
+    def _adopt(self, scene: Scene, picked: Picked | None) -> None:
+        self.state.outcome, self.state.chosen = scene.outcome, scene.chosen
+        if self._picked is picked:
+            self._picked = None
+
+    def _show(self, scene: Scene, picked: Picked | None, shows: dict[View, Show], keys: dict[View, Hashable]) -> None:
+        """Show all views, and what is said of them, at once."""
+        with pn.io.hold():
+            is_new = scene.outcome is not self.state.outcome
+            self._adopt(scene, picked)
+            for view, show in shows.items():
+                show()
+                self._shown[view] = keys[view]
+            if is_new or self._views[0] in shows:
+                self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
+            self._say("working …")
+        pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
+
+    def _taken(self, system: System) -> None:
+        """Take over what the process has computed."""
+        self.state.take(system)
+        self._ask()
+
+    def _back(self) -> None:
+        """Want again what is shown: a job is ended, numbers and lines are as they were."""
+        self._long.stop()
+        request = self.state.present.request
+        self._calm()
+        self._system = self._chooser.value = request.system.name
+        self._set(dict(request.values))
+
+    def _fail(self, error: Exception) -> None:
+        """Tell of parameters that do not do; what was there stays."""
+        self._has_failed = True
+        self._note.param.update(object=str(error) or type(error).__name__, visible=True)
+        self._system = self._chooser.value = self.state.system.name
+
+    def _calm(self) -> None:
+        """Take back what was told of values that are others now."""
+        self._has_failed = self._is_refused = self._note.visible = False
+
+    # --------------------------------------------------------------------------------------------------------- waiting
+    def _wait(self) -> None:
+        """Look again in a moment, and tell then of what is still under way."""
+        self._is_ticking = self._later is not None
+        if self._later is not None:
+            timer = threading.Timer(_TICK, self._later, (self._tick,))
+            timer.daemon = True
+            timer.start()
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        if self._latest.is_busy or self._long.is_running:
+            dim(self.board.__panel__(), is_former=True)
+            self._long.tell(time.monotonic() - self._since)
+            self._wait()
+
+    def _rest(self) -> None:
+        if not self._has_failed and not self._is_refused:
+            self._note.visible = False
+        if self._long.is_running:
+            self._say("working …")
+            if not self._is_ticking:
+                self._wait()
+            return
+        self._long.hide()
+        dim(self.board.__panel__(), is_former=self._long.job is not None)
+        self._say(kind="now rest")
+
+    def _say(self, now: str = "", kind: str = "now") -> None:
+        """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
+        outcome = self.state.present
+        n = len(outcome.label)
+        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
+        if self.state.mask is not None:
+            words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
+        now = now or self._took
+        title = outcome.request.system.title
+        look, told = self._look, " · ".join(words)
+        self._head.object = (
+            f"<span style='font-size:18px;color:{look.title}'><b>{title}</b></span> &ensp;"
+            f"<span class='counts {look.name}' style='font-size:14px;color:{look.ink}'>{told}</span> &ensp;"
+            f"<span class='{kind}' style='color:{look.line}'>{now}</span>"
+        )
+
+
+def _number(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

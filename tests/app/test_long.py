@@ -1,0 +1,276 @@
+"""Long work of the explorer: what it takes is known before, it can be ended, and what was there comes back."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+from cases.explorer import DATA, STEPS, told
+from scipy.spatial import cKDTree
+
+import daskclust.app
+from daskclust import datasets
+from daskclust.app import live, long
+from daskclust.app.process import Process
+from daskclust.app.state import State, computed, prepared
+from daskclust.app.systems import SYSTEMS, Work
+from daskclust.app.systems._scale import Pairs
+
+
+def identity(ds: Any, value: Any) -> Any:
+    return ds, value, os.getpid()
+
+
+def fault(ds: Any) -> None:
+    raise ValueError("too few")
+
+
+def end(ds: Any) -> None:
+    os._exit(7)
+
+
+def say_nothing(told: Any) -> None:
+    pass
+
+
+# ------------------------------------------------------------------------------------------------------------- estimate
+@pytest.mark.parametrize("layers", [1, 20])
+def test_pairs_are_counted_on_a_sample(layers: int) -> None:
+    ds = datasets.calorimeter(layers, 40_000 // layers, rng=0)
+    X, group = np.stack([ds["x"].values, ds["y"].values], axis=1), ds["layer"].values
+    for radius in (5.0, 50.0, 1000.0):
+        trees = [cKDTree(X[group == k]) for k in range(layers)]
+        exact = sum(tree.count_neighbors(tree, radius) for tree in trees)
+        assert Pairs(X, group).within(radius) == pytest.approx(exact, rel=0.1)
+    few = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 0.0]])
+    assert Pairs(few).within(2.0) == 5
+    assert Pairs(few[:1]).within(2.0) == 1
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_what_is_kept_takes_no_time(name: str) -> None:
+    state = State(DATA[name](), name)
+    state.update()
+    assert state.system.seconds(state.values) == Work(0.0)
+    cut = {"clue": "rhoc", "hca": "n_clusters"}.get(name, state.system.cut)
+    if cut is not None:
+        state.set(**{cut: state.values[cut] + 1})
+        assert state.system.seconds(state.values) == Work(0.0)
+    state.set(**STEPS[name][{"clue": 3, "hca": 3, "dbscan": 0}.get(name, 1)])
+    assert state.system.seconds(state.values).seconds > 0
+
+
+def test_a_radius_of_everything_is_known_to_take_minutes() -> None:
+    n = 1_000_000
+    x, y = np.random.default_rng(0).uniform(-250.0, 250.0, (2, n)).astype(np.float32)
+    state = State(xr.Dataset({"x": ("hit", x), "y": ("hit", y)}), "clue", dc=2.0, delta_c=2.0, delta_o=2.0)
+    usual = state.system.seconds(state.values)
+    state.set(dc=1000.0)
+    work = state.system.seconds(state.values)
+    assert usual.seconds < long.LONG < long.MINUTES < work.seconds
+    assert work.words == "1e12 pairs"
+
+
+def test_estimates_learn_from_runs() -> None:
+    state = State(DATA["clue"]())
+    state.set(dc=500.0)
+    before = state.system.seconds(state.values).seconds
+    state.system.learn(10.0, 30.0)
+    assert state.system.seconds(state.values).seconds == pytest.approx(3 * before)
+    state.system.learn(30.0, 0.001)  # kernels were not there, or results were
+    assert state.system.seconds(state.values).seconds == pytest.approx(3 * before)
+
+
+def test_times_in_words() -> None:
+    assert [long.duration(seconds) for seconds in (0.2, 12.0, 360.0, 7200.0)] == [
+        "about 1 s", "about 12 s", "about 6 min", "about 2 h",
+    ]  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------------------- process
+def test_a_process_computes_fails_and_ends() -> None:
+    process = Process(np.arange(3))
+    data, value, mine = process.call(identity, 5, compiles=say_nothing)
+    np.testing.assert_array_equal(data, np.arange(3))
+    assert value == 5
+    assert mine != os.getpid()
+    with pytest.raises(ValueError, match="too few"):
+        process.call(fault, compiles=say_nothing)
+    assert process.call(identity, 6, compiles=say_nothing)[2] == mine  # it goes on
+    with pytest.raises(MemoryError, match="ended with code 7"):
+        process.call(end, compiles=say_nothing)
+    assert process.call(identity, 7, compiles=say_nothing)[1] == 7  # another one
+    process.stop()
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_process_has_the_results_of_this_one(name: str) -> None:
+    ds = DATA[name]()
+    process, here, there = Process(ds), State(ds, name), State(ds, name)
+    try:
+        there.take(process.call(prepared, name, compiles=say_nothing))
+        assert there.system.parameters == here.system.parameters
+        for state in (here, there):
+            state.set(**STEPS[name][-1])
+        there.take(process.call(computed, there.system, there.values, compiles=say_nothing))
+        assert there.system.is_kept(there.values)
+        xr.testing.assert_identical(there.update().result, here.update().result)
+        assert there.system.seconds(there.values) == Work(0.0)
+    finally:
+        process.stop()
+
+
+def test_a_twin_goes_its_own_way() -> None:
+    state = State(DATA["clue"]())
+    outcome = state.update()
+    twin = state.twin()
+    assert twin.present.result is outcome.result
+    assert twin.present.request == twin.request() != state.request()
+    twin.set(dc=9.0)
+    twin.update()
+    assert state.present is outcome
+    assert state.values["dc"] != 9.0
+    assert state.system.is_kept(state.values)
+
+
+# ----------------------------------------------------------------------------------------------------------------- page
+class Loop:
+    """A thread of widgets: what is to be done in it is done as `run` is called."""
+
+    def __init__(self) -> None:
+        self.shows: list[Any] = []
+
+    def until(self, holds: Any, seconds: float = 60.0) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end
+            while self.shows:
+                self.shows.pop(0)()
+            time.sleep(0.005)
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Loop:
+    found = Loop()
+    monkeypatch.setattr(live, "later_in", lambda document: found.shows.append)
+    return found
+
+
+def at_rest(explorer: Any) -> bool:
+    return not explorer._latest.is_busy and "now rest" in explorer._head.object
+
+
+def seen(explorer: Any) -> dict[str, Any]:
+    """Return what is seen: numbers, the header, rows of the table and bars."""
+    return {
+        "values": {name: each._number.value for name, each in explorer._controls.items() if hasattr(each, "_number")},
+        "counts": explorer._head.object.split("<span class='now")[0],
+        "former": "former" in explorer.board.__panel__().css_classes,
+    }
+
+
+def test_long_work_is_done_in_a_process_and_can_be_cancelled(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long, "_SEEN", 0.0)
+    explorer = daskclust.app.explore(DATA["clue"]())
+    loop.until(lambda: at_rest(explorer))
+    before, outcome = seen(explorer), explorer.state.present
+    # nothing is quick any more
+    monkeypatch.setattr(live, "LONG", 0.0)
+    explorer._controls["dc"]._number.value = 9.0
+    loop.until(lambda: explorer._long.is_running and explorer._long.panel.visible)
+    assert seen(explorer) == before | {"values": before["values"] | {"dc": 9.0}, "former": True}
+    assert not at_rest(explorer)
+    process = None
+
+    def begun() -> Any:
+        return explorer._long._process._process
+
+    loop.until(begun)
+    process = begun()
+    explorer._long._cancel.clicks += 1
+    loop.until(lambda: at_rest(explorer))
+    assert process.poll() is not None
+    assert seen(explorer) == before
+    assert explorer.state.present is outcome
+    assert not explorer._long.panel.visible
+    # the next one comes to its end; a zoom meanwhile does not end it
+    explorer._controls["dc"]._number.value = 9.0
+    loop.until(begun)
+    process = begun()
+    explorer._on_choice(None)
+    loop.until(lambda: explorer.state.present.request.values["dc"] == 9.0)
+    loop.until(lambda: at_rest(explorer))
+    assert begun() is process
+    xr.testing.assert_identical(
+        explorer.state.present.result, State(DATA["clue"](), **explorer.state.values).update().result
+    )
+    assert not seen(explorer)["former"]
+    explorer._long.close()
+    assert process.poll() is not None
+
+
+def test_minutes_are_not_begun_without_a_question(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = daskclust.app.explore(DATA["clue"]())
+    before, words = seen(explorer), explorer._long._words
+    number = explorer._controls["dc"]._number
+    back = number.value
+    monkeypatch.setattr(SYSTEMS["clue"], "work", lambda self, values: Work(360.0, "3e11 pairs"))
+    number.value = 500.0
+    loop.until(lambda: explorer._long.panel.visible)
+    loop.until(lambda: at_rest(explorer))
+    assert "dc = 500 needs about 6 min (3e11 pairs)" in words.object
+    assert explorer._long._run.visible
+    assert explorer._long._cancel.name == f"Back to {back:g}"
+    assert seen(explorer)["former"]
+    assert seen(explorer)["counts"] == before["counts"]
+    explorer._long._cancel.clicks += 1
+    loop.until(lambda: at_rest(explorer))
+    assert seen(explorer) == before
+    number.value = 500.0
+    loop.until(lambda: explorer._long.panel.visible)
+    explorer._long._run.clicks += 1
+    loop.until(lambda: explorer.state.present.request.values["dc"] == 500.0)
+    loop.until(lambda: at_rest(explorer))
+    assert not explorer._long.panel.visible
+    explorer._long.close()
+
+
+def test_another_system_is_prepared_in_a_process(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
+    monkeypatch.setattr(live, "LONG", 0.0)
+    explorer._chooser.value = "fof"
+    loop.until(lambda: explorer._long.is_running)
+    assert SYSTEMS["dbscan"].title in explorer._head.object
+    explorer._back()
+    loop.until(lambda: at_rest(explorer))
+    assert explorer._chooser.value == "dbscan"
+    assert not explorer.state.knows("fof")
+    explorer._chooser.value = "fof"
+    loop.until(lambda: explorer.state.system.name == "fof")
+    loop.until(lambda: at_rest(explorer))
+    assert SYSTEMS["fof"].title in explorer._head.object
+    assert list(explorer._controls) == ["b", "min_members"]
+    explorer._long.close()
+
+
+def test_a_warning_goes_with_its_cause(loop: Loop) -> None:
+    explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
+    good = explorer.state.values["eps"]
+    for bad, leave in (
+        (-1.0, lambda: explorer._on_parameter("eps", good)),
+        (float("nan"), lambda: explorer._on_parameter("eps", good)),
+        (-1.0, lambda: setattr(explorer._chooser, "value", "fof")),
+    ):
+        explorer._on_parameter("eps", bad)
+        loop.until(lambda: bool(told(explorer)))
+        explorer._on_slice(None)
+        loop.until(lambda: at_rest(explorer))
+        assert "eps must be" in told(explorer)
+        leave()
+        assert not told(explorer)
+        loop.until(lambda: at_rest(explorer))
+        assert not told(explorer)
