@@ -18,11 +18,11 @@ def code(state: State) -> str:
 def blocks(state: State) -> list[list[str]]:
     """Return the lines of `code` in parts: imports, what makes ``ds``, clusters and table, chosen points if any."""
     system = state.system
+    source = [*state.source, *system.hiding_lines(state.values)]
     parts = [[*system.lines(state.values), *system.table_lines()]]
     if state.mask is not None and state.selection is not None and state.origin is not None:
         parts.append(_selection(state, state.selection, state.origin))
-    text = "\n".join([*(line for part in parts for line in part), *state.source])
-    return [_imports(text), list(state.source), *parts]
+    return [_imports("\n".join([*source, *(line for part in parts for line in part)])), source, *parts]
 
 
 def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]:

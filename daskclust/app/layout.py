@@ -15,6 +15,7 @@ from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, Look
 from daskclust.app.page.board import Panel
 from daskclust.app.selection import Box, Lasso, Selection
+from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
@@ -26,12 +27,12 @@ from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.app.widgets import Control, labelled
+from daskclust.app.widgets import Control, Keys, Player, labelled
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
-_NO_AXES = ("label", "is_seed", "nearest_higher", "is_core")
+_NO_AXES = ("label", "is_seed", "nearest_higher", "is_core", "is_noisy")
 
 
 class Explorer(Live):
@@ -40,6 +41,7 @@ class Explorer(Live):
     def __init__(self, state: State) -> None:
         self._kept: Kept | None = None  # an outcome that the present one is compared with
         super().__init__(state)
+        self._keys = Keys()
         self.tools = pn.Column(margin=0)  # in the side bar, below the parameters
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", scroll="y-auto", margin=0)
         main = pn.Column(self._head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0)
@@ -69,7 +71,7 @@ class Explorer(Live):
         suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
         self.tools.objects = [suggesting.panel, keep, exporting.panel]
         self._side.objects = [
-            *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden,
+            *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden, self._keys,
         ]  # fmt: skip
 
     def _draw(self, axes: tuple[str, str]) -> None:
@@ -120,9 +122,8 @@ class Explorer(Live):
         y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
-            options = {"all": None} | {str(k): k for k in state.slices.numbers}
-            how: dict[str, Any] = {"kind": pn.widgets.DiscreteSlider, "width": _SIDE - 30, "value": self._slice}
-            widgets.append(_choice(state.slices.name, self._on_slice, options=options, **how))
+            self._player = Player(state.slices, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
+            widgets.append(self._player.panel)
         return widgets
 
     def _buttons(self) -> list[Any]:
@@ -175,8 +176,8 @@ class Explorer(Live):
 
     def _on_drag(self, name: str, value: float) -> None:
         """Take the threshold of a line that was dragged, and what makes it one."""
-        when = self._controls[name].parameter.when
-        self._set({name: value} | (dict([when]) if when else {}))
+        parameter = self._controls[name].parameter
+        self._set({name: parameter.short(value)} | (dict([parameter.when]) if parameter.when else {}))
 
     def _set(self, values: dict[str, Any]) -> None:
         try:
@@ -186,6 +187,8 @@ class Explorer(Live):
             self._is_refused = True
             return
         self._calm()
+        if self.state.system.hides in values:
+            self._picked = None, self.state.present
         known = self.state.values
         for control in self._controls.values():
             control.follow(known, values)
@@ -199,8 +202,8 @@ class Explorer(Live):
             self._calm()
             self._ask()
 
-    def _on_slice(self, number: int | None) -> None:
-        self._slice = number
+    def _on_slice(self, part: Slice | None) -> None:
+        self._slice = part
         self._follow_slice()
         self._ask()
 
@@ -213,7 +216,7 @@ class Explorer(Live):
         """Choose what is drawn around, of the slice that is seen."""
         slices = self.state.slices
         if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
-            selection = replace(selection, within=slices.range(self._slice))
+            selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
         self._on_choice(selection)
 
     def _on_choice(self, selection: Selection | None) -> None:

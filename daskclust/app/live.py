@@ -213,8 +213,10 @@ class Live(Viewer):
     def _say(self, now: str = "", kind: str = "now") -> None:
         """Tell how many clusters there are, and whether others are under way, or how long the last picture took."""
         outcome = self.state.present
-        n = len(outcome.label)
-        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / n:.1%} noise"]
+        n = len(outcome.label) - outcome.n_hidden
+        words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / max(n, 1):.1%} noise"]
+        if outcome.n_hidden:
+            words.append(f"{outcome.n_hidden:,} hits of noisy pixels hidden")
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took

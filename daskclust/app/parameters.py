@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 Scale = Literal["linear", "log", "whole", "choice"]
 
+STEPS = 200  # of a slider
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -41,6 +43,19 @@ class Parameter:
     def widened(self, value: Any) -> tuple[float, float]:
         """Return the range, and farther where `value` is beyond."""
         return min(self.low, value), max(self.high, value)
+
+    def digit(self, value: float) -> float:
+        """Return the power of ten of the last digit that a step of the slider tells at a value."""
+        if self.scale == "whole":
+            return 1.0
+        is_log = self.scale == "log" and self.low > 0
+        step = abs(value) * math.log(self.high / self.low) if is_log and value else self.high - self.low
+        return 10.0 ** math.floor(math.log10(step / STEPS)) if step else 1.0
+
+    def short(self, value: float) -> Any:
+        """Return a value without the digits that no step of the slider tells."""
+        number = round(value, -round(math.log10(self.digit(value))))
+        return int(number) if self.scale == "whole" else number
 
 
 def complete(parameters: tuple[Parameter, ...], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,13 @@ Python lines that make the mask as ``inside``, of expressions for these columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from daskclust.app.compare import compare
 from daskclust.core import hierarchy
 
 Mask = npt.NDArray[np.bool_]
@@ -162,14 +161,16 @@ class Moved:
 
     before: npt.NDArray[np.int64]
     made: tuple[str, ...]
+    compare: Callable[[npt.NDArray[Any], npt.NDArray[Any]], Any]  # `daskclust.app.tools.compare.compare`
     needs = ("label",)
 
     def mask(self, columns: Columns) -> Mask:
-        return compare(self.before, columns["label"]).moved
+        moved: Mask = self.compare(self.before, columns["label"]).moved
+        return moved
 
     def lines(self, columns: Expressions) -> list[str]:
         return [
-            "from daskclust.app.compare import compare",
+            "from daskclust.app.tools.compare import compare",
             *self.made,
             f'inside = compare(kept["label"].values, {columns["label"]}).moved',
         ]

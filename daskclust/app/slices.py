@@ -1,45 +1,122 @@
-"""Slices of a data set that are looked at one by one: layers of a calorimeter, stretches of time of a detector."""
+"""Slices of a data set that are looked at one by one: layers of a calorimeter, windows of time of a detector."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.app.selection import Range
+from daskclust.app.selection import Columns, Mask, Range
 from daskclust.app.systems._base import is_timepix
 
-_HITS = 2_000  # of a stretch of time, at least
-_MOST = 1_000  # stretches
+Slice = int | tuple[float, float]  # a layer, or when a window of time begins and ends
+
+_HITS = 2_000  # of a window of time at first
+_FEWEST = 20  # of the shortest window
+_UNITS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 
 
-class Slices(NamedTuple):
-    """What slices are called, which one each point is in, which there are, and which one is shown at first."""
+class Layers:
+    """The layers of a calorimeter."""
 
-    name: str
-    of_point: npt.NDArray[Any]
-    numbers: list[int]
-    first: int | None
-    column: str  # the variable that tells slices apart
-    values: npt.NDArray[Any]
+    name = column = "layer"
+    lengths: Mapping[str, float] = {"one layer": 1.0}
+    first: Slice | None = None
 
-    def range(self, number: int) -> Range:
+    def __init__(self, layer: npt.NDArray[Any]) -> None:
+        self._numbers = np.unique(layer)
+
+    def count(self, length: float) -> int:
+        """Return the number of slices."""
+        return len(self._numbers)
+
+    def at(self, position: int, length: float) -> Slice:
+        """Return the slice at a position, from 0."""
+        return int(self._numbers[position])
+
+    def position(self, value: float, length: float) -> int:
+        """Return where the slice is that holds a value of the column."""
+        return int(np.searchsorted(self._numbers, value))
+
+    def inside(self, part: Slice, columns: Columns) -> Mask:
+        """Return which points are in a slice."""
+        return np.asarray(columns["layer"] == part)
+
+    def words(self, part: Slice) -> str:
+        """Return what a slice is called."""
+        return f"layer {part}"
+
+    def range(self, part: Slice, columns: Columns) -> Range:
         """Return the values of the column in a slice."""
-        mine = self.values[self.of_point == number]
-        return Range(self.column, mine.min().item(), mine.max().item())
+        assert isinstance(part, int)
+        return Range("layer", part, part)
+
+
+class Windows:
+    """Windows of time that are equally long; the first begins at a multiple of its length."""
+
+    name, column = "time", "toa"
+
+    def __init__(self, toa: npt.NDArray[Any], unit: str) -> None:
+        self._low, self._high = float(toa.min()), float(toa.max())
+        span = self._high - self._low or 1.0
+        names = [name for name, size in _UNITS.items() if self._high >= size or size == 1.0]
+        self._unit, self._size = (names[0], _UNITS[names[0]]) if unit == "ns" else (unit, 1.0)
+        shortest = span * min(_FEWEST / len(toa), 1.0)
+        series = (digit * 10.0**power for power in range(*_powers(shortest, span)) for digit in (1, 2, 5))
+        lengths = [each for each in series if shortest <= each <= span] or [span]
+        self.lengths = {self._told(each): each for each in lengths}
+        usual = min(lengths, key=lambda each: abs(math.log(each / span * len(toa) / _HITS)))
+        self.first: Slice | None = self.at(0, usual)
+
+    def _told(self, length: float) -> str:
+        if self._unit not in _UNITS:
+            return f"{length:g} {self._unit}".rstrip()
+        name = next(name for name, size in _UNITS.items() if length >= size or size == 1.0)
+        return f"{length / _UNITS[name]:g} {name}"
+
+    def count(self, length: float) -> int:
+        return self.position(self._high, length) + 1
+
+    def at(self, position: int, length: float) -> Slice:
+        begin = math.floor(self._low / length) + position
+        return begin * length, (begin + 1) * length
+
+    def position(self, value: float, length: float) -> int:
+        place = math.floor(value / length) - math.floor(self._low / length)
+        return place + (value >= self.at(place, length)[1])  # where value / length was rounded down
+
+    def inside(self, part: Slice, columns: Columns) -> Mask:
+        assert isinstance(part, tuple)
+        toa = columns["toa"]
+        return np.asarray((toa >= part[0]) & (toa < part[1]))
+
+    def words(self, part: Slice) -> str:
+        assert isinstance(part, tuple)
+        digits = max(0, 1 - math.floor(math.log10((part[1] - part[0]) / self._size)))
+        low, high = (f"{end / self._size:.{digits}f}" for end in part)
+        return f"{low} \N{EN DASH} {high} {self._unit}".rstrip()
+
+    def range(self, part: Slice, columns: Columns) -> Range:
+        assert isinstance(part, tuple)
+        mine = columns["toa"][self.inside(part, columns)]
+        low, high = (mine.min(), mine.max()) if len(mine) else (part[0], part[0])
+        return Range("toa", float(low), float(high))
+
+
+Slices = Layers | Windows
 
 
 def slices_of(ds: xr.Dataset) -> Slices | None:
-    """Return the slices of a data set: its layers, or stretches of time with as many hits each; None if it has none."""
+    """Return the slices of a data set: its layers, or windows of time; None if it has none."""
     if "layer" in ds.variables:
-        layer = ds["layer"].values
-        return Slices("layer", layer, np.unique(layer).tolist(), None, "layer", layer)
-    if not is_timepix(ds):
-        return None
-    n = ds["toa"].size
-    frame = np.empty(n, np.int32)
-    toa = ds["toa"].values
-    frame[np.argsort(toa, kind="stable")] = np.arange(n) // max(_HITS, -(-n // _MOST))
-    return Slices("time", frame, list(range(int(frame.max()) + 1)), 0, "toa", toa)
+        return Layers(ds["layer"].values)
+    return Windows(ds["toa"].values, ds["toa"].attrs.get("units", "ns")) if is_timepix(ds) else None
+
+
+def _powers(low: float, high: float) -> tuple[int, int]:
+    return math.floor(math.log10(low)), math.floor(math.log10(high)) + 1

@@ -58,9 +58,19 @@ class Outcome:
         return int(self.label.max(initial=-1)) + 1
 
     @cached_property
+    def hidden(self) -> Mask | None:
+        """Hits of noisy pixels, which are in no cluster and in no picture; None without any."""
+        return self.result["is_noisy"].values if "is_noisy" in self.result else None
+
+    @cached_property
+    def n_hidden(self) -> int:
+        """Number of hits of noisy pixels."""
+        return 0 if self.hidden is None else int(np.count_nonzero(self.hidden))
+
+    @cached_property
     def n_noise(self) -> int:
         """Number of points in no cluster."""
-        return int(np.count_nonzero(self.label < 0))
+        return int(np.count_nonzero(self.label < 0)) - self.n_hidden
 
     @cached_property
     def table(self) -> xr.Dataset:
@@ -199,7 +209,8 @@ class State:
     def choice(self, selection: Selection | None, outcome: Outcome) -> Chosen:
         """Return the points of an outcome that a selection chooses."""
         columns = dict(outcome.columns) | (dict(outcome.ground.columns) if outcome.ground else {})
-        return Chosen(selection, None if selection is None else selection.mask(columns), outcome)
+        mask = None if selection is None else selection.mask(columns)
+        return Chosen(selection, mask if mask is None or outcome.hidden is None else mask & ~outcome.hidden, outcome)
 
     @property
     def selection(self) -> Selection | None:

@@ -10,7 +10,7 @@ import pytest
 from cases.explorer import DATA, glyphs, made, view
 
 import daskclust.app
-from daskclust.app.compare import compare, contingency, match
+from daskclust.app.tools.compare import compare, contingency, match
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
 from daskclust.app.views.picture import Picture
 from daskclust.metrics import adjusted_rand_index

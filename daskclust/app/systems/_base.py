@@ -51,6 +51,7 @@ class System:
     needs: ClassVar[str]  # what a data set must have, in words
     drawn = "result"  # what the lines call the data set with the columns that pictures draw
     cut: ClassVar[str | None] = None  # parameter that makes smaller clusters noise, which needs no new clusters
+    hides: ClassVar[str | None] = None  # parameter that hides points; they are noise, with ``is_noisy``
     weights: ClassVar[tuple[str, ...]] = ("energy", "weight")  # variables that may weigh points
     point_seconds: ClassVar[float] = 3e-7  # of a run, for each point; measured on two cores
     parameters: tuple[Parameter, ...]
@@ -71,13 +72,17 @@ class System:
         """Return the data set with ``label`` and other results as variables along the points."""
         key = self._key(values)
         if self._kept[0] != key:
-            found = getattr(ClustAccessor(self.ds), self.name)(**key)
+            found = self._run(dict(key))
             data = self.ds.variables
             given = [name for name, v in found.variables.items() if name in data and v.values is data[name].values]
             self._kept = (key, found.drop_vars(given))
         mine: xr.Dataset = self._kept[1]
         found = self.ds.assign(mine.variables).assign_attrs(mine.attrs)
         return found if self.cut is None else self._without_small(found, values[self.cut])
+
+    def _run(self, how: dict[str, Any]) -> xr.Dataset:
+        found: xr.Dataset = getattr(ClustAccessor(self.ds), self.name)(**how)
+        return found
 
     def _key(self, values: Values) -> Any:
         """Return what results are kept for."""
@@ -127,6 +132,10 @@ class System:
     def lines(self, values: Values, name: str = "result") -> list[str]:
         """Return the Python lines that make what `run` returns, and call it `name`, from ``ds``."""
         return [f"{name} = ds.clust.{self.name}({', '.join(f'{key}={value!r}' for key, value in values.items())})"]
+
+    def hiding_lines(self, values: Values) -> list[str]:
+        """Return the Python lines that take hidden points out of ``ds``."""
+        return []
 
     def ground(self, values: Values) -> Ground | None:
         """Return what thresholds go through, the same object as long as it need not change; None: nothing is drawn."""

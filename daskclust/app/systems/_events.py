@@ -1,9 +1,17 @@
-"""Event building; a smallest number of hits needs no new clusters."""
+"""Event building; a smallest number of hits needs no new clusters. Hits of noisy pixels are left out on demand."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from daskclust.accessor import ClustAccessor
 from daskclust.app.parameters import Parameter
-from daskclust.app.systems._base import System, is_timepix
+from daskclust.app.systems._base import System, Values, is_timepix
+from daskclust.core.merge.labels import NOISE
 
 
 class Events(System):
@@ -12,7 +20,7 @@ class Events(System):
     name = "events"
     title = "Event building"
     needs = "x, y and toa"
-    cut = "min_hits"
+    cut, hides = "min_hits", "max_pixel_hits"
     point_seconds = 5e-8
     axes, side_axes = ("x", "y"), ("toa", "x")
     parameters = (
@@ -23,3 +31,33 @@ class Events(System):
     )
     suits = staticmethod(is_timepix)
     measured = ("cluster_table", {})
+
+    def __init__(self, ds: xr.Dataset) -> None:
+        super().__init__(ds)
+        self._pixel = [name for name in ("chip", "x", "y") if name in ds.variables]
+        hits = ds[self._pixel].to_dataframe().groupby(self._pixel, sort=False)["x"].transform("size")
+        self._hits: npt.NDArray[np.int32] = hits.to_numpy(np.int32)  # of the pixel of each hit
+        most = float(self._hits.max(initial=1))
+        words = "noisy pixels, with more hits, are hidden"
+        self.parameters = (*Events.parameters, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
+
+    def _run(self, how: dict[str, Any]) -> xr.Dataset:
+        """Return the events of pixels that are not noisy; hits of the others are noise."""
+        noisy = self._hits > how.pop("max_pixel_hits")
+        if not noisy.any():
+            return super()._run(how)
+        dim = self.ds["toa"].dims[0]
+        found = ClustAccessor(self.ds.isel({dim: ~noisy})).events(**how)
+        label = np.full(len(noisy), NOISE)
+        label[~noisy] = found["label"].values
+        told = {"label": (dim, label, found["label"].attrs), "is_noisy": (dim, noisy)}
+        return self.ds.assign(told).assign_attrs(found.attrs)
+
+    def lines(self, values: Values, name: str = "result") -> list[str]:
+        return super().lines({key: value for key, value in values.items() if key != self.hides}, name)
+
+    def hiding_lines(self, values: Values) -> list[str]:
+        if values["max_pixel_hits"] >= self._hits.max(initial=1):
+            return []
+        of_pixel = f'ds[{self._pixel}].to_dataframe().groupby({self._pixel})["x"].transform("size").values'
+        return [f"hits = {of_pixel}", f"ds = ds.isel({self.ds['toa'].dims[0]}=hits <= {values['max_pixel_hits']!r})"]

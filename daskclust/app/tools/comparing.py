@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from daskclust.app.compare import Comparison, compare, contingency, match
+from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
 from daskclust.app.state import Outcome, State
@@ -46,7 +46,7 @@ class Kept:
     def moved(self) -> Moved:
         """Return what chooses the points that moved."""
         request = self.outcome.request
-        return Moved(self.outcome.label, tuple(request.system.lines(request.values, "kept")))
+        return Moved(self.outcome.label, tuple(request.system.lines(request.values, "kept")), compare)
 
 
 class KeptPicture(Picture):

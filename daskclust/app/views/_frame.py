@@ -35,6 +35,7 @@ Array = npt.NDArray[Any]
 
 NOTHING = np.zeros((1, 1, 4), np.uint8)  # a picture of nothing
 IMAGE, PLACES = ("image", "x", "y", "dw", "dh"), ("x", "y")  # columns of an `image_rgba`, and of marks
+STARS: dict[str, Any] = {"marker": "star", "size": 9, "fill_color": None, "line_width": 1.2}  # seeds
 
 _SIZE = (500, 400)  # in pixels, before a browser has told
 _TOOLBAR = ":host { box-sizing: border-box; padding-right: 76px }"  # the panel's buttons are there

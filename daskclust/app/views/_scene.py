@@ -11,6 +11,7 @@ import numpy.typing as npt
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
 from daskclust.app.selection import Selection
+from daskclust.app.slices import Slice
 from daskclust.app.state import Chosen, Outcome
 
 Choose = Callable[[Selection | None], None]
@@ -21,7 +22,7 @@ class Scene(NamedTuple):
 
     outcome: Outcome
     chosen: Chosen
-    slice: int | None  # the one layer, or stretch of time, that is shown
+    slice: Slice | None  # the one layer, or window of time, that is shown
     look: Look
 
     @property

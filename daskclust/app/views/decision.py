@@ -13,10 +13,9 @@ from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-define
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
-from daskclust.app.parameters import rounded
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
-from daskclust.app.views._frame import IMAGE, PLACES, Canvas, Frame, Ranges, none, span
+from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views._thresholds import Drag, Style, Thresholds
 from daskclust.plot import RHO
@@ -46,20 +45,12 @@ class DecisionPlot(View):
         for axis in canvas.figure.axis:
             axis.formatter, axis.ticker.num_minor_ticks = CustomJSTickFormatter(code=_POWER), 0
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
-        color = KIND_STYLES[SEED][0]
-        style = {
-            "marker": "star",
-            "size": 9,
-            "fill_color": color,
-            "line_color": color,
-            "line_width": 0.6,
-        }
-        self._stars = canvas.figure.scatter(source=none(*PLACES), **style)
+        self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._level = Span(dimension="width", line_dash="dotted", line_width=1.5)  # of points without a higher one
         canvas.figure.add_layout(self._level)
         canvas.watch((DENSITY, DELTA), choose, moved)
         places = {name: _place(state.values[name]) for name in _LINES}
-        self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, rounded(10.0**place, 4)))
+        self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
         self._counts: tuple[Any, Any] = (None, None)
         self.panel, self.caption = canvas.panel, canvas.caption
 
@@ -69,7 +60,7 @@ class DecisionPlot(View):
 
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
-        self._level.line_color = look.line
+        self._level.line_color, self._stars.glyph.line_color = look.line, look.ink
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Frame:

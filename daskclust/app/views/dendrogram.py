@@ -12,7 +12,6 @@ from bokeh.transform import linear_cmap
 
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
-from daskclust.app.parameters import rounded
 from daskclust.app.selection import Branches, Selection, span_of
 from daskclust.app.state import State
 from daskclust.app.systems import Hierarchy
@@ -57,7 +56,7 @@ class Dendrogram(View):
             canvas,
             {"height": Style("width", MARK, "solid")},
             {"height": state.values["height"]},
-            lambda name, place: drag(name, rounded(max(place, 0.0), 4)),
+            lambda name, place: drag(name, max(place, 0.0)),
         )
         self.panel, self.caption = canvas.panel, canvas.caption
 

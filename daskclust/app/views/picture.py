@@ -12,8 +12,9 @@ from bokeh.transform import linear_cmap
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
+from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
-from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, Canvas, Frame, Ranges, none, span
+from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.plot._data import dimension
 from daskclust.plot._look import COLORS
@@ -50,41 +51,35 @@ class Picture(View):
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
-        stars: dict[str, Any] = {
-            "marker": "star",
-            "size": 11,
-            "fill_color": "#FFFFFF",
-            "line_color": "#000000",
-            "line_width": 0.9,
-        }
         self._pixels = canvas.figure.image_rgba(source=none(*IMAGE))
         self._marks = canvas.figure.scatter(source=none(*_MARKS), **marks)
-        self._stars = canvas.figure.scatter(source=none(*PLACES), **stars)
+        self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._seen: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
         self.panel, self.caption = canvas.panel, canvas.caption
 
-    def look(self, outcome: Outcome, number: int | None) -> None:
+    def look(self, outcome: Outcome, part: Slice | None) -> None:
         """Let an axis of time show all of a slice."""
-        if "toa" in self.axes and self._slices is not None:
-            times = outcome.columns["toa"]
+        if "toa" in self.axes:
             ranges = list(self._canvas.ranges)
-            ranges[self.axes.index("toa")] = span(times if number is None else times[self._slices.of_point == number])
+            ranges[self.axes.index("toa")] = span(outcome.columns["toa"] if part is None else np.array(part))
             self._canvas.show((ranges[0], ranges[1]))
 
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
         self._marks.glyph.fill_color.transform.palette = [*COLORS, look.noise]
+        self._stars.glyph.line_color = look.ink
 
     def setting(self) -> Frame:
         return self._canvas.ranges, self._canvas.size
 
     def prepare(self, scene: Scene, setting: Frame) -> Show:
         """Paint pixels, or take out the points within the axes if they are few."""
-        outcome, mask, number, look = scene.outcome, scene.mask, scene.slice, scene.look
+        outcome, mask, part, look = scene.outcome, scene.mask, scene.slice, scene.look
         ranges, frame = setting
-        if self._seen[0] != (ranges, number):
-            self._seen = ((ranges, number), self._within(outcome, ranges, number))
+        key = ranges, part, outcome.n_hidden
+        if self._seen[0] != key:
+            self._seen = (key, self._within(outcome, ranges, part))
         there, x, y = self._seen[1]
         label, chosen = outcome.label[there], None if mask is None else mask[there]
         kind = raster.kinds(label)
@@ -101,36 +96,38 @@ class Picture(View):
             is_seed = outcome.result["is_seed"].values[there]
             where = np.flatnonzero(is_seed if chosen is None else is_seed & chosen)
             stars = {"x": x[where], "y": y[where]} if len(where) <= _MOST_SEEDS else stars
-        return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, number, label))
+        return functools.partial(self._show, ranges, pixels, marks, stars, self._title(outcome, part, label))
 
     def _show(self, ranges: Ranges, pixels: raster.Pixels, marks: Any, stars: Any, title: str) -> None:
         self._canvas.paint(self._pixels, pixels, ranges)
         self._marks.data_source.data, self._stars.data_source.data = marks, stars
         self._canvas.title(title if self._titled else "")
 
-    def _within(self, outcome: Outcome, ranges: Ranges, number: int | None) -> tuple[Array, Array, Array]:
+    def _within(self, outcome: Outcome, ranges: Ranges, part: Slice | None) -> tuple[Array, Array, Array]:
         """Return which points of the slice are within the axes, and where they are."""
         x, y = raster.as_columns(outcome.columns, self.axes)
         (left, right), (low, high) = ranges
         inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
-        if number is not None and self._slices is not None:
-            inside &= self._slices.of_point == number
+        if part is not None and self._slices is not None:
+            inside &= self._slices.inside(part, outcome.columns)
+        if outcome.hidden is not None:
+            inside &= ~outcome.hidden
         there = np.flatnonzero(inside)
         return there, x[there], y[there]
 
-    def _title(self, outcome: Outcome, number: int | None, label: npt.NDArray[np.int64]) -> str:
+    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
         """Return how many clusters there are, and how much of what is seen, with the labels `label`, is noise."""
-        n = len(outcome.label)
+        n = len(outcome.label) - outcome.n_hidden
         noise = outcome.n_noise if len(label) == n else int(np.count_nonzero(label < 0))
-        if number is not None and self._slices is not None:
+        if part is not None and self._slices is not None:
             clusters = len(np.unique(label[label >= 0]))
-            return f"{self._slices.name} {number}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
+            return f"{self._slices.words(part)}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
         in_view = " in view" if len(label) < n else ""
         return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
 
 
 def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:
-    """Return limits half way between whole numbers, and how many these are; or what was given."""
+    """Return limits half way between whole parts, and how many these are; or what was given."""
     low, high = np.floor(ends[0] + 0.5) - 0.5, np.ceil(ends[1] - 0.5) + 0.5
     if values.dtype.kind in "iu" and high - low <= size:
         return (float(low), float(high)), int(high - low)
