@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskclust.app.code import blocks
+from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
 
@@ -25,7 +26,7 @@ class Seen(NamedTuple):
 
     axes: tuple[str, str]
     ranges: Mapping[str, Ranges]
-    slice: int | None = None
+    slice: Slice | None = None
 
 
 def figures(state: State) -> list[str]:
@@ -61,8 +62,10 @@ def _element(state: State, seen: Seen, name: str) -> Any:
     inside = np.ones(len(outcome.label), np.bool_)
     for axis, (low, high) in zip(seen.axes, ranges, strict=True):
         inside &= (outcome.columns[axis] >= low) & (outcome.columns[axis] <= high)
+    if outcome.hidden is not None:
+        inside &= ~outcome.hidden
     if seen.slice is not None and state.slices is not None:
-        inside &= state.slices.of_point == seen.slice
+        inside &= state.slices.inside(seen.slice, outcome.columns)
     dim = outcome.result["label"].dims[0]
     drawn = plot.clusters(outcome.result.isel({dim: np.flatnonzero(inside)}), *seen.axes)
     return drawn.opts(xlim=ranges[0], ylim=ranges[1])
@@ -112,7 +115,7 @@ def _plots(state: State, seen: Seen) -> list[list[str]]:
     x, y = seen.ranges["picture"]
     lines = []
     if seen.slice is not None and state.slices is not None:
-        within = state.slices.range(seen.slice)
+        within = state.slices.range(seen.slice, state.present.columns)
         lines = [f"there = {within.words({within.name: system.expression(within.name, 'result')})}"]
         drawn = f"result.isel({state.present.result['label'].dims[0]}=there)"
     first, second = map(repr, seen.axes)

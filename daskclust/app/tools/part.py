@@ -189,7 +189,8 @@ def _cluster(
 
     function, options = system.measured
     with only_needed():  # what is computed, counted and written has steps in common
-        found: xr.Dataset = getattr(ClustAccessor(whole), system.name)(**values)
+        how = {name: value for name, value in values.items() if name != system.hides}
+        found: xr.Dataset = getattr(ClustAccessor(whole), system.name)(**how)
         again = {name: whole[name] for name in found.data_vars if name in whole.data_vars}  # read again, and not kept
         done = workers.persist(found.drop_vars(list(again)), report)
         found = done.assign(again)

@@ -238,6 +238,7 @@ def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     from scipy.signal import find_peaks
 
     words = "time since a touching hit (ns)", "hits"
+    ds = ds if outcome.hidden is None else ds.isel({ds["toa"].dims[0]: ~outcome.hidden})
     toa = ds["toa"].values
     early = np.argpartition(toa, _MOST_HITS)[:_MOST_HITS] if len(toa) > _MOST_HITS else slice(None)
     found = times_between(ds["x"].values[early], ds["y"].values[early], toa[early])
