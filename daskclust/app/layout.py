@@ -18,6 +18,7 @@ from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.app.tools.clustering import Clustering
 from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
 from daskclust.app.tools.exporting import Exporting, Seen
 from daskclust.app.tools.suggesting import Suggesting
@@ -69,7 +70,8 @@ class Explorer(Live):
         self._draw(axes)
         keep = _button("Keep as A", lambda: self._keep(Kept(self.state.present)))
         suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
-        self.tools.objects = [suggesting.panel, keep, exporting.panel]
+        whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
+        self.tools.objects = [suggesting.panel, keep, exporting.panel, *whole]
         self._side.objects = [
             *self._choices(axes), *controls, self._note, self.tools, *self._buttons(), self.board.hidden, self._keys,
         ]  # fmt: skip

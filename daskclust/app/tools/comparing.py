@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import panel as pn
 
-from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
 from daskclust.app.state import Outcome, State
+from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
 from daskclust.app.widgets import labelled
