@@ -84,7 +84,7 @@ class Explorer(Live):
         ground = [] if kind is None else [kind(state, self._on_choice, self._ask, self._on_drag)]
         second = state.system.side_axes
         others = [] if second is None else [Picture(state, second, self._on_picture, self._ask, titled=False)]
-        table = Table(self._on_choice)
+        table = Table(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
         bars = [Histogram(state, column, self._on_choice) for column in columns]
@@ -220,6 +220,23 @@ class Explorer(Live):
         if slices is not None and self._slice is not None and isinstance(selection, Box | Lasso):
             selection = replace(selection, within=slices.range(self._slice, self.state.present.columns))
         self._on_choice(selection)
+
+    def _on_rows(self, selection: Selection | None) -> None:
+        """Choose the clusters of rows, and let pictures show them."""
+        self._on_choice(selection)
+        if selection is None:
+            return
+        outcome, slices = self.state.present, self.state.slices
+        mask = selection.mask(outcome.columns)
+        if (
+            slices is not None
+            and self._slice is not None
+            and not (mask & slices.inside(self._slice, outcome.columns)).any()
+        ):
+            self._player.go_to(float(outcome.columns[slices.column][mask].min()))
+        for view in self._pictures:
+            if isinstance(view, Picture):
+                view.zoom(outcome, mask)
 
     def _on_choice(self, selection: Selection | None) -> None:
         self._picked = selection, self.state.present

@@ -80,28 +80,34 @@ class Windows:
         return f"{length / _UNITS[name]:g} {name}"
 
     def count(self, length: float) -> int:
+        """Return the number of windows from the first point to the last."""
         return self.position(self._high, length) + 1
 
     def at(self, position: int, length: float) -> Slice:
+        """Return when the window at a position begins and ends."""
         begin = math.floor(self._low / length) + position
         return begin * length, (begin + 1) * length
 
     def position(self, value: float, length: float) -> int:
+        """Return where the window is that holds a time."""
         place = math.floor(value / length) - math.floor(self._low / length)
         return place + (value >= self.at(place, length)[1])  # where value / length was rounded down
 
     def inside(self, part: Slice, columns: Columns) -> Mask:
+        """Return which points are in a window: its end is not."""
         assert isinstance(part, tuple)
         toa = columns["toa"]
         return np.asarray((toa >= part[0]) & (toa < part[1]))
 
     def words(self, part: Slice) -> str:
+        """Return when a window begins and ends, with the unit."""
         assert isinstance(part, tuple)
         digits = max(0, 1 - math.floor(math.log10((part[1] - part[0]) / self._size)))
         low, high = (f"{end / self._size:.{digits}f}" for end in part)
         return f"{low} \N{EN DASH} {high} {self._unit}".rstrip()
 
     def range(self, part: Slice, columns: Columns) -> Range:
+        """Return the times of the points in a window."""
         assert isinstance(part, tuple)
         mine = columns["toa"][self.inside(part, columns)]
         low, high = (mine.min(), mine.max()) if len(mine) else (part[0], part[0])
@@ -115,7 +121,9 @@ def slices_of(ds: xr.Dataset) -> Slices | None:
     """Return the slices of a data set: its layers, or windows of time; None if it has none."""
     if "layer" in ds.variables:
         return Layers(ds["layer"].values)
-    return Windows(ds["toa"].values, ds["toa"].attrs.get("units", "ns")) if is_timepix(ds) else None
+    if not is_timepix(ds) or not np.isfinite([ds["toa"].min(), ds["toa"].max()]).all():  # clustering tells of these
+        return None
+    return Windows(ds["toa"].values, ds["toa"].attrs.get("units", "ns"))
 
 
 def _powers(low: float, high: float) -> tuple[int, int]:

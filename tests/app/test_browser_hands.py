@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from app.page import Page, opened, serving
 from cases.explorer import written
 from PIL import Image
@@ -138,3 +141,124 @@ def test_numbers_are_as_short_as_a_slider_tells(page: Page) -> None:
     page.type("delta_c", "7.123456")
     page.at_rest()
     assert box.input_value() == "7.123456"
+
+
+def rows(page: Page) -> list[str]:
+    """Return the clusters of the rows that are lit."""
+    lit = page.page.locator(".tabulator-row.tabulator-selected")
+    return [each.locator(".tabulator-cell").nth(0).inner_text() for each in lit.all() if each.is_visible()]
+
+
+_RANGES = """() => {
+    const {x_range, y_range} = [...Bokeh.index.query((view) => view.model.type == "Figure")][0].model
+    return [x_range.start, x_range.end, y_range.start, y_range.end]
+}"""
+_PLACES = """() => {
+    const view = [...Bokeh.index.query((view) => view.model.type == "Figure")][0]
+    const marks = view.model.renderers[1].data_source.data, {x_scale, y_scale} = view.frame
+    return Array.from(marks.x, (x, k) => [x_scale.compute(x), y_scale.compute(marks.y[k]), marks.alpha[k], marks.color[k]])
+}"""
+
+
+def places(page: Page) -> np.ndarray:
+    """Return where points are on the page, how opaque they are, and the numbers of their colours."""
+    found, frame = np.array(page.page.evaluate(_PLACES)), page.frame(0)
+    return found + [frame["x"], frame["y"], 0, 0]
+
+
+def test_a_click_on_a_cluster_shows_its_row_and_one_on_the_ground_none(page: Page) -> None:
+    at, mouse = places(page), page.page.mouse
+    first = at[at[:, 3] < 8][7]
+    mouse.click(*first[:2])
+    inside = page.until(page.chosen)
+    (row,) = page.until(lambda: rows(page))
+    size = page.page.locator(".tabulator-row.tabulator-selected .tabulator-cell").nth(1).inner_text()
+    assert int(size.replace(",", "")) == inside
+    assert page.page.locator(".tabulator-row").count() > 1  # among others
+    assert int(page.run_lines()["inside"].sum()) == inside
+    assert int(row) >= 0
+    box = page.frame(0)
+    grid = np.stack(np.meshgrid(np.linspace(80, box["width"] - 40, 40), np.linspace(50, box["height"] - 60, 40)), -1)
+    ground = grid.reshape(-1, 2) + [box["x"], box["y"]]
+    away = np.hypot(*(ground[:, None, :] - at[None, :, :2]).transpose(2, 0, 1)).min(axis=1)
+    assert away.max() > 11
+    mouse.click(*ground[away.argmax()])
+    page.until(lambda: page.chosen() == 0 and not rows(page))
+
+
+def test_a_click_on_a_row_zooms_to_its_cluster_and_reset_comes_back(page: Page) -> None:
+    whole = page.page.evaluate(_RANGES)
+    page.page.locator(".tabulator-row").nth(2).locator(".tabulator-cell").nth(1).click()
+    inside = page.until(page.chosen)
+    page.until(lambda: page.page.evaluate(_RANGES) != whole)
+    page.at_rest()
+    left, right, low, high = page.page.evaluate(_RANGES)
+    assert right - left < 0.6 * (whole[1] - whole[0])
+    at, box = places(page), page.frame(0)
+    mine = at[at[:, 2] == 1]
+    assert len(mine) == inside
+    assert ((mine[:, 0] > box["x"]) & (mine[:, 0] < box["x"] + box["width"])).all()
+    assert len(rows(page)) == 1
+    page.page.locator(".bk-tool-icon-reset").nth(0).click()
+    page.until(lambda: np.allclose(page.page.evaluate(_RANGES), whole))
+
+
+def test_a_box_begins_beside_a_line(page: Page) -> None:
+    x = page.frame(1)["x"] + page.place_of("rhoc", "x")
+    value = page.value("rhoc")
+    page.page.mouse.move(x + 60, page.on(1, 0, 0.3)[1])
+    page.drag((x + 16, page.on(1, 0, 0.75)[1]), (x - 90, page.on(1, 0, 0.6)[1]))
+    assert page.until(page.chosen) < 3000
+    assert page.value("rhoc") == value
+
+
+def test_windows_of_time_have_units_and_are_played(browser: Any, tmp_path: Path) -> None:
+    ds = datasets.timepix(20_000, rng=0)
+    with serving(written("events", ds, tmp_path)) as address, opened(browser, address) as page:
+        words = page.page.locator(".slice-words")
+
+        def ends() -> tuple[float, float]:
+            found = re.fullmatch(r"([\d.]+) \N{EN DASH} ([\d.]+) (ns|us|ms|s)", words.inner_text().strip())
+            assert found is not None, words.inner_text()
+            size = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}[found[3]]
+            return float(found[1]) * size, float(found[2]) * size
+
+        low, high = ends()
+        toa = ds["toa"].values
+        assert len(places(page)) == ((toa >= low) & (toa < high)).sum() > 0
+        page.click("Step")
+        page.until(lambda: ends()[0] == pytest.approx(high))
+        page.at_rest()
+        page.click("Back")
+        page.until(lambda: ends()[0] == pytest.approx(low))
+        page.page.get_by_label("speed").select_option("10 a second")
+        page.click("Play")
+        seen = {ends()}
+        page.until(lambda: seen.add(ends()) or len(seen) >= 4)
+        page.click("Pause")
+        page.page.locator("button", has_text="Play").wait_for()
+        page.at_rest()
+        last = ends()
+        page.page.wait_for_timeout(600)
+        assert ends() == last
+        assert len(places(page)) == ((toa >= last[0]) & (toa < last[1])).sum()
+        page.page.get_by_label("shown").select_option("all times")
+        page.until(lambda: "all times" in words.inner_text())
+
+
+def test_noisy_pixels_are_hidden(browser: Any, tmp_path: Path) -> None:
+    ds = datasets.timepix(4_000, rng=0)
+    n = 500
+    noisy = ds.isel(hit=np.linspace(0, 3_999, n).astype(int)).assign(
+        x=("hit", np.full(n, 77, np.uint16)), y=("hit", np.full(n, 99, np.uint16))
+    )
+    ds = xr.concat([ds, noisy], "hit").sortby("toa")
+    with serving(written("events", ds, tmp_path)) as address, opened(browser, address) as page:
+        assert "4,500 points" in page.words
+        page.type("max_pixel_hits", "100")
+        page.until(lambda: "4,000 points" in page.words)
+        assert f"{n} hits of noisy pixels hidden" in page.words
+        page.at_rest()
+        names = page.run_lines()
+        assert names["ds"].sizes["hit"] == 4_000
+        assert page.counts()[0] == names["table"].sizes["cluster"]

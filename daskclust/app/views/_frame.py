@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import panel as pn
 from bokeh.core.property.descriptors import UnsetValueError
-from bokeh.events import SelectionGeometry
+from bokeh.events import Reset, SelectionGeometry, Tap
 from bokeh.models import (
     BoxSelectTool,
     CustomJSTickFormatter,
@@ -37,6 +37,7 @@ NOTHING = np.zeros((1, 1, 4), np.uint8)  # a picture of nothing
 IMAGE, PLACES = ("image", "x", "y", "dw", "dh"), ("x", "y")  # columns of an `image_rgba`, and of marks
 STARS: dict[str, Any] = {"marker": "star", "size": 9, "fill_color": None, "line_width": 1.2}  # seeds
 
+_REACH = 10.0  # pixels from a click to a point
 _SIZE = (500, 400)  # in pixels, before a browser has told
 _TOOLBAR = ":host { box-sizing: border-box; padding-right: 76px }"  # the panel's buttons are there
 _PLAIN = """
@@ -99,9 +100,10 @@ class Canvas:
         self.figure.axis.axis_label_standoff = 2
         self.panel = pn.pane.Bokeh(self.figure, sizing_mode="stretch_both", margin=0)
         self.caption = pn.pane.HTML("")
-        self._wanted, self._fitted = ranges, ranges  # what is to be seen, and what is, if a unit is equally long
+        self._equal, self._wanted, self._fitted = equal, ranges, ranges  # what is to be seen, and what is
+        self.show(ranges)
+        self.figure.on_event(Reset, lambda _: self.zoom(self.whole))
         if equal:
-            self._fit()
             self._on_size(self._fit)
 
     # ------------------------------------------------------------------------------------------------------- what comes
@@ -123,6 +125,24 @@ class Canvas:
                     ends.on_change(end, lambda attr, old, new: moved())
             self._on_size(moved)
 
+    def on_click(self, call: Callable[[float, float], None]) -> None:
+        """Call with the place of a click between the axes."""
+
+        def on_tap(event: Any) -> None:
+            (left, right), (low, high) = self.ranges
+            if left <= event.x <= right and low <= event.y <= high:
+                call(event.x, event.y)
+
+        self.figure.on_event(Tap, on_tap)
+
+    def nearest(self, at: tuple[float, float], x: Array, y: Array) -> int | None:
+        """Return which point is nearest to a place, and within reach of a click."""
+        pixels = [count / (high - low) for count, (low, high) in zip(self.size, self.ranges, strict=True)]
+        away = np.hypot((x - at[0]) * pixels[0], (y - at[1]) * pixels[1])
+        cell = 0.75 * min(pixels) if x.dtype.kind in "iu" else 0.0  # a pixel of a detector is clicked anywhere
+        nearest = int(np.argmin(away)) if len(away) else -1
+        return nearest if nearest >= 0 and away[nearest] <= max(_REACH, cell) else None
+
     def _on_size(self, call: Callable[[], None]) -> None:
         for side in ("inner_width", "inner_height"):
             self.figure.on_change(side, lambda attr, old, new: call())
@@ -131,8 +151,7 @@ class Canvas:
         """Let axes show what is wanted, with equal units, in a frame of another size."""
         if self.ranges != self._fitted:  # the user has changed it
             self._wanted = self.ranges
-        self._fitted = alike(self._wanted, self.size)
-        self.show(self._fitted)
+        self.zoom(self._wanted)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -150,8 +169,15 @@ class Canvas:
 
     # ------------------------------------------------------------------------------------------------------- what goes
     def show(self, ranges: Ranges) -> None:
-        """Let axes show something else."""
-        for ends, (low, high) in zip((self.figure.x_range, self.figure.y_range), ranges, strict=True):
+        """Let axes show something else, to which the reset tool comes back."""
+        self.whole = ranges
+        self.zoom(ranges)
+
+    def zoom(self, ranges: Ranges) -> None:
+        """Let axes show a part, or all."""
+        self._wanted = ranges
+        self._fitted = alike(ranges, self.size) if self._equal else ranges
+        for ends, (low, high) in zip((self.figure.x_range, self.figure.y_range), self._fitted, strict=True):
             ends.update(start=float(low), end=float(high))
 
     def paint(self, image: Any, rgba: npt.NDArray[np.uint8], ranges: Ranges) -> None:

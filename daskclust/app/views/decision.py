@@ -13,6 +13,7 @@ from bokeh.models import CustomJSTickFormatter, Span  # type: ignore[attr-define
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import Look
+from daskclust.app.selection import Clusters
 from daskclust.app.state import State
 from daskclust.app.systems import DELTA, DENSITY, Decision
 from daskclust.app.views._frame import IMAGE, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -49,6 +50,8 @@ class DecisionPlot(View):
         self._level = Span(dimension="width", line_dash="dotted", line_width=1.5)  # of points without a higher one
         canvas.figure.add_layout(self._level)
         canvas.watch((DENSITY, DELTA), choose, moved)
+        self._state, self._choose = state, choose
+        canvas.on_click(self._on_click)
         places = {name: _place(state.values[name]) for name in _LINES}
         self._lines = Thresholds(canvas, _LINES, places, lambda name, place: drag(name, 10.0**place))
         self._counts: tuple[Any, Any] = (None, None)
@@ -61,6 +64,15 @@ class DecisionPlot(View):
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
         self._level.line_color, self._stars.glyph.line_color = look.line, look.ink
+
+    def _on_click(self, x: float, y: float) -> None:
+        """Choose the cluster of the nearest seed, if it is within reach."""
+        result, decision = self._state.present.result, self._state.present.ground
+        assert isinstance(decision, Decision)
+        seeds = np.flatnonzero(result["is_seed"].values)
+        nearest = self._canvas.nearest((x, y), decision.columns[DENSITY][seeds], decision.columns[DELTA][seeds])
+        if nearest is not None:
+            self._choose(Clusters((int(self._state.present.label[seeds[nearest]]),)))
 
     # -------------------------------------------------------------------------------------------------------- pixels
     def setting(self) -> Frame:

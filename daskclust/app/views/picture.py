@@ -12,6 +12,7 @@ from bokeh.transform import linear_cmap
 from daskclust.app import raster
 from daskclust.app.latest import Show
 from daskclust.app.look import LIGHT, Look
+from daskclust.app.selection import Clusters
 from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.views._frame import IMAGE, NOTHING, PLACES, STARS, Canvas, Frame, Ranges, none, span
@@ -40,6 +41,7 @@ class Picture(View):
         linked: Picture | None = None,
     ) -> None:
         self.axes, self._titled, self._slices = axes, titled, state.slices
+        self._state, self._choose = state, choose
         outcome = state.present
         x, y = raster.as_columns(outcome.columns, axes)
         units = [outcome.result[name].attrs.get("units") for name in axes]
@@ -56,14 +58,32 @@ class Picture(View):
         self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._seen: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
+        canvas.on_click(self._on_click)
         self.panel, self.caption = canvas.panel, canvas.caption
 
     def look(self, outcome: Outcome, part: Slice | None) -> None:
         """Let an axis of time show all of a slice."""
         if "toa" in self.axes:
-            ranges = list(self._canvas.ranges)
-            ranges[self.axes.index("toa")] = span(outcome.columns["toa"] if part is None else np.array(part))
-            self._canvas.show((ranges[0], ranges[1]))
+            times = span(outcome.columns["toa"] if part is None else np.array(part))
+            now, whole = (
+                tuple(times if name == "toa" else ends for name, ends in zip(self.axes, ranges, strict=True))
+                for ranges in (self._canvas.ranges, self._canvas.whole)
+            )
+            self._canvas.show(whole)  # type: ignore[arg-type]
+            self._canvas.zoom(now)  # type: ignore[arg-type]
+
+    def zoom(self, outcome: Outcome, mask: npt.NDArray[np.bool_]) -> None:
+        """Let axes show some points, and a little around them."""
+        columns = raster.as_columns(outcome.columns, self.axes)
+        x, y = (_around(each[mask], ends) for each, ends in zip(columns, self._canvas.whole, strict=True))
+        self._canvas.zoom((x, y))
+
+    def _on_click(self, x: float, y: float) -> None:
+        """Choose the cluster of the nearest point, or nothing."""
+        there, *places = self._seen[1]
+        nearest = self._canvas.nearest((x, y), *places)
+        label = -1 if nearest is None else int(self._state.present.label[there[nearest]])
+        self._choose(Clusters((label,)) if label >= 0 else None)
 
     def dress(self, look: Look) -> None:
         self._canvas.dress(look)
@@ -124,6 +144,13 @@ class Picture(View):
             return f"{self._slices.words(part)}: {clusters:,} clusters, {noise:,} of {len(label):,} points noise"
         in_view = " in view" if len(label) < n else ""
         return f"{outcome.n_clusters:,} clusters, {noise:,} of {len(label):,} points{in_view} noise"
+
+
+def _around(values: Array, whole: tuple[float, float]) -> tuple[float, float]:
+    """Return ends that hold values with some room, and no less than a part of the whole."""
+    low, high = float(values.min()), float(values.max())
+    half = max(0.8 * (high - low), 0.02 * (whole[1] - whole[0]))
+    return (low + high) / 2 - half, (low + high) / 2 + half
 
 
 def _cells(values: Array, ends: tuple[float, float], size: int) -> tuple[tuple[float, float], int]:

@@ -1,10 +1,11 @@
-"""The table of clusters; rows that are clicked choose their points."""
+"""The table of clusters; rows that are clicked choose their points, and clusters that are clicked have their row lit."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import panel as pn
 
@@ -24,7 +25,10 @@ class _ReadOnly(pn.widgets.Tabulator):  # type: ignore[misc,unused-ignore]
 
 
 class Table(View):
-    """The clusters with chosen points, or all of them, the largest first."""
+    """The clusters with chosen points, or all of them, the largest first.
+
+    Of clusters that were chosen one by one, rows are lit among all the others.
+    """
 
     def __init__(self, choose: Choose) -> None:
         self._choose = choose
@@ -43,11 +47,14 @@ class Table(View):
         self.panel.param.watch(self._on_rows, "selection")
 
     def _on_rows(self, event: Any) -> None:
-        if not self._is_mine and event.new:
-            self._choose(Clusters(tuple(sorted(self.panel.value.index[event.new].tolist()))))
+        if not self._is_mine:
+            numbers = tuple(sorted(self.panel.value.index[event.new].tolist()))
+            self._choose(Clusters(numbers) if numbers else None)
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
-        table = scene.outcome.rows(scene.mask)
+        selection, mask, origin = scene.chosen
+        is_lit = isinstance(selection, Clusters) and selection.by is None and origin is scene.outcome
+        table = scene.outcome.rows(None if is_lit else mask)
         columns = [str(name) for name, v in table.data_vars.items() if v.dims == ("cluster",)]
         names = [name for name in _FIRST if name in columns] + [name for name in columns if name not in _FIRST]
         frame = table[names].to_dataframe()[names] if names else pd.DataFrame()
@@ -55,19 +62,23 @@ class Table(View):
         frame = frame if order is None else frame.sort_values(order, ascending=False, kind="stable")
         units = {name: str(table[name].attrs.get("units", "1")) for name in names}
         titles = {name: name if unit in ("1", "") else f"{name} ({unit})" for name, unit in units.items()}
-        return functools.partial(self._show, frame, titles)
+        lit = np.flatnonzero(np.isin(frame.index, selection.numbers)).tolist() if is_lit else []
+        return functools.partial(self._show, frame, titles, lit)
 
-    def _show(self, frame: pd.DataFrame, titles: dict[str, str]) -> None:
+    def _show(self, frame: pd.DataFrame, titles: dict[str, str], lit: list[int]) -> None:
         from bokeh.models.widgets.tables import NumberFormatter, ScientificFormatter
 
         floats = [name for name in frame.columns if frame[name].dtype.kind == "f"]
         self._is_mine = True
-        self.panel.selection = []
         if titles != self.panel.titles:
             plain, powers = NumberFormatter(format="0,0.[000]"), ScientificFormatter(precision=4)
             self.panel.formatters = {name: plain if _is_plain(frame[name]) else powers for name in floats}
             self.panel.titles = titles
-        self.panel.value = frame
+        if not frame.equals(self.panel.value):
+            self.panel.selection, self.panel.value = [], frame
+        self.panel.selection = lit
+        if lit:
+            self.panel.page = lit[0] // self.panel.page_size + 1
         self._is_mine = False
 
 
