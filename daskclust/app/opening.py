@@ -7,7 +7,7 @@ of a region of space.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import xarray as xr
 
 from daskclust.app.parameters import rounded
 from daskclust.core.data.files import HDF5, PARQUET, TEXT, check_file
+from daskclust.core.data.quote import listed
 from daskclust.io.particles.snapshot import is_snapshot
 from daskclust.io.schema import Columns
 
@@ -27,7 +28,8 @@ Limits = Mapping[str, tuple[float, float]]
 _OF_FIELD = {"events": "timepix", "fof": "particles", "dbscan": "particles", "clue": "calorimeter"}
 _PARTICLES = (".arborx", ".zarr")
 _TABLES = (*TEXT, *PARQUET)
-_LAZY = (*PARQUET, *HDF5, ".tpx3")  # beside those of `open_particles`
+_CHUNKED = ("read_hits", "open_particles", "open_tpx3")  # readers that may leave points in the file
+_AT_ONCE = (*TEXT, ".npz")  # formats that they read at once, nevertheless
 
 _WORKING = 16  # bytes in use for each byte of the data: results, sorted copies, pictures
 _SHARE = 0.5  # of free memory
@@ -38,29 +40,50 @@ _WHOLE = ("event", "layer")  # variables whose values are taken completely
 _DIGITS = 6
 
 
-def open_file(path: Path, system: str | None = None, columns: Columns | None = None) -> tuple[xr.Dataset, str]:
-    """Return the points of a file, and the line that reads them: lazily, if the file may be larger than memory."""
+def open_file(
+    path: Path,
+    system: str | None = None,
+    columns: Columns | None = None,
+    units: Mapping[str, str] | None = None,
+    coordinates: Sequence[str] | None = None,
+) -> tuple[xr.Dataset, *tuple[str, ...]]:
+    """Return the points of a file, and the lines that read them; `coordinates` become ``x``, ``y``, ``z``.
+
+    They are in memory, unless they may be larger than that.
+    """
     if not path.is_dir():
         check_file(str(path))
-    name, options = _reader(path, system, columns)
-    if columns is not None and name != "read_hits":
-        raise ValueError(f"columns cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out")
-    if name in ("read_hits", "open_tpx3") and path.suffix.lower() in _LAZY and is_large(path.stat().st_size):
+    chosen = {name: value for name, value in (("columns", columns), ("units", units)) if value is not None}
+    name, options = _reader(path, system, chosen)
+    if chosen and name not in ("read_hits", "open_particles"):
+        raise ValueError(
+            f"{' and '.join(chosen)} cannot be chosen of {path.name}, a file for daskclust.io.{name}; leave them out"
+        )
+    if name in _CHUNKED and path.suffix.lower() not in _AT_ONCE and is_large(_bytes(path)):
         options = {**options, "chunks": "auto"}
-    if name == "open_particles" and is_large(sum(each.stat().st_size for each in [path, *path.rglob("*")])):
-        options = {}
+    ds, line = _opened(path, system, name, options, is_bare=system is None and not chosen)
+    if coordinates is None:
+        return ds, line
+    names, others = dict(zip(coordinates, ("x", "y", "z"), strict=False)), {"x", "y", "z"} - set(coordinates)
+    if unknown := [each for each in coordinates if each not in ds.variables]:
+        raise ValueError(f"coordinates names {unknown[0]!r}, which {path.name} does not have; it has {listed(ds)}")
+    left_out = sorted(others & {str(each) for each in ds.variables})
+    return ds.drop_vars(left_out).rename(names), line, f"ds = ds.drop_vars({left_out!r}).rename({names!r})"
+
+
+def _opened(path: Path, system: str | None, name: str, options: dict[str, Any], *, is_bare: bool) -> Any:
     try:
         return _read(path, name, options)
     except ValueError:
         with contextlib.suppress(ValueError):
             if name == "open_fcs":  # values may be transformed already
                 return _read(path, name, {"transform": None})
-            if name == "read_hits" and system is columns is None and path.suffix.lower() in _TABLES:
+            if name == "read_hits" and is_bare and path.suffix.lower() in _TABLES:
                 return _read(path, "read_cells", {})  # a table without positions may be one of cells
         raise
 
 
-def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[str, dict[str, Any]]:
+def _reader(path: Path, system: str | None, chosen: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     suffix = path.suffix.lower()
     if suffix in (".tpx3", ".t3pa"):
         return f"open_{suffix[1:]}", {}
@@ -69,9 +92,8 @@ def _reader(path: Path, system: str | None, columns: Columns | None) -> tuple[st
     if system == "hca" and suffix in (*_TABLES, ".bin"):
         return "read_cells", {}
     if suffix in _PARTICLES or (suffix in HDF5 and is_snapshot(path)):
-        return "open_particles", {"chunks": None}
-    field = {} if system is None else {"field": _OF_FIELD.get(system)}
-    return "read_hits", {**field, **({} if columns is None else {"columns": columns})}
+        return "open_particles", {"chunks": None, **chosen}
+    return "read_hits", {**({} if system is None else {"field": _OF_FIELD.get(system)}), **chosen}
 
 
 def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, str]:
@@ -85,6 +107,11 @@ def _read(path: Path, name: str, options: dict[str, Any]) -> tuple[xr.Dataset, s
     given = "".join(f", {key}={value!r}" for key, value in options.items())
     line = f"ds = io.{name}({str(path)!r}{given})"
     return (ds if ds.chunks and is_large(ds.nbytes) else ds.compute()), line
+
+
+def _bytes(path: Path) -> int:
+    """Return the size of a file, or of all in a folder."""
+    return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]))
 
 
 # --------------------------------------------------------------------------------------------------- larger than memory

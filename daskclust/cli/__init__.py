@@ -10,7 +10,7 @@ import typer
 
 from daskclust.cli import bench, clue, events, hca, points, tools
 from daskclust.cli._console import ManualCommand, ManualGroup
-from daskclust.cli._options import with_groups
+from daskclust.cli._options import help_all, with_groups
 from daskclust.cli._run import leave, run
 
 _MANUAL = """
@@ -32,14 +32,14 @@ Examples
   # see that it works: an event is made, clustered and shown
   daskclust demo
   # cluster your own hits
-  daskclust clue hits.csv --dc 1.3 --rhoc 5 -o clusters.parquet
+  daskclust clue hits.csv --dc 1.3 --rhoc 5 -o labelled.parquet
   # any of them on four Dask workers, for a script
   daskclust fof snapshot.hdf5 --b 0.2 --workers 4 --json
   # on the workers of a cluster that runs, or on a GPU
-  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --scheduler tcp://host:8786 -o clusters.parquet
-  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o clusters.parquet
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --scheduler tcp://host:8786 -o labelled.parquet
+  daskclust clue hits.parquet --dc 2 --rhoc 0.3 --cuda -o labelled.parquet
   # all about one command
-  daskclust clue --help
+  daskclust help clue
   # complete commands, options and choices with the Tab key
   daskclust --install-completion
 """
@@ -58,23 +58,28 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, command, manual in (
-    ("Cluster", clue.clue, clue.MANUAL),
-    ("Cluster", events.events, events.MANUAL),
-    ("Cluster", points.dbscan, points.DBSCAN),
-    ("Cluster", points.fof, points.FOF),
-    ("Cluster", hca.hca, hca.MANUAL),
-    ("Look", tools.explore, tools.EXPLORE),
-    ("Look", tools.demo, tools.DEMO),
-    ("Tools", tools.info, tools.INFO),
-    ("Tools", bench.bench, bench.MANUAL),
-    ("Tools", tools.warm, tools.WARM),
+for panel, command, manual, cls in (
+    ("Cluster", clue.clue, clue.MANUAL, ManualCommand),
+    ("Cluster", events.events, events.MANUAL, events.Events),
+    ("Cluster", points.dbscan, points.DBSCAN, points.Dbscan),
+    ("Cluster", points.fof, points.FOF, points.Fof),
+    ("Cluster", hca.hca, hca.MANUAL, hca.Hca),
+    ("Look", tools.explore, tools.EXPLORE, ManualCommand),
+    ("Look", tools.demo, tools.DEMO, ManualCommand),
+    ("Tools", tools.info, tools.INFO, ManualCommand),
+    ("Tools", bench.bench, bench.MANUAL, ManualCommand),
+    ("Tools", tools.warm, tools.WARM, ManualCommand),
+    ("Tools", tools.manual, tools.HELP, ManualCommand),
 ):
-    app.command(cls=ManualCommand, epilog=manual, rich_help_panel=panel)(with_groups(command))
+    name = "help" if command is tools.manual else None
+    app.command(name, cls=cls, epilog=manual, rich_help_panel=panel)(with_groups(command))
 
 
 @app.callback(invoke_without_command=True)
-def _program(version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False) -> None:
+def _program(
+    version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
+    manual: Annotated[bool, help_all(None)] = False,
+) -> None:
     if version:
         from daskclust import __version__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from rich.console import Console
 from rich.markup import escape
@@ -33,11 +33,18 @@ def show(summary: dict[str, Any], as_json: bool, title: str, to: Console = conso
     elif not quiet:
         facts = {}
         for name, value in summary.items():
-            if name != "seconds_compiling":
+            if name not in ("seconds_compiling", "reason"):
                 facts[name] = value
-            elif value:
+            elif name != "reason" and value:
                 facts["compiling"] = f"{value:.1f} s, once"
         to.print(facts_table(title, facts))
+        if "reason" in summary:
+            tell(summary["reason"], to)
+
+
+def tell(text: str, to: Console = console) -> None:
+    """Print a line, which the terminal may wrap and a pipe has in one piece."""
+    to.print(escape(text), highlight=False, soft_wrap=True)
 
 
 def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "right"] = "right") -> Table:
@@ -47,6 +54,7 @@ def facts_table(title: str, facts: dict[str, Any], *, justify: Literal["left", "
     table.add_column(justify=justify, overflow="fold")
     for name, value in facts.items():
         text = f"{value:,}" if type(value) is int else f"{value:,.6g}" if type(value) is float else str(value)
+        text = "not known" if value is None else text
         table.add_row(name.replace("_", " "), escape(text))
     return table
 
@@ -75,17 +83,38 @@ def _plain(value: Any) -> Any:
 
 
 # -------------------------------------------------------------------------------------------------------------- manuals
+RUNNING, READOUTS = "Running", "Raw words and readouts"
+_MORE = (RUNNING, READOUTS)  # panels of options that a short help leaves out
+
+
 class _Manual:
-    """A command whose epilog is a manual: what it reads and writes in panels, and examples that can be copied."""
+    """A command with a short help, and a manual for the rest: what it reads and writes, examples that can be copied."""
 
     def __init__(self, *args: Any, help: str | None = None, epilog: str | None = None, **options: Any) -> None:
         paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", help or "")  # a line each: the terminal's width breaks them
         super().__init__(*args, help=paragraphs, **options)  # type: ignore[call-arg]
         self.manual = sections(epilog or "")
+        self._shows_all = True
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, those of the short help while this is printed."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        if self._shows_all:
+            return params
+        return [each for each in params if getattr(each, "rich_help_panel", None) not in _MORE and each.name != "help"]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help and the manual."""
-        super().format_help(ctx, formatter)  # type: ignore[misc]
+        """Print the short help."""
+        self._shows_all = False
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+        finally:
+            self._shows_all = True
+        tell(f" More options, what is read and written, examples: {ctx.command_path} --help-all")
+
+    def show_manual(self, ctx: Any) -> None:
+        """Print every option, and the manual."""
+        super().format_help(ctx, ctx.make_formatter())  # type: ignore[misc]
         for title, text in self.manual.items():
             if title == "Examples":
                 console.print(f" [bold]{title}[/]\n{escape(text)}\n", highlight=False, soft_wrap=True)
@@ -94,7 +123,41 @@ class _Manual:
 
 
 class ManualCommand(_Manual, TyperCommand):
-    """A command with a manual."""
+    """A command with a manual, which may have earlier names of its parameters, too."""
+
+    former: ClassVar[dict[str, str]] = {}
+    """The parameter for each earlier name, in the order of those that were positional."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Return a parser that knows earlier names, which no help has."""
+        parser: Any = super().make_parser(ctx)
+        of_name = {each.name: each for each in self.params}
+        options = {former: name for former, name in self.former.items() if former.startswith("-")}
+        words = {former: name for former, name in self.former.items() if former not in options}
+        for former, name in options.items():
+            parser.add_option(of_name[name], [former], former)
+        parse = parser.parse_args
+
+        def parse_args(args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+            given, rest, order = parse(args)
+            found = {former: given.pop(former) for former in options if former in given}
+            found |= dict(zip(words, rest, strict=False))
+            for former, value in found.items():
+                option = of_name[self.former[former]]
+                now = next((each for each in option.opts if each.startswith("--")), option.name)
+                if given.setdefault(option.name, value) is not value and not ctx.resilient_parsing:
+                    raise ValueError(
+                        f"got {former} {value} and {now} {given[option.name]}, which mean the same; give {now} alone"
+                    )
+            return given, rest[len(words) :], order
+
+        parser.parse_args = parse_args
+        return parser
+
+
+def with_former(names: dict[str, str]) -> type[ManualCommand]:
+    """Return the class of a command that knows earlier names: ``{"EPS": "eps", "--hits": "output"}``."""
+    return type("ManualCommand", (ManualCommand,), {"former": names})
 
 
 class ManualGroup(_Manual, TyperGroup):

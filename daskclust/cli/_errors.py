@@ -28,7 +28,7 @@ _TEMPORARY = re.compile(r"\.([^/]+)\.[0-9a-f]{32}\.tmp$")
 _VERBS = "give|choose|name|add|use|write|remove|delete|correct|convert|call|it is cut"
 _KEYWORD = re.compile(r"(?<![\w.\[])([a-z_]+)=(\{[^}]*\}|\[[^\]]*\]|'[^']*'|\w[\w.]*|)")
 _PHRASES = (
-    (r" as a mapping \{name in the file: name of the variable\}", " x=NAME,y=NAME"),
+    (r" as a mapping \{name in the file: name of the variable\}", " NAME=x,NAME=y"),
     (r"\bn_workers\b", "--workers"),
     (r"name (it|the unit of each|the right one) in (its |their )?attrs(\['units'\])?", "give units with --units"),
     (r", e\.g\. X\[np\.isfinite\(X\)\.all\(axis=1\)\]", ""),
@@ -181,7 +181,7 @@ def _in_options(text: str, names: dict[str, str]) -> str:
 def _value(text: str) -> str:
     if text.startswith("{"):
         pairs = re.findall(r"'([^']*)': (?:'([^']*)'|None)", text)
-        return ",".join(f"{ours}={theirs.replace('its name', 'NAME')}" for theirs, ours in pairs) or "NAME=..."
+        return ",".join(f"{theirs.replace('its name', 'NAME')}={ours}" for theirs, ours in pairs) or "NAME=..."
     if text.startswith("[") and "'" in text:
         return "NAME,NAME,..."
     return text.strip("'[]").replace(", ", ",").replace("None", "none")

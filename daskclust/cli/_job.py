@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from daskclust.cli._console import console, show
-from daskclust.cli._options import Json, Quiet, check_outputs, running
+from daskclust.cli._console import console, show, tell
+from daskclust.cli._options import Json, Quiet, running
+from daskclust.cli._outputs import WRITABLE, check_outputs, naming, write_points
 from daskclust.cli._progress import Work, progress
 from daskclust.core.device.machine_code.compiling import Clock
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _STAGES = "starting", "reading", "clustering", "table", "writing"
-_WRITTEN_IN_PART = re.compile(r"\d+ requested and \d+ written")  # NumPy's words for a full disk
+_SHOWN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".fcs")  # what the explorer reads of cells
+_SHOWN_POINTS = (*_SHOWN, ".h5", ".hdf5", ".npz", ".npy", ".zarr", ".root", ".arborx", ".tpx3", ".t3pa")  # and others
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,9 @@ class Running:
         str | None,
         running("Memory of each of the --workers: 4GB, or a fraction of the machine's.", default="all, divided"),
     ] = None
+    dry_run: Annotated[
+        bool, running("Tell points, chunks, memory and time of the work, and do none of it.", "--dry-run")
+    ] = False
     verbose: Annotated[bool, running("Add to the summary the seconds of each stage.", "--verbose", "-v")] = False
     as_json: Json = False
     quiet: Quiet = False
@@ -121,7 +125,7 @@ class Job:
         source: str | Path,
         run: Running,
         outputs: dict[str, Path | None],  # by option
-        suffixes: Sequence[str],
+        suffixes: Sequence[str] = WRITABLE,
     ) -> None:
         check_outputs([source], outputs, suffixes)
         self.title, self.unit, self.source, self.run = f"{title}: {source}", unit, source, run
@@ -193,6 +197,10 @@ class Job:
             size = table.sizes["cluster"], "clusters"
             return self.work.compute(table, f"table of {self.name}", size) if table.chunks else table
 
+    def save(self, data: xr.Dataset, path: Path | None) -> None:
+        """Write points or a table, if it is asked for."""
+        self.write(path, lambda target: write_points(data, target))
+
     def write(self, path: Path | None, write: Callable[[Path], None]) -> None:
         """Write an output, if it is asked for."""
         if path is None:
@@ -217,6 +225,7 @@ class Job:
 
     def show(self, to: Console = console, **files: Path | None) -> None:
         """Show the summary, with the files that were written."""
+        self._to = to
         if self.run.verbose:
             stages = [stage for stage in _STAGES if stage in self.stages]
             self.summary |= {f"seconds_{stage}": round(self.stages[stage], 3) for stage in stages}
@@ -225,17 +234,21 @@ class Job:
         self.summary |= {name: str(path) for name, path in files.items() if path is not None}
         show(self.summary, self.run.as_json, self.title, to, quiet=self.run.quiet)
 
+    def none(self, clusters: str, why: Callable[[], str]) -> None:
+        """Say in the summary why there are no clusters, where there are none."""
+        if not self.summary[clusters]:
+            n = self.summary[self.unit]
+            with self.stage("clustering"):
+                self.summary["reason"] = f"0 {clusters}: {why() if n else f'{self.name} has no {self.unit}'}"
 
-@contextmanager
-def naming(path: Path | None) -> Iterator[None]:
-    """Let errors of the disk name the file that is written: the system does not."""
-    try:
-        yield
-    except OSError as error:
-        number = error.errno or (errno.ENOSPC if _WRITTEN_IN_PART.match(str(error)) else None)
-        if path is None or number is None or error.filename is not None:
-            raise
-        raise OSError(number, os.strerror(number), str(path)) from error
+    def next(self, output: Path | None, system: str, *options: str, reading: Sequence[str] = ()) -> None:
+        """Say with which command to go on: what shows the output, or the source with the options to read it."""
+        known = _SHOWN if system == "hca" else _SHOWN_POINTS
+        sources = [(output, ()), (Path(self.source), reading)]
+        found = ((path, how) for path, how in sources if path is not None and path.suffix in known and path.exists())
+        path, how = next(found, (None, ()))
+        if path is not None and not self.run.as_json and not self.run.quiet:
+            tell(f"next: daskclust explore {shlex.join([str(path), '--system', system, *how, *options])}", self._to)
 
 
 def _missing(error: Exception) -> Path | None:

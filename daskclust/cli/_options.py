@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import partial, wraps
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from daskclust.cli._console import RUNNING
+
 
 def option(panel: str, help: str, *names: str, default: str | bool = True, **more: Any) -> Any:
     """Return an option for `Annotated`; `default` says in words what is taken where the value is None."""
+    if {"min", "max"} & set(more):
+        more.setdefault("metavar", "N")  # else it tells the range, and fills the line
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
 # Panels of the help, in this order. Choices are in the help text: as metavar they would fill the page.
 clustering, reading = partial(option, "Clustering"), partial(option, "Reading")
-writing, running = partial(option, "Output"), partial(option, "Running")
+writing, running = partial(option, "Output"), partial(option, RUNNING)
 
 Columns = Annotated[
     str | None,
     reading(
-        "Which column of the file is which: x=PosX,energy=E; =NAME leaves one out. Or all names in order, x,y,z, where "
-        "the file has none.",
+        "PosX=x,E=energy: what columns are; NAME= leaves one out.",
         default="by name",
     ),
 ]
@@ -39,21 +40,38 @@ def in_chunks(about: str) -> Any:
 
 
 Chunks = Annotated[int | None, in_chunks("a million")]
+
+
+def _show_manual(context: typer.Context, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        command: Any = context.command
+        command.show_manual(context)
+        raise typer.Exit
+
+
+def help_all(panel: str | None) -> Any:
+    """Return the option that shows the whole manual of a command."""
+    words = "Show the whole manual: every option, what is read and written, examples."
+    return typer.Option("--help-all", is_eager=True, callback=_show_manual, help=words, rich_help_panel=panel)
+
+
 Json = Annotated[bool, running("Print the summary as one JSON document, and nothing else.", "--json")]
 Quiet = Annotated[bool, running("Show neither progress nor a summary.", "--quiet", "-q")]
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let each parameter of a command that is a dataclass be options: its fields, one by one."""
+    """Let each parameter of a command that is a dataclass be options: its fields, one by one; add --help-all."""
     kinds: dict[str, Any] = {name: kind for name, kind in get_type_hints(command).items() if is_dataclass(kind)}
     parameters: list[inspect.Parameter] = []
     groups: dict[str, dict[str, inspect.Parameter]] = {}
     for name, parameter in _parameters_of(command).items():
         groups[name] = _parameters_of(kinds[name]) if name in kinds else {name: parameter}
         parameters += groups[name].values()
+    manual = Annotated[bool, help_all(RUNNING)]
+    parameters.append(inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=manual))
 
     @wraps(command)
-    def call(**given: Any) -> None:
+    def call(*, help_all: bool, **given: Any) -> None:
         for name, kind in kinds.items():
             given[name] = kind(**{each: given.pop(each) for each in groups[name]})
         command(**given)
@@ -87,9 +105,7 @@ def columns_of(text: str | None) -> Any:
     """Return what readers take as `columns`: names in order, or the variable for each column of the file."""
     if text is None or "=" not in text:
         return names(text)
-    ours = _pairs("--columns", text, "x=PosX,y=PosY")
-    left_out = [name.strip() for mark, _, name in (pair.partition("=") for pair in text.split(",")) if not mark.strip()]
-    return {theirs: name for name, theirs in ours.items()} | dict.fromkeys(left_out)
+    return {theirs: ours or None for theirs, ours in _pairs("--columns", text, "PosX=x,PosY=y,note=").items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +115,7 @@ class Naming:
     columns: Columns = None
     units: Annotated[
         str | None,
-        reading("Units of the columns where the file tells none: x=mm,energy=MeV.", default="those under Reads"),
+        reading("x=mm,energy=MeV: units, where the file tells none.", default="as --help-all says"),
     ] = None
 
     def naming(self, **needs: Any) -> dict[str, Any]:
@@ -110,38 +126,20 @@ class Naming:
         named = {option: value for option, value in given.items() if isinstance(value, list)}
         return found | ({"needs": named} if named else {})
 
+    @property
+    def words(self) -> list[str]:
+        """The options as they are given on a command line."""
+        given = {"--columns": self.columns, "--units": self.units}
+        return [word for option, value in given.items() if value is not None for word in (option, value)]
+
 
 def _pairs(option: str, text: str, example: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for pair in text.split(","):
         name, mark, value = (part.strip() for part in pair.partition("="))
-        if not mark or not value:
+        if not mark or not name or not (value or example.endswith("=")):
             raise ValueError(f"{option} must be pairs such as {example}, got {text!r}")
         if name in pairs:
             raise ValueError(f"{option} names {name!r} twice, in {text!r}")
-        if name:
-            pairs[name] = value
+        pairs[name] = value
     return pairs
-
-
-# -------------------------------------------------------------------------------------------------------------- outputs
-def check_outputs(sources: Sequence[str | Path], outputs: Mapping[str, Path | None], suffixes: Sequence[str]) -> None:
-    """Refuse, before any work, outputs by option that are no files of a kind, the input, or one and the same.
-
-    A suffix in brackets may be used, too, and is not told of.
-    """
-    given = {option: path for option, path in outputs.items() if path is not None}
-    told = " or ".join(suffix for suffix in suffixes if not suffix.startswith("("))
-    for option, path in given.items():
-        if path.suffix not in [suffix.strip("()") for suffix in suffixes]:
-            raise ValueError(f"{option} must be a {told} file, got {path}")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to; make it first")
-        if path.is_dir() and path.suffix != ".zarr":
-            raise IsADirectoryError(f"{path} is a folder, not a file to write to; name a file in it")
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(f"nothing may be written to the folder {path.parent}; write to another one")
-        if path.resolve() in [Path(source).resolve() for source in sources]:
-            raise ValueError(f"{option} {path} is the input; write to another file")
-    if len({path.resolve() for path in given.values()}) < len(given):
-        raise ValueError(f"{' and '.join(given)} are one file, {path}; write to different ones")

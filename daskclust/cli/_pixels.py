@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from daskclust.cli._console import READOUTS
 from daskclust.cli._options import Naming, option, reading
 
 if TYPE_CHECKING:
@@ -27,21 +28,22 @@ if TYPE_CHECKING:
 ROUND = 1 << 20  # hits that are clustered at once
 
 
-_readout = partial(option, "Raw words and readouts")
+_readout = partial(option, READOUTS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pixels(Naming):
     """Hits of a file, or of a readout that is followed, and options of how they are read."""
 
-    source: Annotated[str, typer.Argument(metavar="IN", help="Hits of a pixel detector: see Reads.")]
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="Pixel hits: .tpx3, .t3pa, .parquet, .csv ...; or tcp://"),
+    ]
     layout: Annotated[
         Literal["chips", "quad"] | None, reading("Chips apart, or side by side.", default="the file's, or chips")
     ] = None
-    calibration: Annotated[
-        Path | None, reading("Folder with the matrices a.txt, b.txt, c.txt, t.txt: for energies, keV.")
-    ] = None
-    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration; a tick is 25 ns.")] = "ns"
+    calibration: Annotated[Path | None, reading("Folder with a.txt, b.txt, c.txt, t.txt: for energies.")] = None
+    tot_unit: Annotated[Literal["ns", "tick"], reading("Unit of tot in the calibration.")] = "ns"
     gap: Annotated[int, _readout("Pixels between the chips of a quad.", min=0)] = 0
     disorder: Annotated[float, _readout("How much earlier than one before it a hit may come, us.", min=0)] = 600.0
     on_reset: Annotated[
@@ -75,6 +77,8 @@ class Pixels(Naming):
                 raise ValueError(f"--{name} is for {kind}, got {source}; leave it out")
         if is_readout and not self.follow:
             raise ValueError(f"{source} is a running readout; add --follow")
+        if self.follow and run.dry_run:
+            raise ValueError("--dry-run needs a file with all its hits, got --follow; leave one of them out")
         if self.follow and not is_readout and not source.endswith(".tpx3"):
             raise ValueError(
                 f"--follow reads raw words, of a .tpx3 file or tcp://host:port, got {source}; leave --follow out"
@@ -93,6 +97,12 @@ class Pixels(Naming):
         check_columns(
             expression, ["x", "y", "toa", "tot", "chip", *energy, *["tof"] * (is_table or bool(self.trigger))]
         )
+
+    def open_as_is(self, path: Path, chunks: int) -> xr.Dataset:
+        """Return the hits of a table, lazy and in the order of the file."""
+        from daskclust import io
+
+        return io.read_hits(path, field="timepix", chunks=chunks, layout=self.layout, **self.naming())
 
     def open(self, *, for_dask: bool) -> xr.Dataset:
         """Return the hits of a file, lazy where the format allows it; `for_dask` as dask arrays."""

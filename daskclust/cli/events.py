@@ -6,20 +6,26 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from daskclust.cli._job import Job, Running, naming
-from daskclust.cli._options import clustering, writing
-from daskclust.cli._pixels import Pixels, check_columns, stop_at_interrupt, windows
+from daskclust.cli._console import with_former
+from daskclust.cli._estimate import KEYS, estimate
+from daskclust.cli._job import Job, Running
+from daskclust.cli._options import clustering
+from daskclust.cli._outputs import Output, Table, growing, naming
+from daskclust.cli._pixels import ROUND, Pixels, check_columns, stop_at_interrupt, windows
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daskclust.events.estimator import EventBuilder
+    from daskclust.io import ParquetSink
     from daskclust.readout.stream import EventStream
 
     Outputs = tuple[Path | None, Path | None]  # table, hits
+
+Events = with_former({"--hits": "output"})
 
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
@@ -28,9 +34,9 @@ _LOST = (
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
 
-MANUAL = """
+MANUAL = f"""
 Reads
-  IN                 .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also tcp://host:port
+  FILE               .tpx3, .t3pa, Parquet, HDF5, CSV, NumPy, ROOT; with --follow also tcp://host:port
   x, y               column and row of the pixel, whole numbers from 0; also col, row
   toa                time of arrival, ns, in any order; also t, timestamp; --units toa=us converts
   tot                optional, time over threshold, ns (not ticks: --units tot=25 ns)
@@ -38,16 +44,16 @@ Reads
   energy             optional, keV; --calibration makes it from tot
 
 Writes
-  -o                 a row for each cluster, in the order of time:
+  -o                 the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster, noise -1. With
+                     --workers or --scheduler in the order of time, with all columns
+  --table            a row for each cluster, in the order of time:
   cluster, size      number from 0, and number of hits
   tot, tot_max       sum and largest, ns; energy (keV) where hits have it
   x, y, x_plain, y_plain  centre, by tot (energy) and by hits alone, pixel
   length, width, angle    of the ellipse, pixel and rad
   toa, toa_last, tof      first and last time; time since the trigger with --trigger; ns
   x_min .. y_max, chip    bounding box, pixel; chip where hits have it
-  seed, x_seed, y_seed    row in --hits of the hit with most tot, and its pixel
-  --hits             the hits by cluster: x, y (pixel), toa, tot (ns), chip, and label: the cluster, noise -1. With
-                     --workers or --scheduler in the order of time, with all columns
+  seed, x_seed, y_seed    row in -o of the hit with most tot, and its pixel
 
 Keys of --json
   hits, hits_out     hits that came, and that went into the tables
@@ -57,17 +63,18 @@ Keys of --json
   n_late, n_unknown, ...      words of a file that are no hits, or bytes that are lost, where there are any
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
   hits_per_second             hits by seconds
-  output, hits_output         files that were written
+  output, table               files that were written
+  reason                      why there are no clusters, where there are none
   seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s; without
-                              workers, stages go on side by side
+                              workers, stages go on side by side{KEYS}
 
 Examples
   # large clusters of a raw file, and their hits
-  daskclust events run.tpx3 --dt-max 200 --where "size > 3" -o c.parquet --hits h.parquet
+  daskclust events run.tpx3 --dt-max 200 --where "size > 3" --table c.parquet -o h.parquet
   # energies in keV, times of flight
-  daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 -o c.parquet
+  daskclust events run.tpx3 --dt-max 200 --calibration matrices --trigger 1 --table c.parquet
   # a readout while it runs, until a minute without data
-  daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 -o c.parquet
+  daskclust events tcp://localhost:8451 --follow --idle 60 --dt-max 200 --table c.parquet
 """
 
 
@@ -76,16 +83,16 @@ def events(
     dt_max: Annotated[float, clustering("Largest difference of times of touching hits, ns.")],
     variant: Annotated[
         Literal["local", "global", "static"],
-        clustering("local, global or static: dt-max is to the touching hit, the last, or the first.", metavar="NAME"),
+        clustering(
+            "local, global or static: dt-max is to the touching hit, the last one, or the first one.", metavar="NAME"
+        ),
     ] = "local",
     connectivity: Annotated[int, clustering("Pixels touch at corners too (8) or at sides only (4).")] = 8,
     min_hits: Annotated[int, clustering("Hits of a cluster at least; fewer are noise.")] = 1,
-    where: Annotated[
-        str | None, clustering('Keep clusters for which this holds, e.g. "size > 3 and tot > 200".', default="all")
-    ] = None,
+    where: Annotated[str | None, clustering('Keep clusters for which this holds: "size > 3".', default="all")] = None,
     pixels: Pixels,
-    output: Annotated[Path | None, writing("Table of clusters: .parquet.", "--output", "-o")] = None,
-    hits: Annotated[Path | None, writing("Hits with their labels: .parquet.")] = None,
+    output: Output = None,
+    table: Table = None,
     run: Running,
 ) -> None:
     """Build clusters of pixel hits from a Timepix detector.
@@ -94,14 +101,19 @@ def events(
     bounded for raw files and readouts, and for Parquet and HDF5 in the order of time; other formats are read at once.
     """
     from daskclust.events.estimator import EventBuilder
+    from daskclust.events.plan import EventPlan
 
-    job = Job("Events", "hits", pixels.source, run, {"-o": output, "--hits": hits}, (".parquet", "(.pq)"))
+    job = Job("Events", "hits", pixels.source, run, {"-o": output, "--table": table})
     pixels.check(run)
     builder = EventBuilder(dt_max, variant=variant, connectivity=connectivity, min_hits=min_hits)
     builder._plan()  # refused before anything starts
     if where is not None:
         pixels.check_where(where)
-    prepare, outputs = pixels.preparation(), (output, hits)
+    prepare, outputs = pixels.preparation(), (table, output)
+    if run.dry_run:
+        is_whole = run.is_on_dask
+        estimate(job, pixels.open_as_is, lambda *_: EventPlan.cost, None, ROUND, in_windows=not is_whole)
+        return
     with job.started():
         if pixels.follow:
             with stop_at_interrupt() as stop:
@@ -123,21 +135,35 @@ def events(
                 _write_stream(windows(data, builder, prepare, job), outputs, where, job)
             counts = data.attrs
         job.summary |= {name: counts[name] for name in _LOST if isinstance(counts.get(name), int) and counts[name]}
+        if not pixels.follow:
+            job.none("clusters", lambda: _why(pixels, builder, job))
+    if job.summary.get("clusters_kept") == 0 < job.summary["clusters"]:
+        job.summary["reason"] = f"0 clusters kept: where {where!r} holds for none of {job.summary['clusters']:,}"
     job.summary["hits_per_second"] = round(job.summary["hits"] / max(job.summary["seconds"], 1e-3))
-    job.show(output=output, hits_output=hits)
+    job.show(output=output, table=table)
+    job.next(output, "events", reading=pixels.words)
+
+
+def _why(pixels: Pixels, builder: EventBuilder, job: Job) -> str:
+    """Return how many hits the largest cluster has."""
+    from daskclust.events.estimator import EventBuilder
+
+    every = EventBuilder(**{**builder.get_params(), "min_hits": 1})
+    stream = windows(pixels.open(for_dask=False), every, lambda hits: hits, job)
+    largest = max(int(table["size"].max(initial=0)) for table in stream)
+    return f"min-hits {builder.min_hits} exceeds the largest cluster, {largest}"
 
 
 def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job: Job) -> None:
     from daskclust.core.device.threads import in_threads
-    from daskclust.io import ParquetSink
     from daskclust.properties import select, select_hits
 
     kept = 0
     with ExitStack() as files:
         sinks: list[ParquetSink | None] = []
-        for path in outputs:
+        for path, dim in zip(outputs, ("cluster", "hit"), strict=True):
             files.enter_context(naming(path))
-            sinks.append(None if path is None else files.enter_context(ParquetSink(path)))
+            sinks.append(None if path is None else files.enter_context(growing(path, dim)))
 
         def put(clusters: xr.Dataset, its_hits: xr.Dataset | None) -> int:
             if where is not None:
@@ -173,7 +199,6 @@ def _write_stream(stream: EventStream, outputs: Outputs, where: str | None, job:
 
 def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: Job) -> None:
     """Write a result that is on workers, where its table is made, too."""
-    from daskclust.io import write_hits
     from daskclust.properties import cluster_table, select, select_hits
     from daskclust.properties import where as chosen_by
 
@@ -189,4 +214,4 @@ def _write_result(result: xr.Dataset, outputs: Outputs, where: str | None, job: 
         job.summary["clusters_kept"] = table.sizes["cluster"]
     for path, rows in zip(outputs, (table, result), strict=True):
         if rows is not None:
-            job.write(path, partial(write_hits, rows))
+            job.save(rows, path)

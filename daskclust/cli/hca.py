@@ -8,36 +8,44 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from daskclust.cli._console import console, errors, table_of
+from daskclust.cli._console import console, errors, table_of, with_former
+from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import check_outputs, clustering, in_chunks, names, number_of, option, reading, writing
+from daskclust.cli._options import clustering, in_chunks, names, number_of, reading, writing
+from daskclust.cli._outputs import WRITABLE, Output, Table, check_outputs, write_points
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import xarray as xr
     from rich.console import Console
 
-_WRITABLE = (".parquet", "(.pq)", ".csv", ".npy")
+    from daskclust.core.run.chunk_sizes import Cost
+
+_WRITABLE = (*WRITABLE, ".npy")
 _NOT_GMHC = (".csv", ".tsv", ".parquet", ".pq", ".fcs")
-_cutting = partial(option, "Cutting the tree")
+Hca = with_former({"THRESHOLD": "threshold", "ASGNS": "assignments", "--labels-out": "output"})
 _ROWS = 10  # of a table
 _LARGE = 0.01  # fraction of all cells that makes a cluster of the top large
 _PIECE = 1 << 7  # merges printed at a time: Python takes a larger write that its reader breaks off for a whole one
 
-MANUAL = """
+MANUAL = f"""
 Reads
-  DATA            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
+  FILE            FCS, Parquet, CSV or text: a row for each cell, a column for each channel; or a file of gmhclust
   channels        numbers of one scale, see --channels, --transform. FCS files are compensated by their own matrix
   apriori         optional column, whole number: an apriori cluster; --apriori takes another
-  ASGNS           the same for a file of gmhclust, a number for each cell
+  --assignments   the same for a file of gmhclust, a number for each cell
 
 Writes
-  standard output    without -o, --labels-out and --json: a line for each merge, as gmhclust has it: the ids of the two
-                     clusters, and their distance. Cells are 0 to n - 1, merges follow. The summary is on standard error
-  -o              a row for each merge: id1, id2, height (distance; no unit), size (cells), is_apriori (whether it is
-                  within an apriori cluster); .npy: SciPy's linkage
-  --labels-out    the cells in their order with all channels of DATA that were used, and label: the cluster, from 0;
+  standard output    where no file is written, without --json: a line for each merge, as gmhclust has it: the ids of the
+                     two clusters, and their distance. Cells are 0 to n - 1, merges follow. The summary is on standard
+                     error
+  -o              the cells in their order with all channels of FILE that were used, and label: the cluster, from 0;
                   noise -1. .npy: labels alone
+  --table         a row for each cluster: cluster (the label), size, and of each channel the mean, _rms, _min, _max
+  --merges        a row for each merge: id1, id2, height (distance; no unit), size (cells), is_apriori (whether it is
+                  within an apriori cluster); .npy: SciPy's linkage
 
 Keys of --json
   cells, merges, merges_within_apriori_clusters    their numbers
@@ -45,65 +53,62 @@ Keys of --json
   is_monotone, largest_height    whether no merge is below one before it; height of the highest
   clusters, noise                of the cut, where there is one
   seconds, seconds_compiling    time without compiling kernels, and that of compiling, s
-  seconds_starting, seconds_reading, seconds_clustering, seconds_writing    with --verbose, s
+  seconds_starting, seconds_reading, seconds_clustering, seconds_table, seconds_writing    with --verbose, s
   cells_per_second               with --verbose: cells by seconds
-  output, labels                 files that were written
+  output, table, merges_output   files that were written
+  reason                         why the cut has no clusters, where it has none{KEYS}
 
 Examples
   # eight populations of at least 30 cells
-  daskclust hca tube.fcs 100 --transform arcsinh --n-clusters 8 --min-size 30 --labels-out cells.csv
+  daskclust hca tube.fcs --threshold 100 --transform arcsinh --n-clusters 8 --min-size 30 -o cells.csv
   # lines as gmhclust prints them
-  daskclust hca data 0.5 asgns > merges.txt
+  daskclust hca data --threshold 0.5 --assignments asgns > merges.txt
 """
 
 
 def hca(
-    path: Annotated[Path, typer.Argument(metavar="DATA", help="Cells: see Reads.")],
-    threshold: Annotated[
-        str,
-        typer.Argument(metavar="THRESHOLD", help="Cells from which on shapes count in full: 100, or a fraction, 0.5."),
-    ],
-    assignments: Annotated[
-        Path | None, typer.Argument(metavar="[ASGNS]", help="Apriori clusters of a file of gmhclust.")
-    ] = None,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Cells: .fcs, .parquet, .csv, or a file of gmhclust.")],
+    *,
+    threshold: Annotated[str, clustering("Cells from which on shapes count in full: 100; or 0.5 of all.")],
     rule: Annotated[
         Literal["thesis", "mahal", "mahal0", "euclid", "euclid_mahal"],
-        clustering("For small clusters: thesis; or mahal, mahal0, euclid, euclid_mahal of mhca.", metavar="NAME"),
+        clustering("thesis, mahal, mahal0, euclid, euclid_mahal: small clusters.", metavar="NAME"),
     ] = "thesis",
     distance: Annotated[
         Literal["centroid", "full"],
-        clustering("centroid: between centroids; full: the mean over all members.", metavar="NAME"),
+        clustering("centroid: between centroids; full: mean of all members.", metavar="NAME"),
     ] = "centroid",
     normalize: Annotated[bool, clustering("Shapes keep determinant 1.", "--normalize")] = False,
     apriori: Annotated[
         str | None,
         clustering(
-            "A column with apriori clusters; a number or kmeans to make some; none.",
-            default="the column apriori, without --channels",
+            "A column with apriori clusters; a number or kmeans; none.",
+            default="column apriori",
         ),
     ] = None,
     noise_label: Annotated[int, clustering("Label of cells that are in no apriori cluster.")] = -1,
     order: Annotated[
         Literal["height", "groups"] | None,
         clustering(
-            "Merges within apriori clusters: by height, or groups: one by one.",
-            default="groups for a file of gmhclust",
+            "Merges within them: by height, or groups, one by one.",
+            default="groups for gmhclust",
             metavar="NAME",
         ),
     ] = None,
-    n_clusters: Annotated[int | None, _cutting("Cut the tree into so many clusters.", min=1)] = None,
-    height: Annotated[float | None, _cutting("Or cut it at a height.", min=0)] = None,
-    min_size: Annotated[str, _cutting("Smaller clusters are noise: a number of cells, or a fraction.")] = "1",
+    n_clusters: Annotated[int | None, clustering("Cut the tree into so many clusters.", min=1)] = None,
+    height: Annotated[float | None, clustering("Or cut it at a height.", min=0)] = None,
+    min_size: Annotated[str, clustering("Smaller ones are noise: cells, or a fraction.")] = "1",
     channels: Annotated[str | None, reading("Channels, e.g. CD3,CD4 or CD*.", default="all")] = None,
     transform: Annotated[
         Literal["arcsinh", "none"],
-        reading("none: values as they are; arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
+        reading("none, or arcsinh: arcsinh(value / cofactor).", metavar="NAME"),
     ] = "none",
     cofactor: Annotated[float | None, reading("Of arcsinh: 150 for fluorescence, 5 for mass.", default="150")] = None,
-    output: Annotated[Path | None, writing("Table of merges: .parquet, .csv, or .npy.", "--output", "-o")] = None,
-    labels_out: Annotated[Path | None, writing("Cells with labels: .parquet or .csv, or labels alone: .npy.")] = None,
+    assignments: Annotated[Path | None, reading("Apriori clusters of a file of gmhclust.", default="none")] = None,
+    output: Output = None,
+    table: Table = None,
+    merges: Annotated[Path | None, writing("The tree, a row each merge; .npy too: SciPy's linkage.")] = None,
     chunks: Annotated[int | None, in_chunks("100 000")] = None,
-    *,
     run: Running,
 ) -> None:
     """Cluster cells hierarchically by Mahalanobis distances (MHCA).
@@ -112,13 +117,14 @@ def hca(
     """
     from daskclust.hca.estimator import MahalanobisHCA
 
-    outputs = {"-o": output, "--labels-out": labels_out}
+    outputs = {"-o": output, "--table": table, "--merges": merges}
     job = Job("Mahalanobis HCA", "cells", path, run, outputs, _WRITABLE)
     if assignments is not None:
         check_outputs([assignments], outputs, _WRITABLE)
-    cut, number = _cut(n_clusters, height, min_size, labels_out), number_of(threshold)
+    needing = next((option for option in ("-o", "--table") if outputs[option] is not None), None)
+    cut, number = _cut(n_clusters, height, min_size, needing), number_of(threshold)
     if number is None:
-        raise ValueError(f"THRESHOLD must be a number of cells, or a fraction of them such as 0.5, got {threshold!r}")
+        raise ValueError(f"--threshold must be a number of cells, or a fraction of them such as 0.5, got {threshold!r}")
     parameters: dict[str, Any] = {
         "threshold": number,
         "rule": rule,
@@ -129,7 +135,7 @@ def hca(
     }
     MahalanobisHCA(**parameters)._plan(1)  # refused before any work
     if assignments is not None and apriori is not None:
-        raise ValueError(f"{assignments} and --apriori {apriori} both name the apriori clusters; give one of them")
+        raise ValueError(f"got --assignments {assignments} and --apriori {apriori}; give one of them")
     if cofactor is not None and transform != "arcsinh":
         raise ValueError("--cofactor is for --transform arcsinh; add that, or leave --cofactor out")
     reading = {
@@ -138,29 +144,62 @@ def hca(
         "cofactor": 150.0 if cofactor is None else cofactor,
         "apriori": apriori if _apriori(apriori) is ... else None,
     }
+    opened = partial(_open, assignments=assignments, reading=reading)
+    if run.dry_run:
+        estimate(job, opened, _cost_of(number_of(apriori or "")), chunks, 100_000)
+        return
     with job.started():
-        cells = job.read(_open, chunks, 100_000, assignments=assignments, reading=reading)
+        cells = job.read(opened, chunks, 100_000)
         if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
             parameters["order"] = "groups"
         parameters |= {**cut, "apriori": _apriori(apriori)}
-        result = job.cluster(cells, "hca", parameters, None if labels_out else ["label", "linkage", "is_apriori"])
+        result = job.cluster(cells, "hca", parameters, None if output or table else ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
         job.summary = _summary(result, Z)
         if "n_clusters" in cut or "height" in cut:
             job.summary |= {"clusters": int(label.max(initial=-1)) + 1, "noise": int((label < 0).sum())}
-        job.write(output, lambda target: _write_tree(result, target, cells.attrs))
-        job.write(labels_out, lambda target: _write_labels(result, label, target))
-    prints = output is None and labels_out is None and not run.as_json
+            job.none("clusters", lambda: _why(Z, cut))
+        job.write(output, lambda target: _write_labels(result, label, target))
+        if table is not None:
+            clusters = job.table(lambda: _table(result, job.summary["clusters"]))
+            job.save(clusters, table)
+        job.write(merges, lambda target: _write_tree(result, target, cells.attrs))
+    prints = not any(outputs.values()) and not run.as_json
     if prints:
         _print_merges(Z)
     to = errors if prints else console
-    job.show(to, output=output, labels=labels_out)
+    job.show(to, output=output, table=table, merges_output=merges)
     if not run.as_json and not run.quiet:
         _show_clusters(label, to) if "clusters" in job.summary else _show_top(Z, cut["min_size"], to)
+    job.next(output, "hca")
+
+
+def _why(Z: np.ndarray[Any, Any], cut: dict[str, Any]) -> str:
+    """Return how many cells the largest cluster of a cut has."""
+    import numpy as np
+
+    from daskclust.core.hierarchy import cut as clusters_of
+
+    largest = np.bincount(clusters_of(Z, **{**cut, "min_size": 1})).max()
+    return f"min-size {cut['min_size']:g} exceeds the largest cluster of the cut, {largest} cells"
+
+
+def _cost_of(groups: int | float | None) -> Callable[[int, xr.Dataset | None], Cost]:
+    """Return what gives the cost of a cell: of one tree, or of as many as apriori clusters are to be made."""
+
+    def cost(n: int, cells: xr.Dataset | None) -> Cost:
+        import numpy as np
+
+        from daskclust.hca.plan import cost_of_points
+
+        parts = groups if isinstance(groups, int) else 1
+        return cost_of_points(np.full(parts, n // parts), 10 if cells is None else cells.sizes["channel"])
+
+    return cost
 
 
 # ------------------------------------------------------------------------------------------------------------- options
-def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out: Path | None) -> dict[str, Any]:
+def _cut(n_clusters: int | None, height: float | None, min_size: str, needing: str | None) -> dict[str, Any]:
     """Return how the tree is cut, as the accessor takes it."""
     least = number_of(min_size)
     if least is None or not (least >= 1 if isinstance(least, int) else 0 < least < 1):
@@ -168,8 +207,8 @@ def _cut(n_clusters: int | None, height: float | None, min_size: str, labels_out
     if n_clusters is not None and height is not None:
         raise ValueError(f"got --n-clusters {n_clusters} and --height {height:g}; give one of them")
     cut = {name: value for name, value in (("n_clusters", n_clusters), ("height", height)) if value is not None}
-    if labels_out is not None and not cut:
-        raise ValueError("--labels-out needs a cut of the tree; give --n-clusters or --height")
+    if needing is not None and not cut:
+        raise ValueError(f"{needing} needs a cut of the tree; give --n-clusters or --height")
     return {"min_size": least, **cut}
 
 
@@ -210,8 +249,6 @@ def _open(path: Path, assignments: Path | None, reading: dict[str, Any], chunks:
 def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     import xarray as xr
 
-    from daskclust.io import write_hits
-
     Z = result["linkage"].values
     if path.suffix == ".npy":
         _save(Z, path)
@@ -221,7 +258,7 @@ def _write_tree(result: xr.Dataset, path: Path, about: dict[Any, Any]) -> None:
     columns["is_apriori"] = result["is_apriori"].values
     attrs = {**about, **result["linkage"].attrs, "hca": result.attrs["hca"]}
     del attrs["long_name"]
-    write_hits(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
+    write_points(xr.Dataset({name: ("merge", values) for name, values in columns.items()}, attrs=attrs), path)
 
 
 def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -> None:
@@ -230,8 +267,22 @@ def _write_labels(result: xr.Dataset, label: np.ndarray[Any, Any], path: Path) -
     if path.suffix == ".npy":
         _save(label, path)
         return
-    # heights of points would be a channel, were the file read again
-    write_cells(result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]).as_numpy(), path)
+    write_cells(_labelled(result), path)
+
+
+def _labelled(result: xr.Dataset) -> xr.Dataset:
+    """Return cells with labels; heights of points would be a channel, were the file read again."""
+    return result.drop_vars(["point_height", "linkage", "is_apriori", "linkage_column"]).as_numpy()
+
+
+def _table(result: xr.Dataset, count: int) -> xr.Dataset:
+    """Return the sizes of clusters, and of each channel mean, spread and extent."""
+    from daskclust.io.cytometry.write import columns_of
+    from daskclust.properties import cluster_table
+
+    cells = columns_of(_labelled(result))
+    channels = [str(name) for name in cells if name not in ("label", "apriori", "population")]
+    return cluster_table(cells, weight=None, coords=channels, n_clusters=count)
 
 
 def _save(array: np.ndarray[Any, Any], path: Path) -> None:

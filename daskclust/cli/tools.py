@@ -11,13 +11,14 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Columns, Json, Quiet, columns_of, reading, running, writing
+from daskclust.cli._options import Json, Naming, Quiet, names, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "x": ".1f", "y": ".1f", "rms": ".2f"}
+_COLUMNS = {"cluster": "d", "layer": "d", "size": "d", "energy": ".2f", "mass": ".3g", "tot": ".0f"}
+_COLUMNS |= {"x": ".1f", "y": ".1f", "z": ".1f", "rms": ".2f"}
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 EXPLORE = """
@@ -32,26 +33,32 @@ Writes
 Examples
   # halos of a snapshot
   daskclust explore snapshot.hdf5 --system fof
+  # a file of your own, with units; and in eta and phi
+  daskclust explore my.csv --system clue --columns px=x,py=y,E=energy --units x=mm,y=mm
+  daskclust explore hits.csv --system clue --coordinates eta,phi
   # on another machine, behind ssh -L 5006:localhost:5006 of this one
   daskclust explore run.tpx3 --port 5006 --no-browser
 """
 
 DEMO = """
 Writes
-  -o                      daskclust-demo.html, a page with pictures, in this folder; needs the extra app
+  -o                      SYSTEM.html, a page with pictures, and SYSTEM.parquet, the points that were made, in this
+                          folder; needs the extra app
 
 Keys of --json
-  hits, layers            numbers of the event
-  clusters, noise         number of clusters, and of hits in none
-  purity, completeness    from 0 to 1, by energy, against the true showers
+  points                  number of points that were made
+  clusters, noise         number of clusters, and of points in none
+  purity, completeness    from 0 to 1, against the true clusters; of CLUE by energy
   seconds_dask, seconds_memory    time to cluster on workers and in this process, kernels compiled, s
   seconds_compiling       time to compile kernels, s, which the first run on a machine does
   equal                   whether the two answers are equal, element by element
   page                    the file that was written
 
 Examples
-  # make an event, cluster it, show it
+  # make an event of a calorimeter, cluster it, show it
   daskclust demo
+  # halos of a simulation
+  daskclust demo fof
   # the same in a folder of your own, on four workers
   daskclust demo -o pictures --workers 4
 """
@@ -68,6 +75,14 @@ Examples
   daskclust info
   # the version of one package, for a script
   daskclust info --json | jq -r .versions.numba
+"""
+
+HELP = """
+Examples
+  # the manual of a command
+  daskclust help clue
+  # that of the program: exit codes, variables of the environment
+  daskclust help
 """
 
 WARM = """
@@ -95,11 +110,15 @@ def explore(
         Path,
         typer.Argument(metavar="FILE", help="Points: what clue, events, fof and dbscan read, FCS, tables of cells."),
     ],
+    *,
     system: Annotated[
         Literal["clue", "events", "fof", "dbscan", "hca"] | None,
         reading("clue, events, fof, dbscan or hca.", default="what suits the file", metavar="NAME"),
     ] = None,
-    columns: Columns = None,
+    coordinates: Annotated[
+        str | None, reading("Columns shown as x, y and z, e.g. eta,phi.", default="x,y,z, those there are")
+    ] = None,
+    file: Naming,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
     no_browser: Annotated[bool, running("Tell the address, and open no browser.", "--no-browser")] = False,
@@ -113,9 +132,9 @@ def explore(
     from daskclust.app.opening import open_file
 
     with progress(f"reading {path.name}", quiet=quiet):
-        ds, line = open_file(path, system, columns_of(columns))
+        ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates))
         title = f"{path.name} - daskclust"
-        server = serve(ds, system, source=[line], address=address, port=port, show=False, start=False, title=title)
+        server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
     url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"
     console.print(f"exploring {path.name} at {url} (Ctrl-C ends it)", highlight=False, soft_wrap=True)
     if address not in _HERE:
@@ -131,18 +150,23 @@ def explore(
 
 # ---------------------------------------------------------------------------------------------------------------- demo
 def demo(
+    system: Annotated[
+        Literal["clue", "events", "fof", "dbscan", "hca"],
+        typer.Argument(metavar="[SYSTEM]", help="clue, events, fof, dbscan, hca."),
+    ] = "clue",
+    *,
     folder: Annotated[Path, writing("Folder for the page; made if it is not there.", "--output", "-o")] = Path(
         "daskclust-demo"
     ),
-    seed: Annotated[int, running("Seed of the event: another one, another event.", min=0)] = 1,
+    seed: Annotated[int, running("Seed of the data: another one, other data.", min=0)] = 1,
     workers: Annotated[int, running("Processes of the Dask cluster.", min=1)] = 2,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cluster a calorimeter event on a local Dask cluster, check the answer, and show it.
+    """Make data, cluster them on a local Dask cluster, check the answer, and show it on a page.
 
-    Makes an event like those of CMS's HGCAL, clusters it layer by layer on workers and again in this process, compares
-    the two, and writes a page with pictures.
+    Makes the data of a system, such as an event of a calorimeter, clusters them on workers and again in this process,
+    compares the two, and writes a page with pictures.
     """
     from daskclust.demo import run_demo
 
@@ -151,12 +175,12 @@ def demo(
         raise ImportError(f'the page of the demonstration needs {missing[0]}: pip install "daskclust[app]"')
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"-o {folder} is a file, not a folder; name another one")
-    with progress("making an event", quiet=quiet) as work:
-        clusters, facts = run_demo(folder, workers, seed, work.begin)
+    with progress("making data", quiet=quiet) as work:
+        clusters, facts = run_demo(system, folder, workers, seed, work.begin)
     shown = not as_json and not quiet
     if shown:
         console.print(_largest(clusters))
-    show(facts, as_json, "Demonstration: purity and completeness by energy", quiet=quiet)
+    show(facts, as_json, f"Demonstration of {system}", quiet=quiet)
     if shown:
         same = "are equal, element by element" if facts["equal"] else "DIFFER"
         text = f"the answers of the workers and of this process {same}\nnext, a file of your own: daskclust --help"
@@ -164,13 +188,31 @@ def demo(
 
 
 def _largest(clusters: xr.Dataset) -> Table:
-    largest = clusters.sortby("energy", ascending=False).isel(cluster=slice(10))
-    units = {name: largest[name].attrs.get("units", "1") for name in _COLUMNS}
+    weight = next(name for name in ("energy", "mass", "tot", "size") if name in clusters)
+    largest = clusters.sortby(weight, ascending=False).isel(cluster=slice(10))
+    shown = {name: form for name, form in _COLUMNS.items() if name in largest.variables}
+    units = {name: largest[name].attrs.get("units", "1") for name in shown}
     heads = [name if unit == "1" else f"{name} ({unit})" for name, unit in units.items()]
-    table = table_of("The ten clusters with most energy", heads)
-    for row in zip(*[largest[name].values for name in _COLUMNS], strict=True):
-        table.add_row(*[format(value, form) for value, form in zip(row, _COLUMNS.values(), strict=True)])
+    table = table_of(f"Largest by {weight}", heads)
+    for row in zip(*[largest[name].values for name in shown], strict=True):
+        table.add_row(*[format(value, form) for value, form in zip(row, shown.values(), strict=True)])
     return table
+
+
+# ---------------------------------------------------------------------------------------------------------------- help
+def manual(
+    context: typer.Context,
+    command: Annotated[str | None, typer.Argument(metavar="[COMMAND]", help="A command.", show_default="all")] = None,
+) -> None:
+    """Show the whole manual of a command, or of the program."""
+    program: Any = context.find_root()
+    if command is None:
+        program.command.show_manual(program)
+        return
+    if command not in program.command.commands:
+        raise typer.BadParameter(f"no such command {command!r}", param_hint="COMMAND")
+    chosen = program.command.commands[command]
+    chosen.show_manual(type(context)(chosen, info_name=command, parent=program, **chosen.context_settings))
 
 
 # ---------------------------------------------------------------------------------------------------------------- info

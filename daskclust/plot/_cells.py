@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.merge.labels import NOISE
@@ -25,8 +24,8 @@ _MOST_PANELS = 12
 
 
 def ellipses(
-    data: xr.Dataset | npt.ArrayLike,
-    labels: npt.ArrayLike,
+    data: Any,
+    labels: Any,
     x: Channel,
     y: Channel,
     *,
@@ -37,10 +36,12 @@ def ellipses(
 
     Parameters
     ----------
-    data : xarray.Dataset or array of shape (n, d)
-        Cells: variable ``X`` of shape (cell, channel) with channel names as coordinate ``channel``, or an array.
-    labels : array_like of int, shape (n,)
-        Cluster of each cell, -1 noise.
+    data : xarray.Dataset, DataFrame, mapping, or array of shape (n, d)
+        Cells: variable ``X`` of shape (cell, channel) with channel names as coordinate ``channel``, a table with a
+        column for each channel, or an array.
+    labels : array_like of int, shape (n,), str, fitted estimator or None
+        Cluster of each cell, -1 noise: an array, a variable or column of `data`, or the estimator that was fitted to
+        it; None: the variable or column ``label``.
     x, y : str or int
         Channels: names, or numbers from 0.
     sigma : float, default 2.0
@@ -56,13 +57,13 @@ def ellipses(
         with the clusters' numbers at their centroids. Of more than 100 000 cells, members are rasterized
         (`holoviews.RGB`), and noise if it is more than 10 000 (`holoviews.Image`).
     """
-    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
-    return _draw(cells, cells.labels(labels), (x, y), sigma, most)
+    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data, labels)
+    return _draw(cells, (x, y), sigma, most)
 
 
 def ellipse_grid(
-    data: xr.Dataset | npt.ArrayLike,
-    labels: npt.ArrayLike,
+    data: Any,
+    labels: Any = None,
     channels: Sequence[Channel] | Sequence[tuple[Channel, Channel]] | None = None,
     *,
     sigma: float = 2.0,
@@ -86,17 +87,15 @@ def ellipse_grid(
     holoviews.Layout
         Of what `ellipses` returns.
     """
-    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data)
+    sigma, most, cells = check_positive("sigma", sigma), check_whole("most", most, 0), cells_of(data, labels)
     pairs = _pairs(channels, len(cells.names))
-    there = cells.labels(labels)
-    panels = [panel(_draw(cells, there, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]
+    panels = [panel(_draw(cells, pair, sigma, most, size=2.0), "", aspect="square") for pair in pairs]
     return side_by_side(hv.Layout(panels), columns)
 
 
-def _draw(
-    cells: Cells, labels: Ids, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None
-) -> Any:
+def _draw(cells: Cells, pair: tuple[Channel, Channel], sigma: float, most: int, *, size: float | None = None) -> Any:
     """Draw one pair of channels."""
+    labels = cells.labels
     places = [cells.place(channel) for channel in pair]
     if cells.names[places[0]] == cells.names[places[1]]:
         raise ValueError(f"x and y must be two channels, got {pair[0]!r} twice")
@@ -122,7 +121,7 @@ def _draw(
     elements += _badges(centroids, numbers, kdims)
     count = np.count_nonzero(labels == NOISE)
     title = f"{len(clusters):,} clusters, {count:,} of {len(labels):,} cells noise; ellipses at {sigma:g} {SIGMA}"
-    return overlay(elements, kdims, title)
+    return overlay(elements, kdims, title + cells.source)
 
 
 def _badges(centroids: Float, numbers: Ids, kdims: list[Any]) -> list[Any]:

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import dimension, in_memory
+from daskclust.plot._data import dimension, in_memory, source_of
 from daskclust.plot._elements import by_cluster, cloud, is_few, labelled, overlay, pixels_for, point_size, segments
 from daskclust.plot._look import INK, hv, panel, side_by_side
 
@@ -21,10 +20,11 @@ _STRIP = 2  # what is longer by this factor fills the frame, whatever the scales
 
 
 def clusters(
-    result: xr.Dataset,
+    data: Any,
     x: str = "x",
     y: str = "y",
     *,
+    labels: Any = None,
     layer: int | None = None,
     links: bool = False,
     seeds: bool | None = None,
@@ -33,16 +33,20 @@ def clusters(
 
     Parameters
     ----------
-    result : xarray.Dataset
-        As of ``ds.clust``: coordinates and ``label``; of ``ds.clust.clue``, ``is_seed`` and ``nearest_higher``, too.
+    data : xarray.Dataset, DataFrame, mapping, or array of shape (n, d)
+        Points, with ``label`` where `labels` are not given, and ``is_seed`` and ``nearest_higher`` of CLUE, as of
+        ``ds.clust``. The columns of an array are ``x``, ``y`` and ``z``.
     x, y : str
         Variables for the axes.
+    labels : array_like of int, shape (n,), str or fitted estimator, optional
+        Cluster of each point, -1 noise: an array, a variable or column of `data`, or the estimator that was fitted to
+        it.
     layer : int, optional
         Draw this layer only.
     links : bool, default False
         Draw a line from each follower to its nearest higher, out of the picture across the seam of a periodic axis.
     seeds : bool, optional
-        Draw seeds as stars. Default: where `result` has them.
+        Draw seeds as stars. Default: where they are known.
 
     Returns
     -------
@@ -50,17 +54,24 @@ def clusters(
         `holoviews.Points` "noise", `holoviews.Segments` "link", `holoviews.Points` "member" (all that are in a cluster)
         and "seed", in this order. Of more than 100 000 points, the third is rasterized (`holoviews.RGB`), noise
         seeds and links if they are more than 10 000 (`holoviews.Image` of counts).
+
+    Examples
+    --------
+    >>> from daskclust import DBSCAN
+    >>> X = [[1, 2], [2, 2], [2, 3], [8, 7], [8, 8], [25, 80]]
+    >>> picture = clusters(X, labels=DBSCAN(eps=3, min_samples=2).fit(X))
     """
-    result, seeds = _loaded(result, x, y, layer=layer is not None, links=links, seeds=seeds)
+    result, seeds = _loaded(data, x, y, labels, layer=layer is not None, links=links, seeds=seeds)
     return _draw(result, x, y, layer, links=links, seeds=seeds)
 
 
 def layers(
-    result: xr.Dataset,
+    data: Any,
     layers: Iterable[int] | None = None,
     x: str = "x",
     y: str = "y",
     *,
+    labels: Any = None,
     links: bool = False,
     seeds: bool | None = None,
     columns: int = 3,
@@ -70,11 +81,11 @@ def layers(
 
     Parameters
     ----------
-    result : xarray.Dataset
+    data : xarray.Dataset, DataFrame or mapping
         As for `clusters`, with ``layer``.
     layers : iterable of int, optional
         Which ones. Default: with a slider all, else up to 12, evenly spaced among those that have points.
-    x, y, links, seeds
+    x, y, labels, links, seeds
         As for `clusters`.
     columns : int, default 3
         Pictures in a row.
@@ -91,7 +102,7 @@ def layers(
     ValueError
         Where there are no layers.
     """
-    result, seeds = _loaded(result, x, y, layer=True, links=links, seeds=seeds)
+    result, seeds = _loaded(data, x, y, labels, layer=True, links=links, seeds=seeds)
     if layers is None:
         there = np.unique(result["layer"].values)
         evenly = np.linspace(0, len(there) - 1, min(12, len(there))).round().astype(int)
@@ -107,13 +118,15 @@ def layers(
     return side_by_side(hv.NdLayout(panels, kdims=["layer"]), columns)
 
 
-def _loaded(data: Any, x: str, y: str, *, layer: bool, links: bool, seeds: bool | None) -> tuple[xr.Dataset, bool]:
+def _loaded(
+    data: Any, x: str, y: str, labels: Any, *, layer: bool, links: bool, seeds: bool | None
+) -> tuple[xr.Dataset, bool]:
     """Return what `_draw` needs in memory, and whether there are seeds to draw."""
-    result = dataset_of(data)
-    seeds = "is_seed" in result.variables if seeds is None else seeds
     needed = [x, y, "label"]
     needed += ["is_seed"] * (seeds or links) + ["nearest_higher", "delta"] * links + ["layer"] * layer
-    return in_memory(result, needed, ("energy", "density")), seeds
+    result = in_memory(data, needed, ("energy", "density", "is_seed"), labels=labels)
+    result = result.assign_attrs(source=source_of(data, labels))
+    return result, "is_seed" in result if seeds is None else seeds
 
 
 def _draw(
@@ -144,7 +157,7 @@ def _draw(
         elements += _seeds((xs[which], ys[which]), columns, dims, size + 5.0, pixels)
     is_noise = labels == NOISE
     count = len(np.unique(labels[~is_noise]))
-    title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise"
+    title = f"{count:,} clusters, {int(is_noise.sum()):,} of {len(labels):,} points noise{result.attrs['source']}"
     title = title if layer is None else f"layer {layer}: {title}"
     return overlay(elements, kdims, title, aspect=_aspect(result, (x, y), (xs, ys)))
 

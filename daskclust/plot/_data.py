@@ -1,7 +1,8 @@
-"""What pictures draw: variables in memory, channels of cells, labels, and dimensions with their units."""
+"""What pictures draw: whatever a user gives as variables in memory, channels of cells, and dimensions with units."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from daskclust.core.data.units import hit_column
 from daskclust.core.device.arrays import is_dask, to_host
 from daskclust.core.merge.labels import NOISE
 from daskclust.plot._look import hv
+from daskclust.systems import SYSTEMS
 
 Array = npt.NDArray[Any]
 Ids = npt.NDArray[np.int64]
@@ -24,20 +26,146 @@ _TIMES = ("toa", "tot", "tof")  # of Timepix hits
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))  # in ns
 
 
-def in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str | None] = ()) -> xr.Dataset:
-    """Return the variables of a Dataset, those that are `wanted` where they are there, on the host."""
-    missing = [name for name in needed if name not in ds.variables]
+# ------------------------------------------------------------------------------------------------------------- the door
+def opened(
+    data: Any,
+    needed: Sequence[str],
+    wanted: Sequence[str | None] = (),
+    *,
+    labels: Any = None,
+    dim: str = "point",
+    axes: Sequence[str] = ("x", "y", "z"),
+) -> xr.Dataset:
+    """Return what a user gives as a Dataset: a Dataset, DataFrame, mapping, array (n, d) or fitted estimator.
+
+    Columns of an array are `axes`, rows are along `dim` where nothing else is known. `labels`, an array, a column's
+    name or a fitted estimator, take the place of results that are there.
+    """
+    named = [labels] * isinstance(labels, str)
+    ds = _dataset(data, {*needed, *wanted, *named}, dim, axes)
+    found = {} if labels is None else _results_in(ds, data, labels)
+    missing = [name for name in needed if name not in found and name not in ds.variables]
     if missing:
-        known = ", ".join(map(str, ds.variables)) or "none"
-        raise ValueError(f"the Dataset has no variable {missing[0]!r}, which the picture needs; it has {known}")
-    names = dict.fromkeys([*needed, *(name for name in wanted if name in ds.variables)])
+        raise ValueError(_without(data, ds, missing[0]))
+    if labels is None:
+        return ds
+    dims = ds[needed[0]].dims
+    n, shape = ds[needed[0]].size, found["label"].shape
+    if shape != (n,):
+        raise ValueError(f"labels have shape {shape}, the {dims[0]}s ({n},); give one for each")
+    ds = ds.drop_vars([name for name in RESULTS if name != "label"], errors="ignore")
+    return ds.assign({name: (dims, each.data, each.attrs) for name, each in found.items()})
+
+
+def _dataset(data: Any, names: set[Any], dim: str, axes: Sequence[str]) -> xr.Dataset:
+    """Return the columns of those names that there are, all of a Dataset and of an estimator."""
+    if _is_estimator(data):
+        return results_of(data)
+    if isinstance(data, xr.Dataset):
+        return data
+    table: Any = table_of(data)
+    if table is None:
+        X = plain("points", data)
+        if X.ndim != 2 or X.dtype.kind not in "fiub":
+            raise TypeError(
+                "points must be a Dataset, a DataFrame, a mapping, an array of shape (n, d) or a fitted estimator, got "
+                f"{type(data).__name__} of shape {X.shape}"
+            )
+        table = {axes[k] if k < len(axes) else f"x{k}": X[:, k] for k in range(X.shape[1])}
+    index = getattr(getattr(data, "index", None), "name", None)
+    dim = index if isinstance(index, str) else "cluster" if "cluster" in table else dim
+    columns = {name: (dim, table[name]) for name in table if name in names}
+    return xr.Dataset(columns, attrs=dict(getattr(data, "attrs", {})))
+
+
+def _results_in(ds: xr.Dataset, data: Any, labels: Any) -> dict[str, Any]:
+    """Return labels, and what else an estimator found, by name."""
+    if _is_estimator(labels):
+        return {str(name): values for name, values in results_of(labels).items()}
+    if not isinstance(labels, str):
+        return {"label": xr.DataArray(plain("labels", labels))}
+    if labels not in ds.variables:
+        raise ValueError(_without(data, ds, labels))
+    return {"label": ds[labels]}
+
+
+def _without(data: Any, ds: xr.Dataset, name: str) -> str:
+    """Return words on a variable that is not there."""
+    table = None if _is_estimator(data) else table_of(data)
+    known = ", ".join(map(str, ds.variables if table is None else table)) or "none"
+    if _is_estimator(data):
+        return (
+            f"{type(data).__name__} keeps its results ({known}) and not its points, so that there is no {name!r}; give "
+            "the points, or the table of clusters, and the estimator as labels= where the picture has clusters"
+        )
+    what = "Dataset has no variable" if isinstance(data, xr.Dataset) else f"{type(data).__name__} has no column"
+    remedy = "; cluster the points first, or give labels=" if name == "label" else ""
+    return f"the {what} {name!r}, which the picture needs; it has {known}{remedy}"
+
+
+RESULTS = {name: f"{name}_" for name in ("density", "delta", "nearest_higher", "is_seed", "is_core")} | {
+    "label": "labels_"
+}
+
+
+def results_of(estimator: Any) -> xr.Dataset:
+    """Return the results of a fitted estimator, those of CLUE with its thresholds, as ``ds.clust`` does."""
+    found = {name: plain(name, getattr(estimator, at)) for name, at in RESULTS.items() if hasattr(estimator, at)}
+    if "label" not in found:
+        raise ValueError(
+            f"{estimator!r} has no labels_ to draw; fit it first, as in {type(estimator).__name__}(...).fit(X)"
+        )
+    ds = xr.Dataset({name: ("point", values) for name, values in found.items()})
+    if "delta" in ds:
+        delta_c = estimator.dc if estimator.delta_c is None else estimator.delta_c
+        ds["delta"].attrs |= {
+            "delta_c": delta_c,
+            "delta_o": delta_c if estimator.delta_o is None else estimator.delta_o,
+        }
+        if np.ndim(estimator.rhoc) == 0 and not isinstance(estimator.rhoc, str):
+            ds["density"].attrs["rhoc"] = float(estimator.rhoc)
+    return ds
+
+
+def labels_of(columns: Any, labels: Any) -> Array:
+    """Return labels on the host: an array, the name of a column, or those of a fitted estimator."""
+    given = results_of(labels)["label"] if _is_estimator(labels) else labels
+    return on_host(columns[given] if isinstance(given, str) else given, "labels")
+
+
+def sizes_of(table: Any) -> Array:
+    """Return the number of points of each cluster: a column of the table, or counted among an estimator's labels."""
+    if _is_estimator(table):
+        labels = labels_of(None, table)
+        return np.bincount(labels[labels != NOISE])
+    return np.asarray(in_memory(table, ("size",), dim="cluster")["size"].values)
+
+
+def linkage_of(data: Any) -> Array:
+    """Return SciPy's linkage: an array as it is, that of a fitted estimator, or of a Dataset of ``ds.clust.hca``."""
+    if isinstance(data, xr.Dataset):
+        return on_host(opened(data, ("linkage",))["linkage"])
+    if _is_estimator(data) and not hasattr(data, "linkage_"):
+        raise ValueError(f"{data!r} has no linkage_ to draw; give a fitted MahalanobisHCA, or a linkage")
+    return on_host(getattr(data, "linkage_", data))
+
+
+def _is_estimator(thing: Any) -> bool:
+    return hasattr(thing, "get_params") and hasattr(thing, "fit")
+
+
+def in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str | None] = (), **how: Any) -> xr.Dataset:
+    """Return variables of what `opened` takes, those that are `wanted` where they are there, on the host."""
+    ds = opened(data, needed, wanted, **how)
+    found = ("label", "is_seed") if how.get("labels") is not None else ()
+    names = dict.fromkeys([*needed, *(name for name in (*wanted, *found) if name in ds.variables)])
     chosen = ds[list(names)].reset_coords().compute()
     return chosen.map(lambda array: array.copy(data=on_host(array.data, str(array.name))))
 
 
-def hits_in_memory(ds: xr.Dataset, needed: Sequence[str], wanted: Sequence[str] = ()) -> xr.Dataset:
-    """Return what `in_memory` does, with times in ns, which those without a unit are in already."""
-    loaded = in_memory(ds, needed, wanted)
+def hits_in_memory(data: Any, needed: Sequence[str], wanted: Sequence[str] = (), **how: Any) -> xr.Dataset:
+    """Return what `in_memory` does of hits, with times in ns, which those without a unit are in already."""
+    loaded = in_memory(data, needed, wanted, dim="hit", axes=("x", "y", "toa", "chip"), **how)
     return loaded.assign({name: hit_column(loaded[name], name) for name in _TIMES if name in loaded})
 
 
@@ -58,11 +186,13 @@ def on_host(values: Any, name: str = "values") -> Array:
 
 # ---------------------------------------------------------------------------------------------------------------- cells
 class Cells(NamedTuple):
-    """Cells as pictures take them: what the user gave (cell, channel), the names and the unit of channels."""
+    """Cells as pictures take them: what the user gave (cell, channel), names and unit of channels, and labels."""
 
     X: Any
     names: list[str]
     unit: str
+    labels: Ids
+    source: str
 
     def columns(self, places: Sequence[int]) -> Array:
         """Return channels (n, k) on the host."""
@@ -78,32 +208,34 @@ class Cells(NamedTuple):
             raise ValueError(f"channels must be names, or numbers from 0 to {len(self.names) - 1}, got {channel!r}")
         return int(channel)
 
-    def labels(self, labels: Any) -> Ids:
-        """Return labels as int64, if there is one for each cell; all that are negative are noise."""
-        n, there = self.X.shape[0], on_host(labels, "labels")
-        if there.shape != (n,) or there.dtype.kind not in "iu":
-            raise ValueError(
-                f"labels must be integers, one for each of the {n} cells, got shape {there.shape} of {there.dtype}"
-            )
-        return np.maximum(there.astype(np.int64), NOISE)
 
+def cells_of(data: Any, labels: Any) -> Cells:
+    """Return cells of a Dataset with ``X``, a table with a column for each channel, or an array; and their labels.
 
-def cells_of(data: Any) -> Cells:
-    """Return cells of a Dataset with ``X``, a table with a column for each channel, or an array."""
-    if isinstance(data, xr.Dataset):
-        if "X" not in data.variables:
-            known = ", ".join(map(str, data.variables)) or "none"
-            raise ValueError(f"the Dataset has no variable 'X', which the picture needs; it has {known}")
-        data = data["X"]
-    table = table_of(data)
-    X = stack(list(table), list(table.values())) if table is not None else data
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    Labels are an array, the name of a variable or column, or a fitted estimator; None is for ``label``.
+    """
+    named = "label" if labels is None else labels if isinstance(labels, str) else None
+    columns: Any = opened(data, ("X",)) if isinstance(data, xr.Dataset) or _is_estimator(data) else table_of(data)
+    if named is not None and (columns is None or named not in columns):
+        raise ValueError(_without(data, columns, named))
+    if columns is None:
+        X = data if hasattr(data, "shape") else np.asarray(data)
+    elif columns is data:
+        X = data["X"]
+    else:
+        channels = [name for name in columns if name not in ("label", "apriori", named)]
+        X = stack(channels, [columns[name] for name in channels])
     if len(X.shape) != 2:
         raise ValueError(f"X must have shape (cell, channel), got {tuple(X.shape)}")
-    named = list(table) if table is not None else [f"channel {k}" for k in range(X.shape[1])]
+    names = [f"channel {k}" for k in range(X.shape[1])] if columns is None or columns is data else channels
     if isinstance(X, xr.DataArray) and X.dims[1] in X.coords:
-        named = [str(name) for name in X.coords[X.dims[1]].values]
-    return Cells(X, named, unit_of(X))
+        names = [str(name) for name in X.coords[X.dims[1]].values]
+    there = labels_of(columns, labels if named is None else named)
+    if there.shape != X.shape[:1] or there.dtype.kind not in "iu":
+        raise ValueError(
+            f"labels must be integers, one for each of the {X.shape[0]} cells, got shape {there.shape} of {there.dtype}"
+        )
+    return Cells(X, names, unit_of(X), np.maximum(there.astype(np.int64), NOISE), source_of(data, labels))
 
 
 # ---------------------------------------------------------------------------------------------------- words and numbers
@@ -117,6 +249,16 @@ def finite(array: xr.DataArray, name: str) -> tuple[npt.NDArray[np.float64], str
 def without(missing: int, name: str) -> str:
     """Return words for a title on how many have no `name`."""
     return f", {missing:,} without {name}" if missing else ""
+
+
+def source_of(data: Any, labels: Any = None) -> str:
+    """Return words for a title on the system and its first parameters, "" where they are not known."""
+    estimator = next((each for each in (labels, data) if _is_estimator(each)), None)
+    attrs = getattr(data, "attrs", {}) if labels is None or isinstance(labels, str) else {}
+    known = [(system, attrs[name].split(", ")[:2]) for name, system in SYSTEMS.items() if name in attrs]
+    words = [f"{system.estimator_at.split(':')[1]}({', '.join(first)})" for system, first in known][-1:]
+    words = words if estimator is None else [repr(estimator)]
+    return "".join(f"; {textwrap.shorten(each, 60, placeholder='...')}" for each in words)
 
 
 def unit_of(array: Any) -> str:

@@ -11,13 +11,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from daskclust.core.data.checks import check_positive
-from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import dimension, in_memory
+from daskclust.plot._data import dimension, in_memory, opened, source_of
 from daskclust.plot._elements import FEW, MOST_GLYPHS, cloud, line, overlay
 from daskclust.plot._look import COLORS, FOLLOWER_COLOR, INK, OUTLIER_COLOR, SEED_COLOR, hv, log_ticks
 
 Array = npt.NDArray[Any]
+
+_NEEDED, _WANTED = ("density", "delta"), ("label", "is_seed")
 
 RHO = "\N{GREEK SMALL LETTER RHO}"
 SEED, OUTLIER, FOLLOWER = "seed", "outlier", "follower"
@@ -34,7 +35,7 @@ LINE_STYLES = {"rhoc": (COLORS[0], "solid"), "delta_c": (COLORS[0], "dashed"), "
 
 
 def decision(
-    result: xr.Dataset,
+    data: Any,
     *,
     rhoc: float | None = None,
     delta_c: float | None = None,
@@ -46,11 +47,11 @@ def decision(
 
     Parameters
     ----------
-    result : xarray.Dataset, DataFrame or fitted CLUE
+    data : xarray.Dataset, DataFrame, mapping or fitted CLUE
         As of ``ds.clust.clue``: ``density``, ``delta``, ``label``, ``is_seed``.
     rhoc, delta_c, delta_o : float, optional
         Thresholds, as lines; points are coloured as seeds, outliers and followers under them. Default: those that
-        `result` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. A `rhoc` of each point
+        `data` was clustered with; `delta_c` and `delta_o` may be up to the larger of its two. A `rhoc` of each point
         has no line.
     logx, logy : bool, default False
         Logarithmic axes. Values that are not positive are drawn at half the smallest positive one.
@@ -72,8 +73,8 @@ def decision(
     ----------
     .. [1] Rovere et al., figure 4, Front. Big Data 3 (2020) 591315, https://doi.org/10.3389/fdata.2020.591315
     """
-    result = _of_estimator(result) if hasattr(result, "density_") else dataset_of(result)
-    result = in_memory(result, ("density", "delta"), ("label", "is_seed", _rhoc_variable(result)))
+    result = opened(data, _NEEDED, _WANTED)
+    result = in_memory(result, _NEEDED, (*_WANTED, result["density"].attrs.get("rhoc_variable")))
     at_rhoc, limits = _thresholds(result, rhoc, delta_c, delta_o)
     members = _kinds(result, limits)
     _, low_x, high_x, density = _axis(result["density"].values, [at_rhoc], log=logx)
@@ -97,25 +98,10 @@ def decision(
     for value, words, style in _delta_lines(*limits[1:]):
         elements.append(line((low_x, value), (high_x, value), kdims, words, style))
     title = ", ".join(f"{int(members[kind].sum()):,} {kind}s" for kind in (SEED, OUTLIER, FOLLOWER))
+    title += source_of(data)
     axes: dict[str, Any] = {"xlim": (low_x, high_x), "ylim": (low_y, high_y), "logx": logx, "logy": logy}
     ticks = {"xticks": log_ticks(low_x, high_x) if logx else None, "yticks": log_ticks(low_y, high_y) if logy else None}
     return overlay(elements, kdims, title, **axes, **ticks)
-
-
-def _of_estimator(clue: Any) -> xr.Dataset:
-    """Return the results of a fitted CLUE, with its thresholds, as ``ds.clust.clue`` does."""
-    names = {"label": "labels_"} | {name: f"{name}_" for name in ("density", "delta", "is_seed")}
-    result = xr.Dataset({name: ("point", getattr(clue, attribute)) for name, attribute in names.items()})
-    delta_c = clue.dc if clue.delta_c is None else clue.delta_c
-    result["delta"].attrs |= {"delta_c": delta_c, "delta_o": delta_c if clue.delta_o is None else clue.delta_o}
-    if np.ndim(clue.rhoc) == 0 and not isinstance(clue.rhoc, str):
-        result["density"].attrs["rhoc"] = float(clue.rhoc)
-    return result
-
-
-def _rhoc_variable(result: xr.Dataset) -> str | None:
-    """Return the variable with a threshold of density for each point, if the clustering had one."""
-    return result["density"].attrs.get("rhoc_variable") if "density" in result.variables else None
 
 
 def _thresholds(
@@ -128,7 +114,7 @@ def _thresholds(
         if value is not None and check_positive(name, value, zero=True) > reach and name != "rhoc":
             raise ValueError(f"{name} = {value:g} is beyond the {reach:g} of the clustering; cluster again with it")
     line = rhoc if rhoc is not None else result["density"].attrs.get("rhoc")
-    named = _rhoc_variable(result)
+    named = result["density"].attrs.get("rhoc_variable")  # has one for each point
     threshold = result[named].values if line is None and named is not None and named in result.variables else line
     delta_c = attrs.get("delta_c") if delta_c is None else delta_c
     delta_o = attrs.get("delta_o", delta_c) if delta_o is None else delta_o

@@ -15,10 +15,9 @@ import xarray as xr
 
 from daskclust.core.data.checks import check_positive, check_whole
 from daskclust.core.data.columns import column, reals
-from daskclust.core.data.inputs import dataset_of
 from daskclust.core.data.units import BOX, box_in, ratio
 from daskclust.core.device.arrays import is_dask
-from daskclust.plot._data import counted, dimension, finite, in_memory, unit_of
+from daskclust.plot._data import counted, dimension, finite, in_memory, opened, unit_of
 from daskclust.plot._elements import overlay, spanned
 from daskclust.plot._look import ACCENT, BLANK, INK, MARK, amounts, finished, hv, log_ticks, styled
 from daskclust.plot._spectra import log_edges
@@ -32,13 +31,13 @@ _POWERS = {1: "", 2: "²", 3: "³"}
 
 
 def projected_density(
-    ds: xr.Dataset, axes: tuple[str, str] = ("x", "y"), *, weight: str | None = None, pixels: int = 512
+    data: Any, axes: tuple[str, str] = ("x", "y"), *, weight: str | None = None, pixels: int = 512
 ) -> hv.Image:
     """Draw how many particles, or how much mass, there is by area, along a line of sight.
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    data : xarray.Dataset, DataFrame, mapping, or array of shape (n, d)
         Particles, numpy, cupy or dask; datashader adds up dask arrays chunk by chunk. With ``attrs["boxsize"]`` the
         picture is the box, else what holds all particles.
     axes : tuple of str, default ("x", "y")
@@ -52,7 +51,7 @@ def projected_density(
     -------
     holoviews.Image
         Number or sum by area, with colours by its logarithm; pixels without particles are blank. Make an overlay with
-        circles as ``projected_density(ds) * halo_circles(table)``.
+        circles as ``projected_density(data) * halo_circles(table)``.
 
     Examples
     --------
@@ -63,10 +62,9 @@ def projected_density(
     """
     import datashader
 
-    ds, pixels = dataset_of(ds), check_whole("pixels", pixels, 1)
-    names = [*axes] if weight is None else [*axes, weight]
-    if set(names) <= set(ds.variables):  # else `_frame` raises
-        ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, reals)) for name in names})
+    pixels, names = check_whole("pixels", pixels, 1), [*axes] if weight is None else [*axes, weight]
+    ds = opened(data, names, ("x",), dim="particle")
+    ds = ds.assign({name: ds[name].copy(data=column(name, ds[name].data, reals)) for name in names})
     frame = _frame(ds, names)
     sides = _sides(ds, axes)
     for name, side in zip(axes, sides, strict=True):
@@ -94,7 +92,7 @@ def projected_density(
 
 
 def halo_circles(
-    table: xr.Dataset,
+    table: Any,
     axes: tuple[str, str] = ("x", "y"),
     *,
     radius: str = "r_max",
@@ -105,7 +103,7 @@ def halo_circles(
 
     Parameters
     ----------
-    table : xarray.Dataset
+    table : xarray.Dataset, DataFrame or mapping
         As of `daskclust.properties.halo_table`, or `select`.
     axes : tuple of str, default ("x", "y")
         Columns across and up.
@@ -122,8 +120,8 @@ def halo_circles(
         A line for each, with its number, size and mass under the mouse. In a periodic box a circle that crosses a face
         is there on the other side, too. Rows without a centre or a radius are left out.
     """
-    table, most = dataset_of(table), check_whole("most", most, 0)
-    loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster"))
+    most = check_whole("most", most, 0)
+    table = loaded = in_memory(table, (*axes, radius), ("mass", "size", "cluster", "x"), dim="cluster")
     columns = {str(name): loaded[name].values for name in loaded.variables}
     columns.setdefault("cluster", np.arange(len(columns[axes[0]])))
     there = np.flatnonzero(np.isfinite([columns[name] for name in (*axes, radius)]).all(axis=0))
@@ -147,7 +145,7 @@ def halo_circles(
 
 
 def mass_function(
-    table: xr.Dataset,
+    table: Any,
     *,
     mass: str = "mass",
     bins: int = 20,
@@ -157,7 +155,7 @@ def mass_function(
 
     Parameters
     ----------
-    table : xarray.Dataset
+    table : xarray.Dataset, DataFrame or mapping
         As of `daskclust.properties.halo_table`.
     mass : str, default "mass"
         The column.
@@ -190,8 +188,9 @@ def mass_function(
     >>> mass_function(table, bins=2).get(1).dimension_values("number").tolist()  # of 1 dex each
     [3.0, 1.0]
     """
-    table, bins = dataset_of(table), check_whole("bins", bins, 1)
-    values, note = finite(in_memory(table, (mass,))[mass], mass)
+    bins = check_whole("bins", bins, 1)
+    table = in_memory(table, (mass,), _AXES, dim="cluster")
+    values, note = finite(table[mass], mass)
     positive = values[values > 0]
     note += f", {values.size - positive.size:,} of no mass" if positive.size < values.size else ""
     axes = [name for name in _AXES if name in table]
@@ -219,7 +218,7 @@ def mass_function(
 def _frame(ds: xr.Dataset, names: list[str]) -> Any:
     """Return variables as a pandas DataFrame, or a dask one where they are lazy."""
     names = list(dict.fromkeys(names))
-    if set(names) <= set(ds.variables) and any(is_dask(ds[name].data) for name in names):
+    if any(is_dask(ds[name].data) for name in names):
         return ds[names].reset_coords().unify_chunks().to_dask_dataframe()[names]
     loaded = in_memory(ds, names)
     return pd.DataFrame({name: loaded[name].values for name in names})

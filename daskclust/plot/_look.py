@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ _PANEL = 230  # the same, of one of several side by side
 _INCHES = 5.2  # of a figure, with its axes
 _PANEL_INCHES = 2.6
 _LETTERS = {"title": 11, "labels": 10, "xlabel": 10, "ylabel": 10, "clabel": 10, "legend": 9, "ticks": 9, "cticks": 9}
+_LETTER = 8  # pixels of a letter of a title
 _SMALL = 1  # letters of panels are smaller by so much
 _MOST_DECADES = 2  # of logarithmic axes with more ticks than powers of ten
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -101,6 +103,7 @@ def finished(
         paper = {"fig_inches": _INCHES, "aspect": "equal"}
     if isinstance(element, hv.Overlay):
         both = {"legend_position": "right"} | both
+    title = textwrap.fill(title, max(24, screen["frame_width"] // _LETTER))
     screen = _bokeh(0) | screen | (bokeh or {})
     paper = _matplotlib(0, height / WIDTH if aspect is None else None) | paper | (matplotlib or {})
     return styled(element, screen, paper, title=title, **both)

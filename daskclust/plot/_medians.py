@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy.typing as npt
 import pandas as pd
-import xarray as xr
 
 from daskclust.core.hierarchy import leaf_order
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import Array, Ids, cells_of, on_host
+from daskclust.plot._data import Array, Ids, cells_of, linkage_of
 from daskclust.plot._look import WIDTH, finished, hv
 
 _ROW = 18  # pixels of a row of the heat map
@@ -18,10 +16,10 @@ _INCHES = 0.22  # the same on paper
 
 
 def channel_medians(
-    data: xr.Dataset | npt.ArrayLike,
-    labels: npt.ArrayLike,
+    data: Any,
+    labels: Any = None,
     *,
-    Z: npt.ArrayLike | None = None,
+    Z: Any = None,
     scaled: bool = False,
 ) -> hv.HeatMap:
     """Draw the median of each channel in each cluster.
@@ -30,9 +28,9 @@ def channel_medians(
     ----------
     data, labels
         As for `ellipses`.
-    Z : array_like, shape (n - 1, 4), optional
-        SciPy's linkage of the cells: clusters are from top to bottom as from left to right in its dendrogram. By
-        default they are in the order of their numbers. Noise is last.
+    Z : array_like, shape (n - 1, 4), fitted MahalanobisHCA or xarray.Dataset, optional
+        SciPy's linkage of the cells, or what has one: clusters are from top to bottom as from left to right in
+        its dendrogram. By default they are in the order of their numbers. Noise is last.
     scaled : bool, default False
         Scale medians of each channel to run from 0 to 1, where channels have different units.
 
@@ -46,11 +44,11 @@ def channel_medians(
     ValueError
         For no cells, and for channels of the same name.
     """
-    cells = cells_of(data)
+    cells = cells_of(data, labels)
     names = cells.names
     if len(set(names)) < len(names):
         raise ValueError(f"channels must have different names, got {names}")
-    there = cells.labels(labels)
+    there = cells.labels
     if not len(there):
         raise ValueError("there are no cells to draw")
     groups = pd.DataFrame(cells.columns(range(len(names)))).groupby(there)
@@ -62,7 +60,7 @@ def channel_medians(
     words = [f"{'noise' if row == NOISE else row}: {sizes[row]:,}" for row in rows]
     unit = None if scaled else cells.unit or None
     vdim = hv.Dimension("median", label="scaled median" if scaled else "median", unit=unit)
-    title = f"{len(there):,} cells, {len(set(rows) - {NOISE}):,} clusters"
+    title = f"{len(there):,} cells, {len(set(rows) - {NOISE}):,} clusters{cells.source}"
     return _heat_map(medians.loc[rows].to_numpy(), names, words, vdim, title)
 
 
@@ -85,10 +83,10 @@ def _heat_map(medians: Array, names: list[str], words: list[str], vdim: hv.Dimen
     return finished(picture, title, **both)
 
 
-def _row_order(numbers: Ids, labels: Ids, Z: npt.ArrayLike | None) -> list[int]:
+def _row_order(numbers: Ids, labels: Ids, Z: Any) -> list[int]:
     """Return the labels of rows: by leaf of the tree, or number, noise last."""
     if Z is not None:
-        order = leaf_order(on_host(Z))
+        order = leaf_order(linkage_of(Z))
         if len(order) != len(labels):
             raise ValueError(f"Z must be of the same cells, got {len(order)} for {len(labels)} labels")
         numbers = pd.unique(labels[order])

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 import xarray as xr
 
-from daskclust.core.data.inputs import dataset_of
 from daskclust.core.merge.labels import NOISE
-from daskclust.plot._data import dimension, hits_in_memory, in_memory, in_time_units, on_host
+from daskclust.plot._data import dimension, hits_in_memory, in_time_units, source_of
 from daskclust.plot._look import BLANK, COLORS, NOISE_COLOR, amounts, finished, hv, panel, side_by_side, styled
 
 Array = npt.NDArray[Any]
@@ -32,8 +31,8 @@ class _Frame(NamedTuple):
 
 
 def event_display(
-    ds: xr.Dataset,
-    labels: str | npt.ArrayLike | None = None,
+    data: Any,
+    labels: Any = None,
     *,
     window: tuple[float, float] | None = None,
     clusters: Sequence[int] | None = None,
@@ -44,11 +43,12 @@ def event_display(
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    data : xarray.Dataset, DataFrame, mapping, or array of shape (n, 3) or (n, 4)
         Timepix hits: ``x``, ``y``, ``toa``, and ``tot`` and ``label`` where they are used; times in ns, or in the unit
-        that they name.
-    labels : str or array_like of int, shape (n_hits,), optional
-        Cluster numbers: a variable of `ds`, or an array; noise is -1. Default: ``label`` if `ds` has it.
+        that they name. The columns of an array are ``x``, ``y``, ``toa`` and ``chip``.
+    labels : array_like of int, shape (n_hits,), str or fitted estimator, optional
+        Cluster numbers, noise -1: an array, a variable or column of `data`, or the estimator that was fitted to it.
+        Default: ``label`` if `data` has it.
     window : tuple of float, optional
         First and last time in ns, both included. Default: all.
     clusters : sequence of int, optional
@@ -71,21 +71,22 @@ def event_display(
     ValueError
         For labels of another length, a window that ends before it begins, and pictures of over 16 million pixels.
     """
-    ds = dataset_of(ds)
-    hits, units = _hits(ds, labels, color, chip)
+    loaded = _hits(data, labels, color, chip)
+    hits = _table(loaded)
     color = color or ("label" if "label" in hits else "tot")
     hits = _chosen(hits, window, clusters, chip)
     frame = _frame(hits, tight=clusters is not None)
-    return _by_chip(hits, ds, chip, lambda mine: _matrix(mine, frame, color, units))
+    source = source_of(data, labels)
+    return _by_chip(hits, loaded, chip, lambda mine: _matrix(mine, frame, color, loaded, source))
 
 
-def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
+def hit_map(data: Any, *, log: bool = True, chip: int | None = None) -> hv.Image | hv.NdLayout:
     """Draw how often each pixel was hit.
 
     Parameters
     ----------
-    ds : xarray.Dataset
-        Timepix hits: ``x``, ``y``, ``chip``.
+    data : xarray.Dataset, DataFrame, mapping or array
+        Timepix hits, as for `event_display`: ``x``, ``y``, ``chip``.
     log : bool, default True
         Colours by the logarithm of the number: noisy pixels do not hide the others.
     chip : int, optional
@@ -96,8 +97,8 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
     holoviews.Image or holoviews.NdLayout
         As of `event_display`; pixels without hits are blank.
     """
-    ds = dataset_of(ds)
-    hits = _table(in_memory(ds, ("x", "y", *["chip"] * (chip is not None)), ("chip",)))
+    loaded = hits_in_memory(data, ("x", "y", *["chip"] * (chip is not None)), ("chip",))
+    hits = _table(loaded)
     frame = _frame(hits, tight=False)
 
     def draw(mine: pd.DataFrame) -> hv.Image:
@@ -106,7 +107,7 @@ def hit_map(ds: xr.Dataset, *, log: bool = True, chip: int | None = None) -> hv.
         number[number == 0] = np.nan
         return _image({"hits": number}, frame, [hv.Dimension("hits")], amounts(number, log), title)
 
-    return _by_chip(hits, ds, chip, draw)
+    return _by_chip(hits, loaded, chip, draw)
 
 
 def _table(loaded: xr.Dataset) -> pd.DataFrame:
@@ -114,27 +115,15 @@ def _table(loaded: xr.Dataset) -> pd.DataFrame:
     return pd.DataFrame({str(name): loaded[name].values for name in loaded})
 
 
-def _hits(ds: xr.Dataset, labels: Any, color: str | None, chip: int | None) -> tuple[pd.DataFrame, xr.Dataset]:
-    """Return what is drawn, and the Dataset of it for its units."""
+def _hits(data: Any, labels: Any, color: str | None, chip: int | None) -> xr.Dataset:
+    """Return what is drawn, in memory."""
     if color not in (None, "label", "tot"):
         raise ValueError(f"color must be 'label', 'tot' or None, got {color!r}")
-    if labels is None and "label" in ds.variables:
-        labels = "label"
-    needed = ["x", "y", "toa"]
-    needed += ["tot"] * (color == "tot" or labels is None) + ["chip"] * (chip is not None)
-    needed += [labels] * isinstance(labels, str)
-    loaded = hits_in_memory(ds, needed, ("tot", "chip"))
-    hits = _table(loaded)
-    if isinstance(labels, str):
-        hits["label"] = hits[labels]
-    elif labels is not None:
-        given = on_host(labels)
-        if given.shape != (len(hits),):
-            raise ValueError(f"labels have shape {given.shape}, the hits ({len(hits)},); give one for each hit")
-        hits["label"] = given
-    if color == "label" and "label" not in hits:
+    needed = ["x", "y", "toa", *["tot"] * (color == "tot"), *["chip"] * (chip is not None)]
+    loaded = hits_in_memory(data, needed, ("tot", "chip", "label"), labels=labels)
+    if color == "label" and "label" not in loaded:
         raise ValueError("color='label' needs labels; give labels=, or cluster the hits first")
-    return hits, loaded
+    return loaded
 
 
 def _chosen(
@@ -193,7 +182,7 @@ def _pixel(hits: pd.DataFrame, frame: _Frame) -> npt.NDArray[np.int64]:
     return place
 
 
-def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) -> hv.Image:
+def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset, source: str) -> hv.Image:
     """Return the picture of one chip or detector; the first layer gives the colour."""
     hits = hits.assign(pixel=_pixel(hits, frame)).sort_values("toa", kind="stable")
     last = hits.drop_duplicates("pixel", keep="last").set_index("pixel")
@@ -214,7 +203,7 @@ def _matrix(hits: pd.DataFrame, frame: _Frame, color: str, units: xr.Dataset) ->
     else:
         layers = {"tot": layers.pop("tot"), **layers}
         options = amounts(layers["tot"], log=True)
-    return _image(layers, frame, [vdims[name] for name in layers], options, _title(hits))
+    return _image(layers, frame, [vdims[name] for name in layers], options, _title(hits) + source)
 
 
 def _title(hits: pd.DataFrame) -> str:

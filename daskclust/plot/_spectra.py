@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from daskclust.core.data.checks import check_whole
-from daskclust.core.data.inputs import dataset_of
-from daskclust.plot._data import counted, dimension, finite, hits_in_memory, in_memory, in_time_units, without
+from daskclust.plot._data import counted, dimension, finite, hits_in_memory, in_memory, in_time_units, sizes_of, without
 from daskclust.plot._elements import histogram, overlay
 from daskclust.plot._look import COLORS, hv, styled
 
@@ -22,12 +20,12 @@ _PER = ((1e6, "µs"), (1e3, "ms"))  # how many of them are a second
 _CURVES = (COLORS[0], COLORS[1], COLORS[5])
 
 
-def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40, log: bool = True) -> hv.Histogram:
+def energy_spectrum(table: Any, *, weight: str = "energy", bins: int = 40, log: bool = True) -> hv.Histogram:
     """Draw how many clusters have which energy.
 
     Parameters
     ----------
-    table : xarray.Dataset
+    table : xarray.Dataset, DataFrame or mapping
         As of `daskclust.properties.cluster_table`.
     weight : str, default "energy"
         The variable.
@@ -42,9 +40,9 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
         Counts of clusters. Those whose energy is not finite, as of pixels without calibration, are left out, and
         counted in the title.
     """
-    table = dataset_of(table)
     bins = check_whole("bins", bins, 1)
-    values, note = finite(in_memory(table, (weight,))[weight], weight)
+    table = in_memory(table, (weight,), dim="cluster")
+    values, note = finite(table[weight], weight)
     positive = values[values > 0]
     if log and positive.size:
         edges = log_edges(positive, bins)
@@ -56,13 +54,13 @@ def energy_spectrum(table: xr.Dataset, *, weight: str = "energy", bins: int = 40
     return histogram(values, edges, kdim, log=log and positive.size > 0, what=what, note=note)
 
 
-def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.Histogram:
+def cluster_sizes(table: Any, *, bins: int = 40, log: bool = True) -> hv.Histogram:
     """Draw how many clusters have how many points.
 
     Parameters
     ----------
-    table : xarray.Dataset
-        As of `daskclust.properties.cluster_table`.
+    table : xarray.Dataset, DataFrame, mapping or fitted estimator
+        As of `daskclust.properties.cluster_table`; of an estimator the labels are counted.
     bins : int, default 40
         Most bins; each holds whole numbers of points.
     log : bool, default True
@@ -76,7 +74,7 @@ def cluster_sizes(table: xr.Dataset, *, bins: int = 40, log: bool = True) -> hv.
     return _sizes(table, bins, log=log)
 
 
-def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
+def size_spectrum(table: Any, *, bins: int = 40) -> hv.Histogram:
     """Draw how many clusters have how many points, on logarithmic axes: few large ones beside many small ones.
 
     Parameters
@@ -92,12 +90,12 @@ def size_spectrum(table: xr.Dataset, *, bins: int = 40) -> hv.Histogram:
     return _sizes(table, bins, log=True, logy=True, per=(1.0, "number of points"))
 
 
-def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool = False) -> hv.Histogram:
+def tot_spectrum(data: Any, *, bins: int = 60, log: bool = True, logy: bool = False) -> hv.Histogram:
     """Draw how many hits, or clusters, have which time over threshold.
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    data : xarray.Dataset, DataFrame or mapping
         Hits, or the table of their clusters, with ``tot`` in ns, or in the unit that it names.
     bins : int, default 60
         Most bins. Each holds whole multiples of 25 ns, as a Timepix counts it.
@@ -112,7 +110,7 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
         Counts for each 25 ns. Values that are not finite are left out, and counted in the title.
     """
     bins = check_whole("bins", bins, 1)
-    tot = hits_in_memory(dataset_of(ds), ("tot",))["tot"]
+    tot = hits_in_memory(data, ("tot",))["tot"]
     values, note = finite(tot, "tot")
     edges = _TOT_TICK * _whole_edges(values / _TOT_TICK, bins, log=log)
     values = np.clip(values, edges[0], edges[-1])
@@ -121,12 +119,12 @@ def tot_spectrum(ds: xr.Dataset, *, bins: int = 60, log: bool = True, logy: bool
     return histogram(values, edges, kdim, log=log, logy=logy, what=what, note=note, per=per)
 
 
-def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.Histogram:
+def tof_spectrum(data: Any, *, bins: int = 200, logy: bool = False) -> hv.Histogram:
     """Draw how many hits, or clusters, came how long after the last trigger.
 
     Parameters
     ----------
-    ds : xarray.Dataset
+    data : xarray.Dataset, DataFrame or mapping
         Hits, or the table of their clusters, with the time of flight ``tof`` in ns, or in the unit that it names.
     bins : int, default 200
         Number of bins.
@@ -140,7 +138,7 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
         out, and counted in the title.
     """
     bins = check_whole("bins", bins, 1)
-    tof = hits_in_memory(dataset_of(ds), ("tof",))["tof"]
+    tof = hits_in_memory(data, ("tof",))["tof"]
     values, note = finite(tof, "tof")
     values, unit = in_time_units(values)
     kdim = hv.Dimension("tof", label="time of flight", unit=unit)
@@ -148,12 +146,12 @@ def tof_spectrum(ds: xr.Dataset, *, bins: int = 200, logy: bool = False) -> hv.H
     return histogram(values, edges, kdim, log=False, logy=logy, what=counted(tof), note=note)
 
 
-def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
+def rate(*data: Any, bins: int = 100, logy: bool = False) -> hv.Overlay:
     """Draw at which rate hits, clusters, or both come, over time.
 
     Parameters
     ----------
-    *data : xarray.Dataset
+    *data : xarray.Dataset, DataFrame or mapping
         Hits, the table of their clusters, or both: what has ``toa`` in ns, or in the unit that it names.
     bins : int, default 100
         Number of intervals of equal length, from the first time to the last.
@@ -170,18 +168,18 @@ def rate(*data: xr.Dataset, bins: int = 100, logy: bool = False) -> hv.Overlay:
     Raises
     ------
     ValueError
-        For no Dataset.
+        For no data.
 
     Examples
     --------
-    >>> ds = xr.Dataset({"toa": ("hit", [0.0, 10.0, 30.0, 90.0, 100.0], {"units": "ns"})})
-    >>> rate(ds, bins=2).get(0).dimension_values("rate").tolist()  # three and two in 50 ns
+    >>> hits = {"toa": [0.0, 10.0, 30.0, 90.0, 100.0]}  # ns
+    >>> rate(hits, bins=2).get(0).dimension_values("rate").tolist()  # three and two in 50 ns
     [60.0, 60.0, 40.0, 40.0]
     """
     if not data:
         raise ValueError("there is nothing to draw; give hits, the table of their clusters, or both")
     bins = check_whole("bins", bins, 1)
-    columns = [hits_in_memory(dataset_of(ds), ("toa",))["toa"] for ds in data]
+    columns = [hits_in_memory(each, ("toa",))["toa"] for each in data]
     times, notes = zip(*(finite(column, "toa") for column in columns), strict=True)
     low = min((float(each.min()) for each in times if each.size), default=0.0)
     high = max((float(each.max()) for each in times if each.size), default=low)
@@ -213,9 +211,9 @@ def _steps(edges: Float, number: Float, kdims: list[hv.Dimension], label: str, c
     return styled(curve, {"line_width": 1.8}, {"linewidth": 1.5}, color=color, interpolation="steps-mid")
 
 
-def _sizes(table: xr.Dataset, bins: int, **how: Any) -> hv.Histogram:
+def _sizes(table: Any, bins: int, **how: Any) -> hv.Histogram:
     bins = check_whole("bins", bins, 1)
-    sizes = in_memory(dataset_of(table), ("size",))["size"].values
+    sizes = sizes_of(table)
     values = sizes[sizes > 0]
     kdim, note = hv.Dimension("size", label="points of a cluster"), without(sizes.size - values.size, "points")
     return histogram(values, _whole_edges(values, bins, log=how["log"]), kdim, note=note, **how)

@@ -11,7 +11,7 @@ from daskclust.core.hierarchy import SEVERAL, Top, check_linkage, condense, leaf
 from daskclust.core.hierarchy.linkage import sizes_of
 from daskclust.core.merge.labels import NOISE
 from daskclust.metrics import point_height_correlation, point_heights
-from daskclust.plot._data import on_host
+from daskclust.plot._data import labels_of, linkage_of, source_of
 from daskclust.plot._elements import MOST_GLYPHS, cloud, line, overlay
 from daskclust.plot._look import ACCENT, COLORS, INK, MARK, NOISE_COLOR, hv, styled
 
@@ -26,19 +26,19 @@ _LEVEL_TICKS = 10  # leaves whose sizes fit side by side
 _ALIKE = 3.0  # axes whose ends differ by no more have the same scale
 
 
-def dendrogram(
-    Z: npt.ArrayLike, p: int = 30, *, labels: npt.ArrayLike | None = None, min_size: int | float = 1
-) -> hv.Overlay:
+def dendrogram(Z: Any, p: int = 30, *, labels: Any = None, min_size: int | float = 1) -> hv.Overlay:
     """Draw the top of a hierarchy, with the sizes of clusters at its leaves.
 
     Parameters
     ----------
-    Z : array_like, shape (n - 1, 4)
-        SciPy's linkage. Merges that are lower than those below them are drawn as they are.
+    Z : array_like, shape (n - 1, 4), fitted MahalanobisHCA or xarray.Dataset
+        SciPy's linkage, or what has one: a Dataset as of ``ds.clust.hca``. Merges that are lower
+        than those below them are drawn as they are.
     p : int, default 30
         Most leaves: there are fewer if there are not so many clusters of `min_size` points.
-    labels : array_like of int, shape (n,), optional
-        Labels of the points, -1 noise, as of `daskclust.core.hierarchy.cut`: branches of one cluster, with noise or
+    labels : array_like of int, shape (n,), str or fitted estimator, optional
+        Labels of the points, -1 noise, an array as of `daskclust.core.hierarchy.cut`, a variable of the Dataset, or an
+        estimator: branches of one cluster, with noise or
         without, have its colour, those of noise are grey and those of several clusters dark.
     min_size : int or float, default 1
         Smaller clusters, as a fraction of all points if it is a float, are no leaves: where one joins a branch there is
@@ -56,9 +56,10 @@ def dendrogram(
     ValueError
         For what is no linkage, labels that do not fit, and `min_size` over the number of points.
     """
-    Z = check_linkage(on_host(Z))
+    data, Z = Z, check_linkage(linkage_of(Z))
     n, top = len(Z) + 1, condense(Z, p, min_size)
-    given = None if labels is None else on_host(labels)
+    labels = "label" if labels is None and "label" in getattr(data, "variables", ()) else labels
+    given = None if labels is None else labels_of(data, labels)
     of_node = np.full(2 * n - 1, SEVERAL) if given is None else node_labels(Z, given)
     x, y = places(top)
     lines = branches(top, x, y, of_node[top.nodes])
@@ -72,18 +73,16 @@ def dendrogram(
         dots = hv.Points((*stubs, left_out), kdims, ["points"], label="left out")
         bokeh = {"size": 3.5, "tools": ["hover"]}
         elements.append(styled(dots, bokeh, {"s": 8}, color=NOISE_COLOR, show_legend=False))
-    return _framed(elements, kdims, top, n, left_out)
+    return _framed(elements, kdims, top, n, left_out, source_of(data))
 
 
-def point_height_scatter(
-    Z1: npt.ArrayLike, Z2: npt.ArrayLike, *, names: tuple[str, str] = ("first", "second")
-) -> hv.Overlay:
+def point_height_scatter(Z1: Any, Z2: Any, *, names: tuple[str, str] = ("first", "second")) -> hv.Overlay:
     """Draw the height of each point in one hierarchy against that in another [1]_.
 
     Parameters
     ----------
-    Z1, Z2 : array_like, shape (n - 1, 4)
-        SciPy's linkages of the same points.
+    Z1, Z2 : array_like, shape (n - 1, 4), fitted MahalanobisHCA or xarray.Dataset
+        SciPy's linkages of the same points, or what has them, as for `dendrogram`.
     names : tuple of str, default ("first", "second")
         What they are called on the axes.
 
@@ -103,7 +102,7 @@ def point_height_scatter(
     .. [1] Smelko, "Mahalanobis based hierarchical clustering accelerated on GPU", Charles University (2020), figures
        3.6 and 3.7.
     """
-    sides = on_host(Z1), on_host(Z2)
+    sides = linkage_of(Z1), linkage_of(Z2)
     correlation = point_height_correlation(*sides)
     xy = point_heights(sides[0]), point_heights(sides[1])
     kdims = [hv.Dimension(f"height{k}", label=f"height of a point, {name}") for k, name in enumerate(names)]
@@ -175,7 +174,7 @@ def _lines(lines: dict[int, Lines], labels: npt.NDArray[Any] | None, kdims: list
     return elements
 
 
-def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: Ids) -> Any:
+def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: Ids, source: str) -> Any:
     """Return the overlay with sizes at leaves."""
     p = len(top.linkage) + 1
     order = leaf_order(top.linkage)
@@ -183,6 +182,7 @@ def _framed(elements: list[Any], kdims: list[Any], top: Top, n: int, left_out: I
     ticks = [(place, f"{size:,}") for place, size in enumerate(top.sizes[shown].tolist())] or [(0, "")]
     title = f"{n:,} points, {p:,} clusters at the top"
     title += f", {len(left_out):,} smaller ones of {int(left_out.sum()):,} points left out" if len(left_out) else ""
+    title += source
     xlim, ylim = axis_limits(top)
     both: dict[str, Any] = {"xticks": ticks, "xrotation": 0 if p <= _LEVEL_TICKS else 90}
     return overlay(elements, kdims, title, **both, xlim=xlim, ylim=ylim)

@@ -49,10 +49,10 @@ def test_columns_wrap_and_rhoc_by_name(summary, tmp_path):
 def test_columns_and_units_of_a_file_of_ones_own(summary, tmp_path):
     source = tmp_path / "odd.csv"
     source.write_text("u;v;E\n0;0;1\n1;1;2\n")
-    naming = ("--columns", "x=u, y=v,energy=E", "--units", "x=mm,y=mm,energy=MeV")
+    naming = ("--columns", "u=x, v=y,E=energy", "--units", "x=mm,y=mm,energy=MeV")
     told = summary("clue", source, "--dc", 0.05, "--rhoc", 0.002, *naming)
     assert told["clusters"] == 1  # 1.4 mm are over 0.05 cm, 2 MeV are 0.002 GeV: the second hit alone
-    told = summary("dbscan", source, 2, "--columns", "x=u,=E", "--coordinates", "x,v")
+    told = summary("dbscan", source, 2, "--columns", "u=x,E=", "--coordinates", "x,v")
     assert told["points"] == 2
 
 
@@ -81,7 +81,7 @@ def test_demo(command, tmp_path, monkeypatch):
     code, out, err = command("demo", "-o", tmp_path / "demo", "--workers", 1)
     assert code == 0, err
     assert "equal, element by element" in out
-    page = (tmp_path / "demo" / "daskclust-demo.html").read_text()
+    page = (tmp_path / "demo" / "clue.html").read_text()
     assert "Decision plot" in page
 
 

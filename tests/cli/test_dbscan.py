@@ -42,7 +42,7 @@ def assert_catalogue(written, particles, **parameters):
 # ------------------------------------------------------------------------------------------------------------------ fof
 def test_from_snapshot_to_catalogue(summary, particles, snapshot, tmp_path):
     target, labels = tmp_path / "halos.parquet", tmp_path / "particles.parquet"
-    told = summary("fof", snapshot, "--b", 0.168, "--min-members", 20, "-o", target, "--labels", labels)
+    told = summary("fof", snapshot, "--b", 0.168, "--min-members", 20, "--table", target, "-o", labels)
     result = assert_catalogue(pd.read_parquet(target), particles, b=0.168, min_members=20)
     label = result["label"].values
     assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
@@ -52,8 +52,8 @@ def test_from_snapshot_to_catalogue(summary, particles, snapshot, tmp_path):
         "halos": label.max() + 1,
         "particles_in_halos": int((label >= 0).sum()),
         "largest": np.bincount(label[label >= 0]).max(),
-        "output": str(target),
-        "labels": str(labels),
+        "output": str(labels),
+        "table": str(target),
     }
     written = pd.read_parquet(labels)
     np.testing.assert_array_equal(written["label"], label)
@@ -67,7 +67,7 @@ def test_from_snapshot_to_catalogue(summary, particles, snapshot, tmp_path):
 
 def test_box_of_the_user(summary, particles, snapshot, tmp_path):
     target = tmp_path / "halos.csv"
-    length = ("--linking-length", 0.25, "-o", target)
+    length = ("--linking-length", 0.25, "--table", target)
     summary("fof", snapshot, "--boxsize", "none", *length)
     assert_catalogue(pd.read_csv(target), particles.drop_attrs(deep=False), linking_length=0.25)
     side = particles.attrs["boxsize"]
@@ -87,7 +87,7 @@ def test_particles_of_a_type(summary, particles, tmp_path):
 
 def test_no_halos(summary, snapshot, tmp_path):
     target = tmp_path / "halos.parquet"
-    told = summary("fof", snapshot, "--b", 0.01, "--min-members", 1000, "-o", target)
+    told = summary("fof", snapshot, "--b", 0.01, "--min-members", 1000, "--table", target)
     assert (told["halos"], told["particles_in_halos"], told["largest"]) == (0, 0, 0)
     assert len(pd.read_parquet(target)) == 0
 

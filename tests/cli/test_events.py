@@ -115,11 +115,11 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, tar
     source = tmp_path / f"run{suffix}"
     writers = {".tpx3": write_tpx3, ".t3pa": write_t3pa}
     writers.get(suffix, write_hits)(delivered, source)
-    told = run(source, "-o", target, "--hits", hits)
+    told = run(source, "--table", target, "-o", hits)
     table, labelled = offline(in_time(delivered))
     assert (told["hits"], told["hits_out"]) == (N, N)
     assert told["clusters"] == table.sizes["cluster"]
-    assert (told["output"], told["hits_output"]) == (str(target), str(hits))
+    assert (told["table"], told["output"]) == (str(target), str(hits))
     assert_table(target, table)
     assert_hits(hits, labelled, target)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, "clusters.parquet", "hits.parquet"])
@@ -134,7 +134,7 @@ def test_files_of_every_kind(run, tmp_path, delivered, small_rounds, suffix, tar
     ],
 )
 def test_definitions(run, raw, small_rounds, options, parameters, target, hits):
-    told = run(raw, *options, "-o", target, "--hits", hits)
+    told = run(raw, *options, "--table", target, "-o", hits)
     table, labelled = offline(open_tpx3(raw), **parameters)
     assert_table(target, table)
     assert_hits(hits, labelled, target)
@@ -143,7 +143,7 @@ def test_definitions(run, raw, small_rounds, options, parameters, target, hits):
 
 def test_where_keeps_clusters_and_their_hits(run, raw, small_rounds, target, hits):
     where = "size > 3 and tot > 1000"
-    told = run(raw, "-o", target, "--hits", hits, "--where", where)
+    told = run(raw, "--table", target, "-o", hits, "--where", where)
     table, labelled = offline(open_tpx3(raw))
     kept = select(table, where)
     is_kept = (table["size"].values > 3) & (table["tot"].values > 1000)
@@ -165,7 +165,7 @@ def test_a_quad(run, tmp_path, small_rounds, target):
     np.testing.assert_array_equal(open_tpx3(source, layout="quad")["x"], made["x"])
     tables = {}
     for gap in (0, 2):
-        options = ("--layout", "quad", "--gap", gap, "-o", target)
+        options = ("--layout", "quad", "--gap", gap, "--table", target)
         run(source, *options)
         tables[gap] = offline(open_tpx3(source, layout="quad", gap=gap))[0]
         assert_table(target, tables[gap])
@@ -177,7 +177,7 @@ def test_common_coordinates_are_as_the_file_tells(run, tmp_path, small_rounds, o
     made = timepix(3000, kind="pion75", layout="quad", rng=0).drop_vars("truth")
     source = tmp_path / "quad.parquet"
     write_hits(made, source)
-    run(source, *options, "-o", target)
+    run(source, *options, "--table", target)
     table = offline(read_hits(source))[0]
     assert table.sizes["cluster"] < offline(made.assign_attrs(layout="chips"))[0].sizes["cluster"]
     assert_table(target, table)
@@ -187,7 +187,7 @@ def test_calibration(run, tmp_path, raw, small_rounds, target, hits):
     folder = write_calibration(tmp_path / "matrices")
     table, labelled = offline(io.calibrate(open_tpx3(raw), io.read_calibration(folder)))
     where = f"energy > {float(table['energy'].median())}"
-    run(raw, "--calibration", folder, "-o", target, "--hits", hits, "--where", where)
+    run(raw, "--calibration", folder, "--table", target, "-o", hits, "--where", where)
     kept = select(table, where)
     assert 0 < kept.sizes["cluster"] < table.sizes["cluster"]
     assert_table(target, kept)
@@ -202,16 +202,16 @@ def test_pixels_without_energy_add_nothing(run, tmp_path, raw, scheduler):
     folder = write_calibration(tmp_path / "matrices", a=a)
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     options = ("--calibration", folder, "--tot-unit", "tick")
-    run(raw, *options, "-o", here)
+    run(raw, *options, "--table", here)
     written = pd.read_parquet(here)
     assert np.isfinite(written["energy"]).all()
     assert (written["energy"] > 0).any()
-    run(raw, *options, "--scheduler", scheduler, "-o", there)
+    run(raw, *options, "--scheduler", scheduler, "--table", there)
     pd.testing.assert_frame_equal(written.drop(columns="seed"), pd.read_parquet(there).drop(columns="seed"))
 
 
 def test_time_of_flight(run, raw, small_rounds, target):
-    run(raw, "--trigger", 1, "-o", target)
+    run(raw, "--trigger", 1, "--table", target)
     data = open_tpx3(raw)
     data["tof"] = time_of_flight(data["toa"], open_tpx3_triggers(raw), channel=1)
     table = offline(data)[0]
@@ -223,8 +223,8 @@ def test_time_of_flight(run, raw, small_rounds, target):
 def test_workers_give_the_same(run, tmp_path, raw, small_rounds, hits):
     here, there = tmp_path / "here.parquet", tmp_path / "there.parquet"
     options = ("--min-hits", 2, "--where", "size > 4")
-    run(raw, *options, "-o", here)
-    told = run(raw, *options, "-o", there, "--hits", hits, "--workers", 2)
+    run(raw, *options, "--table", here)
+    told = run(raw, *options, "--table", there, "-o", hits, "--workers", 2)
     one, two = pd.read_parquet(here), pd.read_parquet(there)
     pd.testing.assert_frame_equal(one.drop(columns="seed"), two.drop(columns="seed"), check_like=True)
     _, labelled = offline(open_tpx3(raw), min_hits=2)
@@ -265,7 +265,7 @@ def test_lost_data_of_t3pa_are_told(run, tmp_path, delivered):
 
 def test_the_real_run(command, shared_data, target):
     source = shared_data / "timepix" / "sns_suann_socket_background_serval32.tpx3"
-    code, out, err = command("events", source, "--dt-max", 200, "-o", target)
+    code, out, err = command("events", source, "--dt-max", 200, "--table", target)
     assert code == 0
     assert "98,548" in out
     assert err.startswith("note: ")
@@ -277,7 +277,7 @@ def test_the_real_run(command, shared_data, target):
 def test_a_file_without_hits_has_an_empty_table(run, tmp_path, options, target, hits):
     source = tmp_path / "run.tpx3"
     source.write_bytes(b"TPX3" + bytes([0, 0, 8, 0]) + (0x50 << 56).to_bytes(8, "little"))
-    told = run(source, *options, "-o", target, "--hits", hits)
+    told = run(source, *options, "--table", target, "-o", hits)
     assert told["clusters"] == 0
     written = pd.read_parquet(target)
     assert len(written) == 0
@@ -290,7 +290,7 @@ def test_following_a_file_that_grows(run, tmp_path, monkeypatch, raw, target, hi
     growing = tmp_path / "growing.tpx3"
     options = ("--disorder", 20, "--follow", "--idle", 1)
     with growing_file(growing, raw.read_bytes(), monkeypatch):
-        told = run(growing, *options, "-o", target, "--hits", hits)
+        told = run(growing, *options, "--table", target, "-o", hits)
     assert (told["hits"], told["hits_out"]) == (N, N)
     table, labelled = offline(open_tpx3(raw))
     assert_table(target, table)
@@ -314,7 +314,7 @@ def test_a_readout_that_connects(run, raw, target):
     sender.start()
     address = f"tcp://listen@127.0.0.1:{port}"
     options = ("--layout", "quad", "--disorder", 20, "--where", "size > 2")
-    told = run(address, *options, "--follow", "--idle", 600, "-o", target)
+    told = run(address, *options, "--follow", "--idle", 600, "--table", target)
     sender.join()
     table = offline(open_tpx3(raw, layout="quad"))[0]
     assert_table(target, select(table, "size > 2"))
@@ -330,7 +330,7 @@ def test_an_interrupt_ends_a_readout_with_its_output_written(run, monkeypatch, r
 
     monkeypatch.setattr("daskclust.io.timepix.sources.follow", interrupted)
     before = signal.getsignal(signal.SIGINT)
-    told = run(raw, "--disorder", 20, "--follow", "-o", target)
+    told = run(raw, "--disorder", 20, "--follow", "--table", target)
     assert told["hits_out"] == N
     assert_table(target, offline(open_tpx3(raw))[0])
     assert signal.getsignal(signal.SIGINT) is before

@@ -21,7 +21,7 @@ def test_columns_are_named_as_messages_say_and_the_address_is_told(command, tmp_
         return SimpleNamespace(port=1234, start=lambda: None, stop=lambda: None, io_loop=loop)
 
     monkeypatch.setattr(app, "serve", serve)
-    code, out, err = command("explore", "own.csv", "--columns", "x=a,y=b,=note", "--no-browser", *quiet)
+    code, out, err = command("explore", "own.csv", "--columns", "a=x,b=y,note=", "--no-browser", *quiet)
     assert (code, err) == (0, "")
     assert "http://localhost:1234/" in out
     ((ds, (line,)),) = served

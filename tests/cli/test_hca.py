@@ -113,7 +113,7 @@ def test_one_cell_makes_no_line(hca, tmp_path):
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".npy"])
 def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
     target = tmp_path / f"tree{suffix}"
-    told = summary("hca", folder / "grouped.parquet", 24, "-o", target)
+    told = summary("hca", folder / "grouped.parquet", 24, "--merges", target)
     estimator = MahalanobisHCA(24).fit(grouped["X"].values, apriori=grouped["apriori"].values)
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
     assert min(told.pop("seconds"), told.pop("seconds_compiling")) >= 0
@@ -126,7 +126,7 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
         "merges_within_apriori_clusters": 115,
         "is_monotone": bool(estimator.is_monotone_),
         "largest_height": estimator.linkage_[:, 2].max(),
-        "output": str(target),
+        "merges_output": str(target),
     }
     if suffix == ".npy":
         np.testing.assert_array_equal(np.load(target), estimator.linkage_)
@@ -146,7 +146,7 @@ def test_table_of_merges(summary, grouped, folder, tmp_path, suffix):
 def test_labels(summary, cells, folder, tmp_path, suffix):
     target = tmp_path / f"labels{suffix}"
     arguments = ("--n-clusters", 4, "--min-size", "0.05")
-    told = summary("hca", folder / "cells.fcs", 30, "--labels-out", target, *arguments)
+    told = summary("hca", folder / "cells.fcs", 30, "-o", target, *arguments)
     expected = MahalanobisHCA(30).fit(cells["X"].values).labels(n_clusters=4, min_size=0.05)
     if suffix == ".npy":
         labels = np.load(target)
@@ -158,18 +158,18 @@ def test_labels(summary, cells, folder, tmp_path, suffix):
         assert {name: told[name] for name in ("cells", "clusters", "noise")}.items() <= twice.items()
     np.testing.assert_array_equal(labels, expected)
     assert (told["clusters"], told["noise"]) == (4, (expected < 0).sum())
-    assert told["labels"] == str(target)
-    height = ("--height", 2.5, "--labels-out", target)
+    assert told["output"] == str(target)
+    height = ("--height", 2.5, "-o", target)
     assert summary("hca", folder / "cells.fcs", 30, *height)["noise"] == 0
 
 
 def test_tables_for_the_reader(hca, folder, tmp_path):
-    both = ("-o", tmp_path / "tree.csv", "--labels-out", tmp_path / "labels.csv", "--n-clusters", 3, "--min-size", 20)
+    both = ("--merges", tmp_path / "tree.csv", "-o", tmp_path / "labels.csv", "--n-clusters", 3, "--min-size", 20)
     code, out, err = hca(folder / "data", 30, *both)
     assert (code, err) == (0, "")
     assert "Largest clusters" in out
     assert "Top of the tree" not in out
-    code, out, _ = hca(folder / "data", 30, "-o", tmp_path / "tree.npy", "--min-size", 10)
+    code, out, _ = hca(folder / "data", 30, "--merges", tmp_path / "tree.npy", "--min-size", 10)
     assert "merges of clusters of 10 cells or more" in " ".join(out.split())
     assert "│ 598 │" in out  # the root
     code, out, err = hca(folder / "data", 30, "--n-clusters", 3)  # no file: lines, and the clusters beside
@@ -191,7 +191,7 @@ def test_files_channels_and_transformations(hca, summary, cells, folder, tmp_pat
     assert_printed(hca(folder / "data", 30, "--channels", "channel_3,channel_1"), some)
     raw = xr.Dataset({"X": (("cell", "channel"), np.sinh(X.astype(np.float64)) * 5)}, {"channel": ["a", "b", "c"]})
     io.write_cells(raw, tmp_path / "raw.csv")
-    arguments = ("--transform", "arcsinh", "--cofactor", 5, "-o", tmp_path / "tree.npy")
+    arguments = ("--transform", "arcsinh", "--cofactor", 5, "--merges", tmp_path / "tree.npy")
     summary("hca", tmp_path / "raw.csv", 30, *arguments)
     expected = MahalanobisHCA(30).fit(io.arcsinh_transform(raw, 5)["X"].values)  # text has all digits of float64
     np.testing.assert_array_equal(np.load(tmp_path / "tree.npy"), expected.linkage_)

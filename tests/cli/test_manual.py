@@ -13,7 +13,10 @@ from daskclust.cli._console import rows, sections
 
 PROGRAM = typer.main.get_command(cli.app)
 COMMANDS = sorted(PROGRAM.commands)
-WORKERS = {"seconds_starting"}
+WORKERS = {
+    *("seconds_starting", "reason", "number_is", "chunks", "points_per_chunk", "bytes_per_point", "memory_bytes"),
+    *("seconds_estimated", "basis"),
+}
 OTHERS = {"hits_in", "hits_out", "...", "peers", "reports"}
 """Keys of other benchmarks."""
 
@@ -42,7 +45,7 @@ def test_every_example_is_a_valid_line(name):
         program, command, *arguments = words[: next((k for k, word in enumerate(words) if word in "|>"), None)]
         assert program == "daskclust"
         assert name in ("", command)
-        if not command.startswith("--install") and "--help" not in arguments:
+        if not command.startswith("--install") and command != "help":
             with PROGRAM.commands[command].make_context(command, arguments):
                 pass  # parsed: the files need not be there
 
@@ -51,11 +54,11 @@ def test_every_example_is_a_valid_line(name):
     ("line", "more"),
     [
         ("clue hits.parquet --dc 2 --rhoc 0.3 -o c.parquet --table t.csv --verbose", WORKERS),
-        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 -o c.parquet --hits h.parquet --verbose",
+        ("events run.tpx3 --dt-max 200 --where size>1 --min-hits 30 --table c.parquet -o h.parquet --verbose",
          {*WORKERS, "late_hits", "split_clusters", "n_late", "n_unknown", "..."}),
-        ("dbscan snapshot.hdf5 0.4 -o labels.csv --verbose", WORKERS),
-        ("fof snapshot.hdf5 --b 0.2 -o halos.csv --labels parts.csv --verbose", WORKERS),
-        ("hca cells.parquet 20 --n-clusters 3 -o tree.csv --labels-out cells.csv --verbose", WORKERS),
+        ("dbscan snapshot.hdf5 --eps 0.4 -o labels.csv --table t.h5 --verbose", WORKERS),
+        ("fof snapshot.hdf5 --b 0.2 --table halos.csv -o parts.csv --verbose", WORKERS),
+        ("hca cells.parquet --threshold 20 --n-clusters 3 --merges a.csv -o b.csv --table c.csv --verbose", WORKERS),
         ("info", set()),
         ("bench clue --sizes 1000 --repeats 1", OTHERS),
         ("bench dbscan --sizes 1e3,2e3 --repeats 1 --kinds ss2d,uniform2d --min-samples 5", OTHERS),
@@ -76,7 +79,7 @@ def test_quiet_is_silent(command, files):
     for line in (
         "clue hits.parquet --dc 2 --rhoc 0.3 -q",
         "dbscan snapshot.hdf5 0.4 --quiet",
-        "hca cells.parquet 20 -o t.npy -q",
+        "hca cells.parquet --threshold 20 --merges t.npy -q",
     ):
         assert command(*line.split()) == (0, "", "")
 
@@ -84,17 +87,39 @@ def test_quiet_is_silent(command, files):
 # ----------------------------------------------------------------------------------------------------------------- help
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_fits_and_has_no_colours_in_a_pipe(command, monkeypatch, name, width):
+def test_the_manual_fits_and_has_no_colours_in_a_pipe(command, monkeypatch, name, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    code, out, err = shown = command(*[name][: bool(name)], "--help")
+    code, out, err = shown = command(*[name][: bool(name)], "--help-all")
     assert (code, err) == (0, "")
-    assert shown == command(*[name][: bool(name)], "-h")
+    assert shown == command("help", *[name][: bool(name)])
     assert "\x1b" not in out
     framed, _, examples = out.partition(" Examples\n")
     assert max(map(len, framed.splitlines())) <= width
     assert "�" not in out
     for words, line in examples_of(PROGRAM.commands[name] if name else PROGRAM):
         assert f"{words}\n  {line}\n" in examples or f"\n  {line}\n" in examples  # in one piece, to be copied
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_the_help_fits_a_screen_and_names_the_manual(command, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "100")
+    code, out, err = shown = command(*[name][: bool(name)], "--help")
+    assert (code, err) == (0, "")
+    assert shown == command(*[name][: bool(name)], "-h")
+    assert len(out.splitlines()) <= 40
+    assert max(map(len, out.splitlines())) <= 100
+    assert out.rstrip().endswith(f"daskclust {name} --help-all".replace("  ", " "))
+    if name:
+        panels = ("Running", "Raw words and readouts")
+        own = [each for each in PROGRAM.commands[name].params if each.rich_help_panel not in panels]
+        assert [each.name for each in own if each.opts[-1].startswith("-") and each.opts[-1] not in out] == []
+        assert "--json" not in out
+
+
+def test_the_manual_of_an_unknown_command(command):
+    code, out, err = command("help", "clu")
+    assert (code, out) == (2, "")
+    assert "no such command 'clu'" in err.splitlines()[0]
 
 
 def test_a_manual_is_taken_apart():
@@ -108,7 +133,10 @@ def test_a_manual_is_taken_apart():
     [
         ("clue -h", ["[default: (delta-c)]"]),
         ("fof -h", ["[default: (the file's, or open)]"]),
-        ("-h", ["Cluster", "Look", "Tools", "Exit codes", "130, 143", "Environment", "NUMBA_CACHE_DIR", "Examples"]),
+        (
+            "--help-all",
+            ["Cluster", "Look", "Tools", "Exit codes", "130, 143", "Environment", "NUMBA_CACHE_DIR", "Examples"],
+        ),
     ],
 )
 def test_help_tells_defaults_groups_exit_codes_and_environment(command, monkeypatch, line, words):

@@ -90,7 +90,7 @@ def test_columns_are_looked_for_before_values_are_read(command: Any, line: str, 
     ("line", "message"),
     [
         ("none.csv --coordinates eta,phi --wrap phii=6.28", "--wrap names the axis 'phii'"),  # before the file is read
-        ("a.csv --columns x=PosXX,y=PosY,energy=E", "has no column 'PosXX' (did you mean 'PosX'?)"),
+        ("a.csv --columns PosXX=x,PosY=y,E=energy", "has no column 'PosXX' (did you mean 'PosX'?)"),
     ],
 )
 def test_a_misspelt_axis_and_a_column_of_a_mapping(command: Any, line: str, message: str) -> None:

@@ -120,7 +120,7 @@ def test_a_signal_leaves_no_output_and_no_process(made, tmp_path, number, worker
 
 
 def test_a_readout_ends_at_sigterm_without_its_tables(made, tmp_path):
-    more = ("--dt-max", 200, "--follow", "-o", tmp_path / "clusters.parquet", "--json")
+    more = ("--dt-max", 200, "--follow", "--table", tmp_path / "clusters.parquet", "--json")
     process = start(made, "events", "run.tpx3", *more)
     while not list(tmp_path.iterdir()):  # what is to be the table
         assert process.poll() is None
@@ -242,9 +242,10 @@ def full_disk(tmp_path):
     [
         ((*CLUE, "-o"), "new.parquet"),
         ((*CLUE, "-o"), "new.h5"),
-        (("dbscan", "hits.parquet", 2, "-o"), "new.zarr"),
-        (("events", "run.tpx3", "--dt-max", 200, "--hits"), "new.parquet"),
-        (("hca", "data", "0.5", "-o"), "new.npy"),
+        (("dbscan", "hits.parquet", "--eps", 2, "-o"), "new.zarr"),
+        (("events", "run.tpx3", "--dt-max", 200, "-o"), "new.parquet"),
+        (("events", "run.tpx3", "--dt-max", 200, "--table"), "new.csv"),
+        (("hca", "data", "0.5", "--merges"), "new.npy"),
     ],
 )
 def test_a_full_disk(command, made, full_disk, monkeypatch, line, name):
@@ -322,7 +323,7 @@ def test_progress_of_a_file_counts_hits(command, made, monkeypatch):
         ),
         (
             ["distributed", "sklearn", "holoviews", "panel"],
-            ["events run.tpx3 --dt-max 200 -o {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 -o {0}/halos.parquet"],
+            ["events run.tpx3 --dt-max 200 --table {0}/c.parquet", "fof snapshot.hdf5 --b 0.2 --table {0}/h.parquet"],
         ),
     ],
 )  # fmt: skip
@@ -339,4 +340,4 @@ sys.exit(str([name for name in {names} if name in sys.modules]))
     program = [sys.executable, "-c", code]
     done = subprocess.run(program, cwd=made, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "[]"
-    assert len(list(tmp_path.iterdir())) == sum("-o" in line for line in lines)  # they have done their work
+    assert len(list(tmp_path.iterdir())) == sum("--table" in line for line in lines)  # they have done their work

@@ -139,9 +139,8 @@ def test_the_command_line(system: str, told: str, tmp_path: Path, command: Any) 
     path, out = tmp_path / "points.parquet", tmp_path / "out.parquet"
     io.write_hits(mixed, path)
     option = ("--units", "x=cm,y=mm") if told == "option" else ()
-    target = "--labels" if system == "fof" else "-o"
     more = ("--workers", 1, "--chunks", 150) if (system, told) == ("dbscan", "file") else ()
-    code, _, err = command(system, path, *LINES[system], *option, *more, target, out, "--quiet")
+    code, _, err = command(system, path, *LINES[system], *option, *more, "-o", out, "--quiet")
     assert (code, err) == (0, "")
     expected = label_of(system, in_units(ds, x="cm", y="cm")).values
     np.testing.assert_array_equal(io.read_hits(out)["label"], expected)

@@ -8,6 +8,7 @@ from laws.registry import RUNS, fit
 
 from daskclust.core.device.arrays import keeping_device
 from daskclust.core.run import steps
+from daskclust.core.space.partition import Chunk
 from daskclust.systems import SYSTEMS
 
 pytestmark = pytest.mark.gpu
@@ -57,8 +58,10 @@ def test_columns_come_to_the_points_device(cupy, devices):
 
 def test_parts_of_a_chunk_come_to_the_device_of_the_first(cupy, devices):
     X = np.arange(12.0).reshape(6, 2)
-    blocks = [put(cupy, device, part) for device, part in zip(devices[::-1], (X[:2], X[2:]), strict=True)]
+    sides = [(devices[1], slice(0, 2)), (devices[0], slice(2, 6))]
+    parts = [Chunk({"X": put(cupy, device, X[rows])}, put(cupy, device, np.arange(6)[rows])) for device, rows in sides]
     with keeping_device():
-        joined = steps.as_chunk(["X"], [blocks], 0).columns["X"]
-    assert joined.device.id == devices[1]
-    np.testing.assert_array_equal(joined.get(), X)
+        joined = steps.join(parts)
+    for array, values in ((joined.columns["X"], X), (joined.ids, np.arange(6))):
+        assert array.device.id == devices[1]
+        np.testing.assert_array_equal(array.get(), values)

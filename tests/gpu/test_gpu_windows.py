@@ -156,7 +156,7 @@ def test_the_command_line(command, tmp_path, monkeypatch, source):
     written = []
     for cuda in ((), ("--cuda",)):
         outputs = [tmp_path / f"{name}{len(cuda)}.parquet" for name in ("table", "hits")]
-        options = ("--dt-max", 200, "--disorder", 20, "--min-hits", 2, "-o", outputs[0], "--hits", outputs[1])
+        options = ("--dt-max", 200, "--disorder", 20, "--min-hits", 2, "--table", outputs[0], "-o", outputs[1])
         code, _, err = command("events", tmp_path / "run.tpx3", *options, *more, *cuda)
         assert (code, err) == (0, "")
         written.append([pd.read_parquet(path) for path in outputs])

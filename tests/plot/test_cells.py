@@ -87,7 +87,7 @@ def test_dendrogram_without_small_clusters(Z: Any, labels: Any) -> None:
     assert sorted(dots.dimension_values(1)) == sorted(top.noise_heights)
     assert sorted(dots.dimension_values("points")) == sorted(len(tree.members(Z, node)) for node in top.noise)
     k = len(top.linkage) + 1
-    title = options(overlay)["title"]
+    title = options(overlay)["title"].replace("\n", " ")
     left_out = len(labels) - int(top.sizes[:k].sum())
     assert title == f"340 points, {k} clusters at the top, {len(top.noise)} smaller ones of {left_out} points left out"
     assert len(options(overlay)["xticks"]) == k

@@ -10,14 +10,15 @@ from typing import BinaryIO
 import numpy as np
 import xarray as xr
 
-from daskclust.core.data.files import PARQUET, known_suffix, replacing
+from daskclust.core.data.files import HDF5, PARQUET, known_suffix, replacing
 from daskclust.core.data.quote import quoted, repeated
 from daskclust.io.attrs import pack, stored_attrs
 from daskclust.io.cytometry.fcs import import_flowio
 from daskclust.io.cytometry.transform import check_cells
 from daskclust.io.hits import write_hits
+from daskclust.io.particles.files import write_particles
 
-_WRITABLE = (".csv", *PARQUET, ".fcs")
+_WRITABLE = (".csv", *PARQUET, *HDF5, ".npz", ".zarr", ".fcs")
 
 KEYWORD = "daskclust"
 """Has the attributes of the data set, in lower case as flowio gives it."""
@@ -41,6 +42,7 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
 
         - ``.csv``: a column for each channel and variable.
         - ``.parquet``, ``.pq``: as well, with types, names of detectors, and attributes that are numbers or texts.
+        - ``.h5``, ``.hdf5``, ``.npz``, ``.zarr``: as well, for other programs; `read_cells` does not read them.
         - ``.fcs``: FCS 3.1 with float32: values of float64 are rounded, and variables are channels.
 
     Raises
@@ -69,10 +71,15 @@ def write_cells(ds: xr.Dataset, path: str | os.PathLike[str]) -> None:
     suffix = known_suffix(path, _WRITABLE)
     flat, detectors = _flat(ds)
     if suffix != ".fcs":
-        write_hits(flat, target)
+        (write_particles if suffix == ".zarr" else write_hits)(flat, target)
         return
     with replacing(target) as stream:
         _write_fcs(stream, flat.compute(), detectors)
+
+
+def columns_of(ds: xr.Dataset) -> xr.Dataset:
+    """Return cells as columns: one for each channel and variable."""
+    return _flat(ds)[0]
 
 
 def _flat(ds: xr.Dataset) -> tuple[xr.Dataset, list[str]]:

@@ -1,0 +1,212 @@
+"""What each demonstration makes, clusters and shows: lines of Python, which are run and are on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+
+class Picture(NamedTuple):
+    """A picture of the page: its heading, what is seen, and the line that draws it."""
+
+    heading: str
+    seen: str
+    line: str
+
+
+class Case(NamedTuple):
+    """The demonstration of one system."""
+
+    title: str
+    about: str  # what the data are, and what clusters are
+    data: str
+    cluster: str
+    table: str
+    pictures: tuple[Picture, ...]
+    command: str  # the same in a terminal; FILE is what the demonstration wrote
+    other: str  # with another parameter, and what changes
+    change: str
+    truth: Callable[[xr.Dataset], tuple[Any, Any]]  # true clusters and weights of the points
+
+    def run(self, line: str, **names: Any) -> Any:
+        """Return the value of one of the lines."""
+        from daskclust import datasets, plot, properties
+
+        return eval(line, {"datasets": datasets, "plot": plot, "properties": properties} | names)
+
+    def write(self, ds: xr.Dataset, path: Path) -> None:
+        """Write the points to a file that the commands read."""
+        from daskclust import io
+
+        (io.write_cells if "X" in ds else io.write_hits)(ds, path)
+
+
+def _in_layers(found: xr.Dataset) -> tuple[Any, Any]:
+    """Return showers, those of each layer by themselves as clusters are, and energies."""
+    truth, layer = (found[name].values.astype(np.int64) for name in ("truth", "layer"))
+    return np.where(truth >= 0, truth * (layer.max() + 1) + layer, -1), found["energy"].values
+
+
+CASES: dict[str, Case] = {
+    "clue": Case(
+        "CLUE: showers in a calorimeter",
+        "An event like those of CMS's high-granularity calorimeter: particles leave showers of hits in 47 layers, on "
+        "top of noise. CLUE clusters the hits of each layer by their local density of energy.",
+        "datasets.hgcal_event(rng={seed})",
+        "ds.clust.clue(dc=2.0, rhoc=0.3, delta_c=2.0, delta_o=3.0)",
+        "properties.cluster_table(found)",
+        (
+            Picture(
+                "One layer",
+                "Colours are clusters, grey hits are noise. A star is the seed of a cluster; lines go from each hit to "
+                "its nearest neighbour of higher density.",
+                "plot.clusters(found, layer=12, links=True)",
+            ),
+            Picture(
+                "Decision plot",
+                "Each hit by its density and its distance to the nearest denser hit. Seeds are right of "
+                "rhoc, the vertical line, and above delta_c, the lower horizontal one.",
+                "plot.decision(found, logx=True)",
+            ),
+            Picture(
+                "The event from the side",
+                "Particles come from the left. Showers widen with depth, and each layer has clusters of its own.",
+                "plot.clusters(found, 'z', 'y', seeds=False)",
+            ),
+            Picture(
+                "Energy of the clusters",
+                "Most clusters have little energy; the cores of showers are at the right end.",
+                "plot.energy_spectrum(table)",
+            ),
+        ),
+        "daskclust clue FILE --dc 2 --rhoc 0.3 --delta-c 2 --delta-o 3",
+        "daskclust clue FILE --dc 2 --rhoc 0.1 --delta-c 2 --delta-o 3",
+        "a lower threshold of density finds more, fainter clusters",
+        _in_layers,
+    ),
+    "events": Case(
+        "Event building: ions on a pixel detector",
+        "Hits of lead ions on a Timepix3 detector, in the order of time. Hits belong together where their pixels touch "
+        "and their times differ by 200 ns at most.",
+        "datasets.timepix(60_000, kind='lead', rng={seed})",
+        "ds.clust.events(dt_max=200.0, min_hits=3)",
+        "properties.cluster_table(found)",
+        (
+            Picture(
+                "Two milliseconds",
+                "Each colour is one ion, with the delta electrons that leave its track; grey pixels are in clusters of "
+                "fewer than three hits.",
+                "plot.event_display(found, window=(0, 2e6))",
+            ),
+            Picture(
+                "The largest cluster",
+                "Time over threshold, which grows with the energy in a pixel: the core of the track is the brightest.",
+                "plot.event_display(found, clusters=[int(table['size'].values.argmax())], color='tot')",
+            ),
+            Picture(
+                "Size of the clusters",
+                "How many clusters have how many hits, on logarithmic axes.",
+                "plot.size_spectrum(table)",
+            ),
+            Picture(
+                "Rate",
+                "Hits and clusters over time. Hits come in bunches, as an ion hits some hundred pixels at once.",
+                "plot.rate(found, table, logy=True)",
+            ),
+        ),
+        "daskclust events FILE --dt-max 200 --min-hits 3",
+        "daskclust events FILE --dt-max 50 --min-hits 3",
+        "a shorter time breaks tracks whose charge drifts longer",
+        lambda found: (found["truth"].values, None),
+    ),
+    "fof": Case(
+        "Friends-of-friends: halos of a simulation",
+        "Particles of a periodic box with halos, filaments and a thin background. Particles closer than 0.2 times "
+        "their mean separation are friends; groups of 20 friends or more are halos.",
+        "datasets.cosmology_box(60_000, smallest=20, filaments=0.1, rng={seed})",
+        "ds.clust.fof(b=0.2, min_members=20)",
+        "properties.halo_table(found)",
+        (
+            Picture(
+                "The box, with its halos",
+                "Number of particles along the line of sight. Circles are the 100 halos with most mass; one that "
+                "crosses a face of the box goes on at the other side.",
+                "plot.projected_density(found, pixels=128) * plot.halo_circles(table, most=100)",
+            ),
+            Picture(
+                "A slice of the box",
+                "Particles of the first 5 Mpc/h in z. Colours are halos, grey particles are in none.",
+                "plot.clusters(found.isel(particle=(found['z'] < 5).values))",
+            ),
+            Picture(
+                "Mass function",
+                "Halos of each mass by volume, with the error of their number. Light halos are the most frequent.",
+                "plot.mass_function(table, bins=12)",
+            ),
+        ),
+        "daskclust fof FILE --b 0.2 --min-members 20",
+        "daskclust fof FILE --b 0.15 --min-members 20",
+        "a shorter linking length leaves the dense centres of halos",
+        lambda found: (found["halo"].values, None),
+    ),
+    "dbscan": Case(
+        "DBSCAN: two half moons",
+        "Points on two half circles, one inside the other, with uniform noise. Points with 10 others within 12 cm are "
+        "core points; core points within 12 cm of each other are one cluster.",
+        "datasets.moons(4_000, rng={seed})",
+        "ds.clust.dbscan(eps=12.0, min_samples=10)",
+        "properties.cluster_table(found)",
+        (
+            Picture(
+                "Clusters",
+                "Clusters may have any shape. Grey points have too few neighbours, and are noise.",
+                "plot.clusters(found)",
+            ),
+            Picture(
+                "Size of the clusters",
+                "The two half circles have most points; a dense spot of noise may be a small cluster.",
+                "plot.cluster_sizes(table)",
+            ),
+        ),
+        "daskclust dbscan FILE --eps 12 --min-samples 10",
+        "daskclust dbscan FILE --eps 40 --min-samples 10",
+        "with a larger radius both moons are one cluster",
+        lambda found: (found["truth"].values, None),
+    ),
+    "hca": Case(
+        "Mahalanobis clustering: populations of cells",
+        "Cells of a blood sample in six channels of a cytometer. Clusters are merged pairwise, by a distance that "
+        "follows their shape, so that a population may be long and thin.",
+        "datasets.cytometry(5_000, 6, rarest=0.01, rng={seed})",
+        "ds.clust.hca(threshold=100, n_clusters=8, min_size=30)",
+        "properties.cluster_table(found, weight=None, coords=['point_height'])",
+        (
+            Picture(
+                "Dendrogram",
+                "The last merges of the hierarchy. Leaves are clusters with their number of cells; the higher two are "
+                "joined, the more they differ.",
+                "plot.dendrogram(found, 16, min_size=30)",
+            ),
+            Picture(
+                "Two channels",
+                "Cells in the colours of their clusters. An ellipse holds 86 % of a normal distribution of the same "
+                "covariance.",
+                "plot.ellipses(found, 'label', 'marker_1', 'marker_2')",
+            ),
+            Picture(
+                "Medians of the channels",
+                "The pattern of each population: a bright cell is a channel in which it is high.",
+                "plot.channel_medians(found, 'label', Z=found)",
+            ),
+        ),
+        "daskclust hca FILE --threshold 100 --n-clusters 8 --min-size 30",
+        "daskclust hca FILE --threshold 100 --n-clusters 4 --min-size 30",
+        "fewer clusters join populations that are alike",
+        lambda found: (found["population"].values, None),
+    ),
+}
+"""The demonstration of each system, by its name."""

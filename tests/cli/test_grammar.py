@@ -1,0 +1,293 @@
+"""One grammar for all commands: earlier names, outputs in every format, what next, why there are no clusters."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy.spatial import cKDTree
+
+from daskclust import app, datasets, io
+from daskclust.app.opening import open_file
+from daskclust.app.systems import names_for
+
+LINES = {
+    "clue": "clue hits.parquet --dc 2 --rhoc 0.3",
+    "events": "events run.tpx3 --dt-max 200",
+    "dbscan": "dbscan snapshot.hdf5 --eps 0.3",
+    "fof": "fof snapshot.hdf5 --b 0.2",
+    "hca": "hca cells.parquet --threshold 20 --n-clusters 3",
+}
+SUFFIXES = ["parquet", "csv", "h5", "npz", "zarr"]
+
+
+def columns_of(path):
+    """Return the columns of a file of any format."""
+    if path.suffix == ".zarr":
+        return xr.open_zarr(path, consolidated=False)
+    if path.suffix == ".npz":
+        return np.load(path)
+    if path.suffix == ".h5":
+        import h5py
+
+        with h5py.File(path) as file:
+            return {name: file[name][:] for name in file}
+    return pd.read_csv(path, comment="#") if path.suffix == ".csv" else pd.read_parquet(path)
+
+
+# -------------------------------------------------------------------------------------------------------------- outputs
+@pytest.mark.parametrize("name", LINES)
+def test_points_and_tables_in_every_format(summary, files, name):
+    """With -o and --table, whatever the command."""
+    before = set(files.iterdir())
+    for suffix in SUFFIXES:
+        points, table = files / f"points.{suffix}", files / f"table.{suffix}"
+        told = summary(*LINES[name].split(), "-o", points, "--table", table)
+        assert (told["output"], told["table"]) == (str(points), str(table))
+        label, size = np.asarray(columns_of(points)["label"]), np.asarray(columns_of(table)["size"])
+        order = np.sort(label)
+        if suffix == SUFFIXES[0]:
+            wanted, sizes = order, size
+            assert size.sum() == (label >= 0).sum() > 0
+            assert len(size) == told.get("clusters", told.get("halos"))
+        np.testing.assert_array_equal(order, wanted)
+        np.testing.assert_array_equal(size, sizes)
+    new = {each.name for each in set(files.iterdir()) - before}
+    assert new == {f"{kind}.{suffix}" for kind in ("points", "table") for suffix in SUFFIXES}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_merges_in_every_format(summary, files, suffix):
+    summary(*LINES["hca"].split(), "--merges", files / f"tree.{suffix}")
+    height = np.asarray(columns_of(files / f"tree.{suffix}")["height"])
+    assert len(height) == 299
+    assert height.max() > 0
+
+
+# --------------------------------------------------------------------------------------------------------- former names
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        ("dbscan snapshot.hdf5 0.3 --json", "dbscan snapshot.hdf5 --eps 0.3 --json"),
+        ("dbscan --min-samples 4 snapshot.hdf5 0.3 --json", "dbscan snapshot.hdf5 --eps 0.3 --json --min-samples 4"),
+        ("hca cells.parquet 20 --json", "hca cells.parquet --threshold 20 --json"),
+        ("hca data 0.5 asgns --json", "hca data --threshold 0.5 --assignments asgns --json"),
+        ("events run.tpx3 --dt-max 200 --hits a.csv --json", "events run.tpx3 --dt-max 200 -o a.csv --json"),
+        ("fof snapshot.hdf5 --b 0.2 --labels a.csv --json", "fof snapshot.hdf5 --b 0.2 -o a.csv --json"),
+        ("hca cells.parquet 20 --labels-out a.csv --n-clusters 2 --json",
+         "hca cells.parquet --threshold 20 -o a.csv --n-clusters 2 --json"),
+    ],
+)  # fmt: skip
+def test_former_names_mean_the_same(command, files, former, now):
+    (files / "asgns").write_text("\n".join(str(k % 3) for k in range(3000)) + "\n")
+    told = []
+    for line in (former, now):
+        code, out, err = command(*line.split())
+        assert (code, err) == (0, "")
+        told.append({name: value for name, value in json.loads(out).items() if "second" not in name})
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "hint"),
+    [
+        ("dbscan a.csv 0.3 --eps 2", "got EPS 0.3 and --eps 2", "give --eps alone"),
+        ("hca a.csv 3 --threshold 4", "got THRESHOLD 3 and --threshold 4", "give --threshold alone"),
+        ("hca a 3 b --assignments c", "got ASGNS b and --assignments c", "give --assignments alone"),
+        ("events a.tpx3 --dt-max 2 -o t.h5 --hits h.h5", "got --hits h.h5 and --output t.h5", "give --output alone"),
+        ("fof a.csv --b 2 --labels l.csv -o t.csv", "got --labels l.csv and --output t.csv", "--output"),
+        ("hca a.csv 3 -o t.csv --labels-out l.csv", "got --labels-out l.csv and --output t.csv", "--output"),
+    ],
+)  # fmt: skip
+def test_both_names_at_once(command, line, what, hint):
+    code, out, err = command(*line.split())
+    assert (code, out) == (1, "")
+    first, second = err.splitlines()
+    assert what in first
+    assert hint in second
+
+
+def test_help_has_no_former_names(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    for name, former in (("dbscan", "EPS"), ("hca", "THRESHOLD"), ("events", "--hits"), ("fof", "--labels")):
+        out = command(name, "--help-all")[1]
+        assert f"daskclust {name} [OPTIONS] {{FILE}}" in out or f"daskclust {name} [OPTIONS] FILE" in out
+        assert former not in out.replace("--min-hits", "")
+
+
+# ------------------------------------------------------------------------------------------------------------ what next
+@pytest.fixture
+def explored(command, monkeypatch):
+    """Return a function that runs a line of ``daskclust explore``, and gives what would be served: data and system."""
+    served = []
+    monkeypatch.setattr(app, "serve", lambda ds, system, **_: served.append((ds, system)) or 1 / 0)
+
+    def explore(line):
+        program, name, *arguments = shlex.split(line)
+        assert (program, name) == ("daskclust", "explore")
+        command("explore", *arguments)
+        return served.pop()
+
+    return explore
+
+
+@pytest.mark.parametrize("suffix", ["", *SUFFIXES])
+@pytest.mark.parametrize("name", LINES)
+def test_what_next_shows_what_was_written(command, files, explored, name, suffix):
+    """Or the source, where the explorer does not read the output, or there is none."""
+    target = () if not suffix else ("-o", f"out.{suffix}")
+    _, out, err = command(*LINES[name].split(), *target)
+    (line,) = [each for each in (out + err).splitlines() if each.startswith("next: ")]
+    is_shown = suffix and not (name == "hca" and suffix in ("h5", "npz", "zarr"))
+    assert shlex.split(line)[3] == (f"out.{suffix}" if is_shown else LINES[name].split()[1])
+    ds, system = explored(line.removeprefix("next: "))
+    assert system == name
+    assert name in names_for(ds)
+
+
+def test_what_next_reads_the_file_as_it_was_read(command, tmp_path, monkeypatch, explored):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd.csv").write_text("u;v;E\n0;30;1\n10;40;2\n")
+    line = "clue odd.csv --dc 2 --rhoc 1 --columns u=x,v=y,E=energy --units x=mm,y=mm --coordinates y,x"
+    _, out, _ = command(*line.split())
+    ds, _ = explored(out.splitlines()[-1].removeprefix("next: "))
+    assert (ds["x"].values.tolist(), ds["x"].attrs["units"], ds["energy"].values.tolist()) == ([3, 4], "cm", [1, 2])
+    assert ds["y"].values.tolist() == [0, 1]  # the axes are in this order
+
+
+def test_what_next_is_not_for_scripts(command, files):
+    for option in ("--json", "--quiet"):
+        assert "next:" not in "".join(map(str, command(*LINES["clue"].split(), option)))
+
+
+def test_lines_of_the_explorer_give_the_same_points(tmp_path):
+    path = tmp_path / "hits.csv"
+    path.write_text("x,y,eta,phi,energy\n0,0,1,2,1000\n1,1,3,4,2000\n")
+    ds, *lines = open_file(path, "clue", None, {"energy": "MeV"}, ["eta", "phi"])
+    names = {"io": io}
+    exec("\n".join(lines), names)
+    assert names["ds"].identical(ds)
+    assert (ds["x"].values.tolist(), ds["energy"].values.tolist()) == ([1, 3], [1, 2])
+    with pytest.raises(ValueError, match=r"coordinates names 'etta', which hits\.csv does not have"):
+        open_file(path, "clue", coordinates=["etta", "phi"])
+
+
+# --------------------------------------------------------------------------------------------------------- no clusters
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("clue hits.parquet --dc 2 --rhoc 1e9", "0 clusters: rhoc 1e+09 exceeds the largest density, {density:.6g}"),
+        ("clue hits.parquet --dc 2 --rhoc high", "0 clusters: no density reaches that of its hit in the column high"),
+        ("clue none.csv --dc 2 --rhoc 1", "0 clusters: none.csv has no hits"),
+        ("events run.tpx3 --dt-max 200 --min-hits 900", "0 clusters: min-hits 900 exceeds the largest cluster, {hits}"),
+        ("events run.tpx3 --dt-max 200 --where size>900", "0 clusters kept: where 'size>900' holds for none of"),
+        ("dbscan snapshot.hdf5 --eps 0.1 --min-samples 90",
+         "0 clusters: min-samples 90 exceeds the largest number of neighbours within eps 0.1, {neighbours}"),
+        ("dbscan snapshot.hdf5 --eps 0.1 --min-samples 9 --weight light",
+         "0 clusters: min-samples 9 exceeds the largest sum of weights within eps 0.1, {weights:g}"),
+        ("fof snapshot.hdf5 --b 0.2 --min-members 900", "0 halos: min-members 900 exceeds the largest group, {halo}"),
+        ("fof snapshot.hdf5 --b 0.0001", "0 halos: no two particles are within the linking length, 0.0001"),
+        ("hca cells.parquet --threshold 20 --height 2 --min-size 290",
+         "0 clusters: min-size 290 exceeds the largest cluster of the cut, {cells} cells"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["here", "on workers"])
+def test_the_reason_for_no_clusters(command, files, scheduler, line, reason, where):
+    """Against brute force, and programs of others."""
+    if "none.csv" in line and where != "here":
+        pytest.skip("a lazy file without points is no other case")
+    (files / "none.csv").write_text("x,y\n")
+    hits, box = io.read_hits("hits.parquet"), io.open_particles("snapshot.hdf5", chunks=None)
+    io.write_hits(hits.assign(high=hits["energy"] * 0 + 1e6), "hits.parquet")
+    light = box.assign(light=("particle", np.full(1500, 0.25)))
+    io.write_particles(light, "snapshot.hdf5")
+    tree = cKDTree(
+        np.stack([box[name] for name in "xyz"], 1).astype(float) % box.attrs["boxsize"], boxsize=box.attrs["boxsize"]
+    )
+    most = max(map(len, tree.query_ball_point(tree.data, 0.1)))
+    pixels = io.open_tpx3("run.tpx3").compute().clust.events(200.0)["label"].values
+    groups = box.clust.fof(b=0.2)["label"].values
+    cells = io.read_cells("cells.parquet").clust.hca(20, height=2.0)["label"].values
+    facts = {
+        "density": float(hits.clust.clue(2.0, 1.0)["density"].max()),
+        "hits": np.bincount(pixels).max(),
+        "neighbours": most,
+        "weights": most / 4,
+        "halo": np.bincount(groups[groups >= 0]).max(),
+        "cells": np.bincount(cells).max(),
+    }
+    there = () if where == "here" else ("--scheduler", scheduler)
+    code, out, err = command(*line.split(), "--json", *there)
+    assert (code, err) == (0, "")
+    assert json.loads(out)["reason"].startswith(reason.format(**facts))
+    if where == "here" and line.startswith("clue"):
+        assert reason.format(**facts) in command(*line.split())[1]
+
+
+def test_no_reason_where_there_are_clusters(summary, files):
+    for line in LINES.values():
+        assert "reason" not in summary(*line.split())
+
+
+# -------------------------------------------------------------------------------------------------------------- dry run
+@pytest.mark.parametrize(
+    ("line", "facts"),
+    [
+        ("clue hits.parquet --dc 2 --rhoc 1 -o new.csv", {"hits": 6794, "chunks": 1, "points_per_chunk": 6794}),
+        ("clue hits.parquet --dc 2 --rhoc 1 --workers 2 --chunks 1000", {"chunks": 7, "points_per_chunk": 1000}),
+        ("clue hits.csv --dc 2 --rhoc 1 --table t.csv", {"number_is": "about as many"}),
+        ("clue hits.npz --dc 2 --rhoc 1", {"hits": None, "number_is": "not told by the head of a .npz file"}),
+        ("events run.tpx3 --dt-max 200 --table t.csv", {"chunks": 1, "number_is": "at most as many"}),
+        ("events hits.csv --dt-max 200", {"chunks": 1, "number_is": "about as many"}),
+        ("dbscan snapshot.hdf5 --eps 0.3 --scheduler tcp://none:1", {"points": 1500, "number_is": "as the file"}),
+        ("fof snapshot.hdf5 --b 0.2 --workers 3 --chunks 500", {"particles": 1500, "chunks": 3}),
+        ("hca cells.parquet --threshold 20 --merges t.npy", {"cells": 300, "chunks": 1}),
+        ("hca data --threshold 20", {"cells": 3000}),
+    ],
+)  # fmt: skip
+def test_a_dry_run_tells_and_writes_nothing(summary, files, monkeypatch, line, facts):
+    hits = io.read_hits("hits.parquet")
+    io.write_hits(hits, "hits.csv")
+    io.write_hits(hits, "hits.npz")
+    before = {path: path.stat().st_mtime_ns for path in files.iterdir()}
+    monkeypatch.setattr("daskclust.cli._job.Job.started", None)  # nothing is begun
+    told = summary(*line.split(), "--dry-run")
+    assert {path: path.stat().st_mtime_ns for path in files.iterdir()} == before
+    for name, value in facts.items():
+        assert str(told[name]).startswith(str(value)) if isinstance(value, str) else told[name] == value
+    unit = next(name for name in ("hits", "points", "particles", "cells") if name in told)
+    if told[unit] is not None:
+        assert told["memory_bytes"] == told["points_per_chunk"] * told["bytes_per_point"]
+        assert told["seconds_estimated"] > 0
+        assert told["basis"].startswith("an estimate on")
+    if "csv" in line.split()[1]:
+        assert told["hits"] == pytest.approx(6794, rel=0.05)
+
+
+def test_a_dry_run_is_told_in_words_and_its_errors_in_two_lines(command, files):
+    code, out, err = command("clue", "hits.parquet", "--dc", 2, "--rhoc", 1, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "Dry run, nothing was done" in out
+    for line, what in (
+        ("clue none.csv --dc 2 --rhoc 1", "no such file: none.csv"),
+        ("clue hits.parquet --dc 2 --rhoc 1 --columns a=x", "hits.parquet has no column 'a'"),
+        ("events run.tpx3 --dt-max 200 --follow", "--dry-run needs a file with all its hits"),
+        ("dbscan snapshot.hdf5 --eps -1", "--eps must be finite and positive, got -1"),
+    ):
+        code, out, err = command(*line.split(), "--dry-run")
+        assert (code, out) == (1, "")
+        assert what in err.splitlines()[0]
+        assert len(err.splitlines()) == 2
+
+
+def test_the_table_of_points_in_a_box_and_without(summary, tmp_path):
+    """In a box the centre of a cluster may be across its faces."""
+    points = datasets.cosmology_box(1500, rng=0).drop_vars("halo")
+    io.write_particles(points, tmp_path / "box.parquet")
+    for box, name in ((), "x"), (("--boxsize", "none"), "x_rms"):
+        summary("dbscan", tmp_path / "box.parquet", "--eps", 0.3, *box, "--table", tmp_path / "t.csv")
+        assert name in pd.read_csv(tmp_path / "t.csv")
