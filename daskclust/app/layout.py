@@ -87,7 +87,8 @@ class Explorer(Live):
         table = Table(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        bars = [Histogram(state, column, self._on_choice) for column in columns]
+        # what is compared has the room of histograms
+        bars = [Histogram(state, column, self._on_choice) for column in columns] if self._kept is None else []
         compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
         changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._keep(None))]
         self._pictures: list[View] = [picture, *ground, *others, *compared]

@@ -24,7 +24,7 @@ class Clustering:
         told = f"A part is seen. All {part.of:,} points are clustered on Dask with these parameters, into files here."
         self._name = labelled(pn.widgets.TextInput, "file for labels", value="labels.parquet", **wide)
         self._button = labelled(pn.widgets.Button, "Cluster all on Dask", on_click=lambda _: self._begin(), **wide)
-        self._words = pn.pane.HTML("", css_classes=["whole"], margin=(0, 10), **wide)
+        self._words = pn.pane.HTML("", margin=(0, 10), **wide)
         self._bar = pn.indicators.Progress(value=0, max=100, visible=False, **wide)
         what = pn.pane.HTML(told, margin=(5, 10, 0, 10), **wide)
         self.panel = pn.Column(what, self._name, self._button, self._bar, self._words, margin=0, **wide)

@@ -17,7 +17,7 @@ from daskclust.app.views._scene import Choose, Scene, View
 from daskclust.app.views.picture import Picture
 from daskclust.app.widgets import labelled
 
-_TITLES = {"change": "from A to now", "A": "clusters of A", "B": "clusters now", "points": "points"}
+_TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
 
 
 class Kept:
@@ -37,9 +37,11 @@ class Kept:
             partner[alone] = table.shape[1] + np.arange(np.count_nonzero(alone))
             label = np.append(partner, -1)[before]
             kept = self.outcome.result
-            drawn = present.result.drop_vars("is_seed", errors="ignore")
-            seeds = {"is_seed": (present.result["label"].dims, kept["is_seed"].values)} if "is_seed" in kept else {}
-            drawn = drawn.assign(label=(present.result["label"].dims, label), **seeds)
+            dims = present.result["label"].dims
+            variables: dict[str, Any] = {"label": (dims, label)}
+            if "is_seed" in kept:
+                variables["is_seed"] = (dims, kept["is_seed"].values)
+            drawn = present.result.drop_vars("is_seed", errors="ignore").assign(variables)
             self._last = present, compare(before, after), Outcome(self.outcome.request, drawn)
         return self._last[1], self._last[2]
 
@@ -65,7 +67,7 @@ class Changes(View):
 
     def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
         self._kept = kept
-        self._words = pn.pane.HTML("", css_classes=["compared"], sizing_mode="stretch_width", margin=(28, 10, 0, 10))
+        self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
         moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
         drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
         self._table = pn.widgets.Tabulator(
@@ -79,5 +81,5 @@ class Changes(View):
         return functools.partial(self._show, found)
 
     def _show(self, found: Comparison) -> None:
-        self._words.object = found.words
+        self._words.object = f"<span class='compared'>{found.words}</span>"
         self._table.value = found.changes

@@ -105,7 +105,7 @@ def notebook(state: State, seen: Seen) -> str:
 
 
 def _cell(kind: str, lines: list[str]) -> dict[str, Any]:
-    more = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    more: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     return {"cell_type": kind, "metadata": {}, "source": "\n".join(lines)} | more
 
 

@@ -19,6 +19,7 @@ from daskclust.app.systems import Decision, Hierarchy
 from daskclust.app.systems._base import coordinates, matrix
 from daskclust.core import hierarchy as tree
 from daskclust.core.data.inputs import split_points
+from daskclust.plot import RHO
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Any]
@@ -168,7 +169,7 @@ def _clue(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     """Suggest thresholds at the largest gap of density times distance, as Rodriguez and Laio (2014)."""
     decision = outcome.ground
     assert isinstance(decision, Decision)
-    words = "rank", "density times distance to higher"
+    words = "rank", f"{RHO} δ"
     peaks = np.flatnonzero((decision.delta > values["dc"]) & (decision.density > 0))
     if len(peaks) < 3:
         return Suggestion({}, f"Only {len(peaks)} points have no higher one within dc.", Curve(*_NOTHING, None, words))
@@ -241,7 +242,10 @@ def _events(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     ds = ds if outcome.hidden is None else ds.isel({ds["toa"].dims[0]: ~outcome.hidden})
     toa = ds["toa"].values
     early = np.argpartition(toa, _MOST_HITS)[:_MOST_HITS] if len(toa) > _MOST_HITS else slice(None)
-    found = times_between(ds["x"].values[early], ds["y"].values[early], toa[early])
+    x = ds["x"].values.astype(np.int64)
+    if "chip" in ds.variables and ds.attrs.get("layout") != "quad":  # hits of different chips never touch
+        x += ds["chip"].values.astype(np.int64) * (int(x.max(initial=0)) + 2)
+    found = times_between(x[early], ds["y"].values[early], toa[early])
     positive = found[found > 0]
     if len(positive) < 100:
         told = f"Only {len(positive)} hits have an earlier one on a touching pixel."
@@ -272,7 +276,7 @@ def _hca(outcome: Outcome, ds: xr.Dataset, values: Values) -> Suggestion:
     assert isinstance(hierarchy, Hierarchy)
     heights = tree.condense(hierarchy.linkage, 2 * _MOST_CLUSTERS, values["min_size"]).linkage[:, 2]
     heights = np.sort(heights[heights > 0])[::-1][:_MOST_CLUSTERS]  # the k-th: undone by a cut into k + 1
-    curve = Curve(np.arange(2.0, len(heights) + 2), heights, None, ("clusters", "height of the merge that is undone"))
+    curve = Curve(np.arange(2.0, len(heights) + 2), heights, None, ("clusters", "height of the merge"))
     jumps = heights[:-1] / heights[1:]
     if jumps.max(initial=0.0) < _LEAST_JUMP:
         return Suggestion({}, f"No merge is {_LEAST_JUMP:g} times as high as the one before it.", curve)

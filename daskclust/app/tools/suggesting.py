@@ -23,10 +23,12 @@ _PLAIN = {"width": None, "height": 170, "toolbar_location": None, "tools": "", "
 class Suggesting:
     """A button, and below it what was suggested; `use` takes values of parameters."""
 
-    def __init__(self, state: State, use: Callable[[Mapping[str, Any]], None], later: Later | None) -> None:
+    def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None) -> None:
         self._state, self._use = state, use
         self._latest = Latest(self._begin, self._fail, lambda: None, later)
-        self._ask = labelled(pn.widgets.Button, "Suggest parameters", on_click=lambda _: self._latest.ask())
+        self._ask = labelled(
+            pn.widgets.Button, "Suggest parameters", on_click=lambda _: self._latest.ask(), sizing_mode="stretch_width"
+        )
         self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width", css_classes=["suggestion"])
         self.panel = pn.Column(self._ask, self._shown, margin=0, sizing_mode="stretch_width")
 
