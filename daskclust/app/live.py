@@ -74,9 +74,8 @@ class Live(Viewer):
     def _begin(self) -> Iterator[Show]:
         self._has_failed = False
         self._say("working …")
-        if not self._is_ticking:
-            self._since = time.monotonic()
-            self._wait()
+        self._since = time.monotonic()
+        self._wait()
         settings = {view: view.setting() for view in self._views}
         return self._telling(self._steps(self._wish(), self._scene(), self._picked, settings))
 
@@ -148,15 +147,14 @@ class Live(Viewer):
 
     def _show(self, scene: Scene, picked: Picked | None, shows: dict[View, Show], keys: dict[View, Hashable]) -> None:
         """Show all views, and what is said of them, at once."""
-        with pn.io.hold():
-            is_new = scene.outcome is not self.state.outcome
-            self._adopt(scene, picked)
-            for view, show in shows.items():
-                show()
-                self._shown[view] = keys[view]
-            if is_new or self._views[0] in shows:
-                self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
-            self._say("working …")
+        is_new = scene.outcome is not self.state.outcome
+        self._adopt(scene, picked)
+        for view, show in shows.items():
+            show()
+            self._shown[view] = keys[view]
+        if is_new or self._views[0] in shows:
+            self._took = " · ".join(filter(None, (f"{1e3 * self._clock.seconds:.0f} ms", self._clock.aside)))
+        self._say("working …")
         pn.io.push_notebook(self._panel)  # nothing else tells a notebook of what is done to figures
 
     def _taken(self, system: System) -> None:
@@ -185,8 +183,8 @@ class Live(Viewer):
     # --------------------------------------------------------------------------------------------------------- waiting
     def _wait(self) -> None:
         """Look again in a moment, and tell then of what is still under way."""
-        self._is_ticking = self._later is not None
-        if self._later is not None:
+        if self._later is not None and not self._is_ticking:
+            self._is_ticking = True
             timer = threading.Timer(_TICK, self._later, (self._tick,))
             timer.daemon = True
             timer.start()
@@ -194,8 +192,10 @@ class Live(Viewer):
     def _tick(self) -> None:
         self._is_ticking = False
         if self._latest.is_busy or self._long.is_running:
-            dim(self.board.__panel__(), is_former=True)
-            self._long.tell(time.monotonic() - self._since)
+            seconds = time.monotonic() - (self._long.began if self._long.is_running else self._since)
+            if seconds > _TICK:
+                dim(self.board.__panel__(), is_former=True)
+                self._long.tell(seconds)
             self._wait()
 
     def _rest(self) -> None:
@@ -203,8 +203,7 @@ class Live(Viewer):
             self._note.visible = False
         if self._long.is_running:
             self._say("working …")
-            if not self._is_ticking:
-                self._wait()
+            self._wait()
             return
         self._long.hide()
         dim(self.board.__panel__(), is_former=self._long.job is not None)

@@ -60,7 +60,7 @@ class Long:
         tell: Callable[[Compiling], None],
     ) -> None:
         self.job: Job | None = None
-        self.is_running = False
+        self.is_running, self.began = False, 0.0
         self._later, self._done, self._fail, self._tell = later, done, fail, tell
         self._ds, self._process = ds, Process(ds)
         weakref.finalize(self, self._process.stop)
@@ -97,7 +97,7 @@ class Long:
     def _begin(self) -> None:
         job = self.job
         assert job is not None
-        self.is_running, self._began = True, time.monotonic()
+        self.is_running, self.began = True, time.monotonic()
         self.panel.visible = False
         if self._later is None:  # there is nothing to wait in
             self._end(job, self._done, job.function(self._ds, *job.arguments))

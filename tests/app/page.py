@@ -72,7 +72,10 @@ def serving(path: Path, *arguments: str) -> Iterator[str]:
 
 @contextmanager
 def opened(browser: Any, address: str, scheme: str = "light", height: int = 1100, before: str = "") -> Iterator[Page]:
-    """Yield the page, at rest, with a script that runs before its own; when it is closed, there must have been no fault, and no other host asked."""
+    """Yield the page, at rest; when it is closed, there must have been no fault, and no other host asked.
+
+    `before` is a script that runs before those of the page.
+    """
     context = browser.new_context(
         viewport={"width": 1400, "height": height}, accept_downloads=True, color_scheme=scheme
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -48,9 +49,7 @@ _WATCH = """() => {
     const plot = views.find((view) => view.model.type == "Figure").model
     for (const each of plot.renderers) each.data_source.change.connect(() => now("picture"))
     const header = views.find((view) => view.model.text?.includes?.("counts")).model
-    const words = () => new DOMParser().parseFromString(
-        header.text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&"), "text/html"
-    ).querySelector(".counts").textContent
+    const words = () => header.text.split("now")[0]  // without what is under way, and how long it took
     let before = words()
     header.change.connect(() => { if (words() != before) { before = words(); now("header") } })
     for (const kind of ["keydown", "pointerup", "wheel"])
@@ -71,7 +70,7 @@ def main() -> None:
         for points in asked.points:
             for name in asked.systems:
                 runs.append({"system": name, "points": int(points), "seconds": measured(browser, name, int(points))})
-                print(json.dumps(runs[-1]), flush=True)
+                sys.stdout.write(f"{json.dumps(runs[-1])}\n")
     record = {"machine": machine.describe(), "browser": browser_version(), "runs": runs}
     asked.out.write_text(json.dumps(record, indent=1) + "\n")
 
@@ -98,7 +97,7 @@ def measured(browser: Any, name: str, points: int) -> dict[str, float]:
                 page.page.evaluate(_WATCH)
                 handle = page.page.locator(f".slider-{threshold} .noUi-handle")
                 handle.focus()
-                seconds["threshold"] = median(page, lambda k: page.page.keyboard.press("ArrowRight"))
+                seconds["threshold"] = median(page, lambda k: page.page.keyboard.press("PageUp"))
                 value = page.value(length)
                 box = page.page.locator(f".number-{length} input")
                 seconds["length"] = median(
