@@ -104,7 +104,7 @@ class Windows:
         assert isinstance(part, tuple)
         digits = max(0, 1 - math.floor(math.log10((part[1] - part[0]) / self._size)))
         low, high = (f"{end / self._size:.{digits}f}" for end in part)
-        return f"{low} \N{EN DASH} {high} {self._unit}".rstrip()
+        return f"{low} - {high} {self._unit}".rstrip()
 
     def range(self, part: Slice, columns: Columns) -> Range:
         """Return the times of the points in a window."""

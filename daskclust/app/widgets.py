@@ -140,7 +140,7 @@ class Player:
         self._slices, self._chosen, self._is_busy = slices, chosen, is_busy
         options = {f"all {slices.name}s": None, **slices.lengths}
         length = next((each for each in slices.lengths.values() if slices.first == slices.at(0, each)), None)
-        self._words = pn.pane.HTML(css_classes=["slice-words"], margin=(0, 10), width=width)
+        self._words = pn.pane.HTML(margin=(0, 10), width=width)
         self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, width=width // 2 - 10)
         self._speed = labelled(
             pn.widgets.Select, "speed", options={f"{k} a second": k for k in _SPEEDS}, value=2, width=width // 2 - 10
@@ -204,7 +204,8 @@ class Player:
         self._write()
 
     def _write(self) -> None:
-        self._words.object = f"all {self._slices.name}s" if self.part is None else self._slices.words(self.part)
+        words = f"all {self._slices.name}s" if self.part is None else self._slices.words(self.part)
+        self._words.object = f"<b class='slice-words'>{words}</b>"
 
     def _tell(self) -> None:
         if not self._is_mine:

@@ -53,6 +53,11 @@ class Events(System):
         told = {"label": (dim, label, found["label"].attrs), "is_noisy": (dim, noisy)}
         return self.ds.assign(told).assign_attrs(found.attrs)
 
+    def table(self, result: xr.Dataset) -> xr.Dataset:
+        if "is_noisy" in result:
+            result = result.isel({result["label"].dims[0]: ~result["is_noisy"].values})
+        return super().table(result)
+
     def lines(self, values: Values, name: str = "result") -> list[str]:
         return super().lines({key: value for key, value in values.items() if key != self.hides}, name)
 

@@ -1,4 +1,4 @@
-"""The table of clusters; rows that are clicked choose their points, and clusters that are clicked have their row lit."""
+"""The table of clusters; rows that are clicked choose their points, rows of clusters that are clicked are lit."""
 
 from __future__ import annotations
 
