@@ -68,7 +68,7 @@ class Explorer(Live):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        keep = _button("Keep as A", lambda: self._keep(Kept(self.state.present)))
+        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)))
         suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, keep, exporting.panel, *whole]
@@ -90,7 +90,7 @@ class Explorer(Live):
         # what is compared has the room of histograms
         bars = [Histogram(state, column, self._on_choice) for column in columns] if self._kept is None else []
         compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
-        changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._keep(None))]
+        changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._compare(None))]
         self._pictures: list[View] = [picture, *ground, *others, *compared]
         self._views = [*self._pictures, table, *bars, *changes]
         self._shown, self._took = {}, ""
@@ -243,7 +243,7 @@ class Explorer(Live):
         self._picked = selection, self.state.present
         self._ask()
 
-    def _keep(self, kept: Kept | None) -> None:
+    def _compare(self, kept: Kept | None) -> None:
         """Compare what is clustered from now on with what was kept, or no longer."""
         self._kept = kept
         self._draw(self._seen().axes)

@@ -80,7 +80,7 @@ def test_all_noise_on_one_side(other: Any) -> None:
 def test_a_kept_clustering_is_seen_beside_the_present_one() -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
     before = explorer.state.present.label
-    explorer._keep(Kept(explorer.state.present))
+    explorer._compare(Kept(explorer.state.present))
     explorer._set({"rhoc": 20.0})
     after = explorer.state.present.label
     assert compare(before, after).words in view(explorer, Changes)._words.object
@@ -92,7 +92,7 @@ def test_a_kept_clustering_is_seen_beside_the_present_one() -> None:
     alike = ~compare(before, after).moved
     same = sum(one == two for one, two in zip(*marks, strict=True))
     assert alike.sum() <= same < len(alike)
-    explorer._keep(None)
+    explorer._compare(None)
     assert not any(isinstance(each, KeptPicture) for each in explorer._views)
 
 
@@ -104,7 +104,7 @@ def marks_of(explorer: Any) -> list[dict[str, Any]]:
 def test_points_that_moved_are_chosen_and_made_by_lines() -> None:
     explorer = daskclust.app.explore(DATA["clue"]())
     kept = Kept(explorer.state.present)
-    explorer._keep(kept)
+    explorer._compare(kept)
     explorer._set({"rhoc": 20.0})
     explorer._on_choice(kept.moved())
     state = explorer.state
@@ -118,7 +118,7 @@ def test_points_that_moved_are_chosen_and_made_by_lines() -> None:
 def test_a_kept_clustering_of_another_system() -> None:
     explorer = daskclust.app.explore(DATA["dbscan"](), "dbscan")
     before = explorer.state.present.label
-    explorer._keep(Kept(explorer.state.present))
+    explorer._compare(Kept(explorer.state.present))
     explorer._on_system("fof")
     assert compare(before, explorer.state.present.label).words in view(explorer, Changes)._words.object
     explorer._draw(("y", "z"))

@@ -29,7 +29,7 @@ class Suggesting:
         self._ask = labelled(
             pn.widgets.Button, "Suggest parameters", on_click=lambda _: self._latest.ask(), sizing_mode="stretch_width"
         )
-        self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width", css_classes=["suggestion"])
+        self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
         self.panel = pn.Column(self._ask, self._shown, margin=0, sizing_mode="stretch_width")
 
     def _begin(self) -> Iterator[Show]:
@@ -47,7 +47,7 @@ class Suggesting:
 
     def _show(self, found: Suggestion) -> None:
         self._ask.loading = False
-        parts = [_words(f"{_told(found.values)}{found.reason}")]
+        parts = [_words(_told(found.values) + found.reason)]
         if len(found.curve.x):
             parts.append(pn.pane.Bokeh(_drawn(found.curve), sizing_mode="stretch_width", margin=0))
         if found.values:
@@ -61,7 +61,7 @@ def _told(values: Mapping[str, Any]) -> str:
 
 
 def _words(text: str) -> Any:
-    return pn.pane.HTML(text, sizing_mode="stretch_width", margin=(0, 10))
+    return pn.pane.HTML(f"<span class='suggestion'>{text}</span>", sizing_mode="stretch_width", margin=(0, 10))
 
 
 def _drawn(curve: Curve) -> Any:
