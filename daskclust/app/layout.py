@@ -246,6 +246,8 @@ class Explorer(Live):
     def _compare(self, kept: Kept | None) -> None:
         """Compare what is clustered from now on with what was kept, or no longer."""
         self._kept = kept
+        if pn.state.curdoc is not None:  # Panel may take style sheets for known to the browser that never were sent
+            pn.state._stylesheets.pop(pn.state.curdoc, None)
         self._draw(self._seen().axes)
 
     def _seen(self) -> Seen:

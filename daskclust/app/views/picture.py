@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points; a `linked` one shares its axes."""
+    """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one are the same."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Picture(View):
         words = [dimension(outcome.result[name], name).pprint_label for name in axes]
         self._canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
         if linked is not None:
-            canvas.figure.update(x_range=linked._canvas.figure.x_range, y_range=linked._canvas.figure.y_range)
+            canvas.link(linked._canvas)
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}
