@@ -176,7 +176,7 @@ def _run(page: Page, path: Path, with_panels: Callable[[], None]) -> None:
 
     _wait(ended, 180, f"{path.name} did not end")
     errors = [error for cell in _code_cells(path) for error in _errors(cell)]
-    assert not errors, errors
+    assert not errors, "\n\n".join(errors)
     link = f"{PREFIX}proxy/8787/status"
     assert any(link in json.dumps(cell["outputs"]) for cell in _code_cells(path)), f"no link to {link}"
 
@@ -202,7 +202,8 @@ def _code_cells(path: Path) -> list[dict[str, Any]]:
 
 
 def _errors(cell: dict[str, Any]) -> list[str]:
-    return [f"{out['ename']}: {out['evalue']}" for out in cell["outputs"] if out["output_type"] == "error"]
+    errors = [out for out in cell["outputs"] if out["output_type"] == "error"]
+    return ["\n".join([*out["traceback"], f"{out['ename']}: {out['evalue']}"]) for out in errors]
 
 
 def _wait(done: Callable[[], bool], seconds: float, otherwise: str) -> None:
