@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points; with `linked`, axes follow each other."""
+    """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
     def __init__(
         self,
