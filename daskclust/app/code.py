@@ -11,12 +11,18 @@ def code(state: State) -> str:
 
     It begins with what makes ``ds``, if that is known.
     """
+    imports, source, made, *chosen = blocks(state)
+    return "\n".join([*imports, "", *source, *made, *(line for block in chosen for line in ("", *block))]) + "\n"
+
+
+def blocks(state: State) -> list[list[str]]:
+    """Return the lines of `code` in parts: imports, what makes ``ds``, clusters and table, chosen points if any."""
     system = state.system
     source = [*state.source, *system.hiding_lines(state.values)]
-    body = [*system.lines(state.values), *system.table_lines()]
+    parts = [[*system.lines(state.values), *system.table_lines()]]
     if state.mask is not None and state.selection is not None and state.origin is not None:
-        body += ["", *_selection(state, state.selection, state.origin)]
-    return "\n".join([*_imports("\n".join([*body, *source])), "", *source, *body]) + "\n"
+        parts.append(_selection(state, state.selection, state.origin))
+    return [_imports("\n".join([*source, *(line for part in parts for line in part)])), source, *parts]
 
 
 def _selection(state: State, selection: Selection, origin: Outcome) -> list[str]:

@@ -20,6 +20,10 @@ from daskclust.app.selection import Box, Lasso, Selection
 from daskclust.app.slices import Slice
 from daskclust.app.state import State
 from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+from daskclust.app.tools.clustering import Clustering
+from daskclust.app.tools.comparing import Changes, Kept, KeptPicture
+from daskclust.app.tools.exporting import Exporting, Seen
+from daskclust.app.tools.suggesting import Suggesting
 from daskclust.app.views._scene import View
 from daskclust.app.views.decision import DecisionPlot
 from daskclust.app.views.dendrogram import Dendrogram
@@ -44,6 +48,7 @@ class Explorer(Live):
     """The explorer of a data set: sliders on the left, pictures, table and histograms beside them."""
 
     def __init__(self, state: State) -> None:
+        self._kept: Kept | None = None  # an outcome that the present one is compared with
         super().__init__(state)
         self._keys = Keys()  # type: ignore[no-untyped-call]
         self._address = Address(pn.state.location if _is_served() else None)
@@ -113,6 +118,10 @@ class Explorer(Live):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
+        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)))
+        suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
+        whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
+        self.tools.objects = [suggesting.panel, keep, exporting.panel, *whole]
         parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
         self._side.objects = styled([*parts, self.board.tools, self._keys])
 
@@ -128,9 +137,12 @@ class Explorer(Live):
         table = Table(self._on_rows)
         known = state.present.table
         columns = ["size", *[name for name in ("energy", "mass", "tot", "rms") if name in known][:1]]
-        bars = [Histogram(state, column, self._on_choice) for column in columns]
-        self._pictures: list[View] = [picture, *ground, *others]
-        self._views = [*self._pictures, table, *bars]
+        # what is compared has the room of histograms
+        bars = [Histogram(state, column, self._on_choice) for column in columns] if self._kept is None else []
+        compared = [] if self._kept is None else [KeptPicture(self._kept, state, picture, self._on_picture, self._ask)]
+        changes = [] if self._kept is None else [Changes(self._kept, self._on_choice, lambda: self._compare(None))]
+        self._pictures: list[View] = [picture, *ground, *others, *compared]
+        self._views = [*self._pictures, table, *bars, *changes]
         self._shown, self._took = {}, ""
         self._follow_slice()
         scene = self._scene()
@@ -143,6 +155,8 @@ class Explorer(Live):
         panels += [Panel(each.words, each.panel, "right", 5, each.caption) for each in ground]
         panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
         panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
+        panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
+        panels += [Panel("changes", each.panel, "right", 3) for each in changes]
         self.board.replace(panels)
         self._say(kind="now rest")
 
@@ -278,6 +292,19 @@ class Explorer(Live):
     def _on_paper(self) -> None:
         self._chosen_look = LIGHT if self._look is DARK else DARK
         self._dress(self._chosen_look)
+
+    def _compare(self, kept: Kept | None) -> None:
+        """Compare what is clustered from now on with what was kept, or no longer."""
+        self._kept = kept
+        if pn.state.curdoc is not None:  # Panel may take style sheets for known to the browser that never were sent
+            pn.state._stylesheets.pop(pn.state.curdoc, None)
+        self._draw(self._seen().axes)
+
+    def _seen(self) -> Seen:
+        """Return what figures show: the axes as they are now."""
+        of_plot = {each.words: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
+        picture = next(each for each in self._pictures if isinstance(each, Picture))
+        return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
 
     def _on_python(self) -> None:
         self._lines.param.update(value=code(self.state), visible=True)

@@ -228,6 +228,8 @@ class Live(Viewer):
         words = [f"{outcome.n_clusters:,} clusters", f"{n:,} points", f"{outcome.n_noise / max(n, 1):.1%} noise"]
         if outcome.n_hidden:
             words.append(f"{outcome.n_hidden:,} hits of noisy pixels hidden")
+        if self.state.part is not None:
+            words.append(self.state.part.words)
         if self.state.mask is not None:
             words.insert(0, f"{int(np.count_nonzero(self.state.mask)):,} points chosen")
         now = now or self._took

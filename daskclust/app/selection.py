@@ -1,4 +1,4 @@
-"""Points chosen in a view: by a box, by a lasso, by their clusters, or by branches of a hierarchy.
+"""Points chosen in a view: by a box, by a lasso, by their clusters, by branches of a hierarchy, or because they moved.
 
 Each has `needs`, the columns that must be there; `mask`, which points are chosen, of columns by name; and `lines`, the
 Python lines that make the mask as ``inside``, of expressions for these columns.
@@ -6,7 +6,7 @@ Python lines that make the mask as ``inside``, of expressions for these columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -155,7 +155,28 @@ class Branches:
         ]
 
 
-Selection = Box | Lasso | Clusters | Branches
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Points that are in another cluster than before; `made` are the Python lines that cluster as before: ``kept``."""
+
+    before: npt.NDArray[np.int64]
+    made: tuple[str, ...]
+    compare: Callable[[npt.NDArray[Any], npt.NDArray[Any]], Any]  # `daskclust.app.tools.compare.compare`
+    needs = ("label",)
+
+    def mask(self, columns: Columns) -> Mask:
+        moved: Mask = self.compare(self.before, columns["label"]).moved
+        return moved
+
+    def lines(self, columns: Expressions) -> list[str]:
+        return [
+            "from daskclust.app.tools.compare import compare",
+            *self.made,
+            f'inside = compare(kept["label"].values, {columns["label"]}).moved',
+        ]
+
+
+Selection = Box | Lasso | Clusters | Branches | Moved
 
 
 def span_of(selection: Selection | None) -> tuple[float, float] | None:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from daskclust.app.opening import part_of
 from daskclust.app.parameters import complete
 from daskclust.app.selection import Mask, Selection
 from daskclust.app.slices import slices_of
@@ -118,7 +119,7 @@ def computed(ds: xr.Dataset, system: System, values: Mapping[str, Any]) -> Syste
 
 
 class State:
-    """Data in memory, the system and its parameters, results, chosen points.
+    """Data in memory, or a part of those that are larger, the system and its parameters, results, chosen points.
 
     By default the system is the first that suits the data, and parameters are derived from these; `source` are Python
     lines that make ``ds``, for `code`.
@@ -127,10 +128,11 @@ class State:
     def __init__(
         self, ds: xr.Dataset, system: str | None = None, *, source: tuple[str, ...] = (), **parameters: Any
     ) -> None:
+        ds, self.part = part_of(ds)
         self.ds = _in_memory(ds)
         if not max(self.ds.sizes.values(), default=0):
             raise ValueError("the data set has no points; there is nothing to explore")
-        self.source = source
+        self.source = source if self.part is None else (*source, *self.part.lines)
         self.slices = slices_of(self.ds)
         self.names = names_for(self.ds)
         self._systems: dict[str, System] = {}

@@ -49,6 +49,7 @@ class System:
     name: ClassVar[str]  # also that of the method of ``ds.clust``
     title: ClassVar[str]
     needs: ClassVar[str]  # what a data set must have, in words
+    drawn = "result"  # what the lines call the data set with the columns that pictures draw
     cut: ClassVar[str | None] = None  # parameter that makes smaller clusters noise, which needs no new clusters
     hides: ClassVar[str | None] = None  # parameter that hides points; they are noise, with ``is_noisy``
     weights: ClassVar[tuple[str, ...]] = ("energy", "weight")  # variables that may weigh points

@@ -66,6 +66,7 @@ class Hca(System):
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
         self._has_X = "X" in ds.variables
+        self.drawn = "cells" if self._has_X else "result"
         self._columns = _channels(ds) if self._has_X else ds
         self._names = [str(name) for name in self._columns.data_vars] if self._has_X else coordinates(ds)
         n = len(self._columns[self._names[0]])

@@ -167,6 +167,18 @@ class Canvas:
         x, y = ((float(ends.start), float(ends.end)) for ends in (self.figure.x_range, self.figure.y_range))
         return x, y
 
+    def link(self, other: Canvas) -> None:
+        """Let axes show what those of another picture show, and the other way round.
+
+        Ranges are not shared: a page that is given a picture beside others that are there does not find them.
+        """
+        for axis in ("x_range", "y_range"):
+            mine, its = getattr(self.figure, axis), getattr(other.figure, axis)
+            mine.update(start=its.start, end=its.end)
+            for one, two in ((mine, its), (its, mine)):
+                for end in ("start", "end"):
+                    one.on_change(end, lambda attr, old, new, two=two: setattr(two, attr, new))
+
     # ------------------------------------------------------------------------------------------------------- what goes
     def show(self, ranges: Ranges) -> None:
         """Let axes show something else, to which the reset tool comes back."""

@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 class Picture(View):
-    """A picture that is drawn again as the user zooms in, down to single points."""
+    """A picture that is drawn again as the user zooms in, down to single points; axes of a `linked` one follow."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Picture(View):
         moved: Any,
         *,
         titled: bool = True,
+        linked: Picture | None = None,
     ) -> None:
         self.axes, self._titled, self._slices = axes, titled, state.slices
         self._state, self._choose = state, choose
@@ -46,7 +47,9 @@ class Picture(View):
         units = [outcome.result[name].attrs.get("units") for name in axes]
         ranges: Ranges = (span(x), span(y))
         words = [dimension(outcome.result[name], name).pprint_label for name in axes]
-        self._canvas = canvas = Canvas(ranges, words, equal=units[0] == units[1])
+        self._canvas = canvas = Canvas(ranges, words, equal=linked is None and units[0] == units[1])
+        if linked is not None:
+            canvas.link(linked._canvas)
         canvas.plain_ticks()
         colors = linear_cmap("color", [*COLORS, LIGHT.noise], -0.5, len(COLORS) + 0.5)
         marks = {"fill_color": colors, "line_color": None, "fill_alpha": "alpha", "size": "size"}

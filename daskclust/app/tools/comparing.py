@@ -1,0 +1,85 @@
+"""A clustering that was kept, A, beside the present one: its picture, what moved, and what became of its clusters."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import panel as pn
+
+from daskclust.app.latest import Show
+from daskclust.app.selection import Moved
+from daskclust.app.state import Outcome, State
+from daskclust.app.tools.compare import Comparison, compare, contingency, match
+from daskclust.app.views._scene import Choose, Scene, View
+from daskclust.app.views.picture import Picture
+from daskclust.app.widgets import labelled
+
+_TITLES = {"change": "change", "A": "A", "B": "now", "points": "points"}
+
+
+class Kept:
+    """An outcome that was kept, and how the present one differs from it."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self._last: tuple[Outcome, Comparison, Outcome] | None = None
+
+    def against(self, present: Outcome) -> tuple[Comparison, Outcome]:
+        """Return the comparison, and what was kept in the numbers, and so the colours, of clusters that match."""
+        if self._last is None or self._last[0] is not present:
+            before, after = self.outcome.label, present.label
+            table = contingency(before, after)
+            partner = match(table)
+            alone = partner < 0
+            partner[alone] = table.shape[1] + np.arange(np.count_nonzero(alone))
+            label = np.append(partner, -1)[before]
+            kept = self.outcome.result
+            dims = present.result["label"].dims
+            variables: dict[str, Any] = {"label": (dims, label)}
+            if "is_seed" in kept:
+                variables["is_seed"] = (dims, kept["is_seed"].values)
+            drawn = present.result.drop_vars("is_seed", errors="ignore").assign(variables)
+            self._last = present, compare(before, after), Outcome(self.outcome.request, drawn)
+        return self._last[1], self._last[2]
+
+    def moved(self) -> Moved:
+        """Return what chooses the points that moved."""
+        request = self.outcome.request
+        return Moved(self.outcome.label, tuple(request.system.lines(request.values, "kept")), compare)
+
+
+class KeptPicture(Picture):
+    """The picture of what was kept; its axes are those of the present picture."""
+
+    def __init__(self, kept: Kept, state: State, present: Picture, choose: Choose, moved: Any) -> None:
+        super().__init__(state, present.axes, choose, moved, linked=present)
+        self._kept = kept
+
+    def prepare(self, scene: Scene, setting: Any) -> Show:
+        return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
+
+
+class Changes(View):
+    """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
+
+    def __init__(self, kept: Kept, choose: Choose, forget: Callable[[], None]) -> None:
+        self._kept = kept
+        self._words = pn.pane.HTML("", sizing_mode="stretch_width", margin=(28, 10, 0, 10))
+        moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
+        drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
+        self._table = pn.widgets.Tabulator(
+            None, disabled=True, show_index=False, pagination="local", page_size=20, layout="fit_columns",
+            theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
+        )  # fmt: skip
+        self.panel = pn.Column(self._words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")
+
+    def prepare(self, scene: Scene, setting: Any) -> Show:
+        found, _ = self._kept.against(scene.outcome)
+        return functools.partial(self._show, found)
+
+    def _show(self, found: Comparison) -> None:
+        self._words.object = f"<span class='compared'>{found.words}</span>"
+        self._table.value = found.changes

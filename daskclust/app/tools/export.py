@@ -1,0 +1,130 @@
+"""What is seen, to take along: figures for a paper, and the session as a notebook."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from daskclust.app.code import blocks
+from daskclust.app.slices import Slice
+from daskclust.app.state import State
+from daskclust.app.systems import SYSTEMS, Decision, Hierarchy
+
+Ranges = tuple[tuple[float, float], tuple[float, float]]
+
+_OF_GROUND: dict[type, str] = {Decision: "decision plot", Hierarchy: "dendrogram"}
+_DPI, _WIDTH = 300, 6.8  # inches: two columns of a paper
+
+
+class Seen(NamedTuple):
+    """What the page shows: axes of the picture, ends of axes by the title of a panel, the one slice, if any."""
+
+    axes: tuple[str, str]
+    ranges: Mapping[str, Ranges]
+    slice: Slice | None = None
+
+
+def figures(state: State) -> list[str]:
+    """Return what there are figures of."""
+    ground = state.present.ground
+    return ["picture", *(words for kind, words in _OF_GROUND.items() if isinstance(ground, kind))]
+
+
+def figure(state: State, seen: Seen, name: str, kind: str) -> bytes:
+    """Return a figure ("svg", "png") as it is seen, drawn by matplotlib: points are vectors where they are few."""
+    from daskclust import plot
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"figure.{kind}")
+        plot.save(_element(state, seen, name), file, dpi=_DPI, width=_WIDTH)
+        return file.read_bytes()
+
+
+def _element(state: State, seen: Seen, name: str) -> Any:
+    """Return the HoloViews element of a figure, with the axes that are seen."""
+    from daskclust import plot
+
+    outcome = state.present
+    if name == "dendrogram":
+        assert isinstance(outcome.ground, Hierarchy)
+        return plot.dendrogram(
+            outcome.ground.linkage, labels=outcome.label, min_size=outcome.request.values["min_size"]
+        )
+    if name == "decision plot":
+        ends = _powers(seen.ranges[name])
+        return plot.decision(outcome.result, logx=True, logy=True).opts(xlim=ends[0], ylim=ends[1])
+    ranges = seen.ranges[name]
+    inside = np.ones(len(outcome.label), np.bool_)
+    for axis, (low, high) in zip(seen.axes, ranges, strict=True):
+        inside &= (outcome.columns[axis] >= low) & (outcome.columns[axis] <= high)
+    if outcome.hidden is not None:
+        inside &= ~outcome.hidden
+    if seen.slice is not None and state.slices is not None:
+        inside &= state.slices.inside(seen.slice, outcome.columns)
+    dim = outcome.result["label"].dims[0]
+    drawn = plot.clusters(outcome.result.isel({dim: np.flatnonzero(inside)}), *seen.axes)
+    return drawn.opts(xlim=ranges[0], ylim=ranges[1])
+
+
+def _powers(ranges: Ranges) -> Ranges:
+    """Return the ends of axes of which the page shows logarithms."""
+    x, y = ((10.0**low, 10.0**high) for low, high in ranges)
+    return x, y
+
+
+# ------------------------------------------------------------------------------------------------------------- notebook
+def notebook(state: State, seen: Seen) -> str:
+    """Return the session as a notebook (nbformat 4.5), which runs from top to bottom: data, clusters, table, pictures.
+
+    Where nobody told how ``ds`` is made, the first cell asks for it.
+    """
+    title = SYSTEMS[state.system.name].title
+    values = ", ".join(f"`{name} = {value!r}`" for name, value in state.values.items())
+    outcome = state.present
+    told = f"{outcome.n_clusters:,} clusters of {len(outcome.label):,} points, {outcome.n_noise:,} of them noise."
+    imports, source, *rest = blocks(state)
+    asked = [] if source else ["`ds` must be the data set that was explored."]
+    names = ["## Clusters", "## Chosen points"]
+    cells = [_cell("markdown", [f"# {title}", "", f"Parameters: {values}.", "", told, *asked])]
+    drawing = ["import holoviews as hv", "from daskclust import plot", "", 'hv.extension("bokeh")']
+    cells.append(_cell("code", [*imports, *drawing]))
+    cells += [_cell("code", source)] if source else []
+    for words, lines in zip(names, rest, strict=False):
+        cells += [_cell("markdown", [words]), _cell("code", lines)]
+    cells.append(_cell("code", ["table.to_dataframe()"]))
+    cells.append(_cell("markdown", ["## What was seen"]))
+    cells += [_cell("code", lines) for lines in _plots(state, seen)]
+    metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    numbered = [each | {"id": f"cell-{number}"} for number, each in enumerate(cells)]
+    return json.dumps({"cells": numbered, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+
+
+def _cell(kind: str, lines: list[str]) -> dict[str, Any]:
+    more: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    return {"cell_type": kind, "metadata": {}, "source": "\n".join(lines)} | more
+
+
+def _plots(state: State, seen: Seen) -> list[list[str]]:
+    """Return the lines of each picture, as it is seen."""
+    system, drawn = state.system, state.system.drawn
+    x, y = seen.ranges["picture"]
+    lines = []
+    if seen.slice is not None and state.slices is not None:
+        within = state.slices.range(seen.slice, state.present.columns)
+        lines = [f"there = {within.words({within.name: system.expression(within.name, 'result')})}"]
+        drawn = f"result.isel({state.present.result['label'].dims[0]}=there)"
+    first, second = map(repr, seen.axes)
+    chosen = [[f"plot.clusters(chosen, {first}, {second})"]] if state.mask is not None and drawn != "cells" else []
+    found = [[*lines, f"plot.clusters({drawn}, {first}, {second}).opts(xlim={x!r}, ylim={y!r})"]]
+    if "decision plot" in seen.ranges:
+        x, y = _powers(seen.ranges["decision plot"])
+        found.append([f"plot.decision(result, logx=True, logy=True).opts(xlim={x!r}, ylim={y!r})"])
+    if isinstance(state.present.ground, Hierarchy):
+        least = state.values["min_size"]
+        found.append([f'plot.dendrogram(result["linkage"].values, labels=result["label"].values, min_size={least})'])
+    return found + chosen

@@ -1,0 +1,41 @@
+"""Buttons that give figures and the notebook."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Callable
+
+import panel as pn
+
+from daskclust.app.state import State
+from daskclust.app.tools.export import Seen, figure, figures, notebook
+from daskclust.app.widgets import labelled
+
+__all__ = ["Exporting", "Seen"]
+
+
+class Exporting:
+    """A choice of figures, and buttons for their files; `seen` tells what the page shows."""
+
+    def __init__(self, state: State, seen: Callable[[], Seen]) -> None:
+        self._state, self._seen = state, seen
+        names = figures(state)
+        self._name = labelled(pn.widgets.Select, "figure", options=names, value=names[0], sizing_mode="stretch_width")
+        files = [
+            pn.widgets.FileDownload(
+                callback=functools.partial(self._figure, kind), filename=f"figure.{kind}", label=label,
+                sizing_mode="stretch_width",
+            )
+            for kind, label in (("svg", "SVG"), ("png", "PNG, 300 dpi"))
+        ]  # fmt: skip
+        session = pn.widgets.FileDownload(
+            callback=self._notebook, filename="explored.ipynb", label="Notebook", sizing_mode="stretch_width"
+        )
+        self.panel = pn.Column(self._name, pn.Row(*files, margin=0), session, margin=0, sizing_mode="stretch_width")
+
+    def _figure(self, kind: str) -> io.BytesIO:
+        return io.BytesIO(figure(self._state, self._seen(), self._name.value, kind))
+
+    def _notebook(self) -> io.BytesIO:
+        return io.BytesIO(notebook(self._state, self._seen()).encode())
