@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -19,7 +20,8 @@ from distributed import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskclust import datasets
+from daskclust import datasets, io
+from daskclust.core.run.graph import only_needed
 from daskclust.properties import _lazy, cluster_table, halo_table
 
 EXACT = ("size", "seed", "layer")
@@ -116,6 +118,19 @@ def test_pieces_go_one_by_one_or_by_way_of_disks(
     with ranges_of(23, 3):
         xr.testing.assert_identical(found, told(table_of(lazy, n_clusters=200)))
     xr.testing.assert_allclose(found, table_of(ds, n_clusters=200), atol=1e-6)
+
+
+@of_any
+def test_a_table_that_is_on_workers_is_written(
+    client: Client, make: Any, table_of: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ds = make(900, 20)
+    with dask.config.set(scheduler=client), only_needed():
+        table = table_of(ds.chunk({ds["label"].dims[0]: 90}), n_clusters=20).persist()
+        io.write_hits(table, tmp_path / "table.parquet")
+        sizes = table["size"].values
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
+    np.testing.assert_array_equal(pd.read_parquet(tmp_path / "table.parquet")["size"], sizes)
 
 
 @of_any

@@ -39,7 +39,8 @@ def _culled(graph: Any, keys: Any, **options: Any) -> Any:
     from dask.highlevelgraph import HighLevelGraph
     from dask.optimization import cull
 
-    needed, _ = cull(dict(optimize(graph, keys, **options)), list(flatten([keys])))
+    steps = dict(optimize(graph, keys, **options))
+    needed, _ = cull(steps, [key for key in flatten([keys]) if key in steps])  # the others are on workers already
     return HighLevelGraph.from_collections("needed", needed)
 
 
