@@ -118,7 +118,7 @@ class Explorer(Live):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), _HALF, margin=(3, 10))
+        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), 102, margin=(3, 4))
         suggesting, exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
         self.tools.objects = [suggesting.panel, exporting.panel, *whole]
@@ -156,7 +156,7 @@ class Explorer(Live):
         panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
         panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
         panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
-        panels += [Panel("changes", each.panel, "right", 3) for each in changes]
+        panels += [Panel("changes", each.panel, "right", 5) for each in changes]
         self.board.replace(panels)
         self._say(kind="now rest")
 

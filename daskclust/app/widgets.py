@@ -65,7 +65,7 @@ class Control:
             stylesheets=[_UNSEEN, _NO_BUTTONS],
             value=float(value),
             step=parameter.digit(float(value)),
-            width=72,
+            width=64,
             margin=(0, 10, 0, 4),
             css_classes=[f"number-{parameter.name}"],
         )
@@ -90,7 +90,7 @@ class Control:
         name = pn.pane.HTML(
             f"<b>{parameter.name}</b>{unit}<br>"
             f"<span style='color:var(--soft);font-size:11px' title='{parameter.doc}'>{parameter.doc}</span>",
-            width=164,
+            width=172,
             margin=(0, 0, 0, 10),
             stylesheets=[_ONE_LINE],
         )

@@ -71,7 +71,7 @@ class Changes(View):
         moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
         drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
         self._table = pn.widgets.Tabulator(
-            None, disabled=True, show_index=False, pagination="local", page_size=20, layout="fit_columns",
+            None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
         )  # fmt: skip
         self.panel = pn.Column(self._words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")

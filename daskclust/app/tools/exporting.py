@@ -25,19 +25,19 @@ class Exporting:
         files = [
             pn.widgets.FileDownload(
                 callback=functools.partial(self._figure, kind), filename=f"figure.{kind}", label=label,
-                sizing_mode="stretch_width", margin=(3, 5),
+                width=width, margin=(3, 3),
             )
-            for kind, label in (("svg", "SVG"), ("png", "PNG, 300 dpi"))
+            for kind, label, width in (("svg", "SVG", 58), ("png", "PNG, 300 dpi", 94))
         ]  # fmt: skip
         session = pn.widgets.FileDownload(
             callback=self._notebook,
             filename="explored.ipynb",
             label="Notebook",
-            sizing_mode="stretch_width",
-            margin=(3, 5),
+            width=76,
+            margin=(3, 3),
         )
         self.panel = pn.Column(
-            self._name, pn.Row(*files, session, margin=(0, 5)), margin=0, sizing_mode="stretch_width"
+            self._name, pn.Row(*files, session, margin=(0, 7)), margin=0, sizing_mode="stretch_width"
         )
 
     def _figure(self, kind: str) -> io.BytesIO:

@@ -27,7 +27,11 @@ class Suggesting:
         self._state, self._use = state, use
         self._latest = Latest(self._begin, self._fail, lambda: None, later)
         self._ask = labelled(
-            pn.widgets.Button, "Suggest parameters", on_click=lambda _: self._latest.ask(), width=110, margin=(3, 10)
+            pn.widgets.Button,
+            "Suggest parameters",
+            on_click=lambda _: self._latest.ask(),
+            width=130,
+            margin=(3, 4, 3, 10),
         )
         self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
         self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
