@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import panel as pn
 
 from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
+from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
@@ -60,6 +62,9 @@ class KeptPicture(Picture):
 
     def prepare(self, scene: Scene, setting: Any) -> Show:
         return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
+
+    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
+        return super()._title(self._kept.outcome, part, label)  # numbers of clusters have gaps here
 
 
 class Changes(View):
