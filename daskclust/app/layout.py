@@ -30,7 +30,7 @@ from daskclust.app.views.dendrogram import Dendrogram
 from daskclust.app.views.histogram import Histogram
 from daskclust.app.views.picture import Picture
 from daskclust.app.views.table import Table
-from daskclust.app.widgets import Control, Keys, Player, labelled
+from daskclust.app.widgets import BESIDE, Control, Keys, Player, labelled
 
 _SIDE = 260
 _HALF = _SIDE // 2 - 20
@@ -118,10 +118,10 @@ class Explorer(Live):
         self._controls = {each.name: Control(each, known, self._on_parameter) for each in state.system.parameters}
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
-        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)))
-        suggesting, exporting = Suggesting(state, self._set, self._later), Exporting(state, self._seen)
+        keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), 102, margin=(3, 4))
+        suggesting, exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
-        self.tools.objects = [suggesting.panel, keep, exporting.panel, *whole]
+        self.tools.objects = [suggesting.panel, exporting.panel, *whole]
         parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
         self._side.objects = styled([*parts, self.board.tools, self._keys])
 
@@ -156,7 +156,7 @@ class Explorer(Live):
         panels += [Panel("second picture", each.panel, "right", 4, each.caption) for each in others]
         panels += [Panel(each.column, each.panel, "right", 3, each.caption) for each in bars]
         panels += [Panel("A", each.panel, "right", 5, each.caption) for each in compared]
-        panels += [Panel("changes", each.panel, "right", 3) for each in changes]
+        panels += [Panel("changes", each.panel, "right", 5) for each in changes]
         self.board.replace(panels)
         self._say(kind="now rest")
 
@@ -164,14 +164,14 @@ class Explorer(Live):
         """Return what chooses the system, the axes and the layer."""
         state = self.state
         titles = {SYSTEMS[name].title: name for name in state.names}
-        self._chooser = _choice("system", self._on_system, options=titles, value=state.system.name)
+        self._chooser = _choice("system", self._on_system, options=titles, value=state.system.name, **BESIDE)
         names = [name for name in state.present.columns if name not in _NO_AXES]
 
         def draw(_: str) -> None:
             self._draw((x.value, y.value))
 
-        x = _choice("across", draw, options=names, value=axes[0], width=_HALF)
-        y = _choice("up", draw, options=names, value=axes[1], width=_HALF)
+        x = _choice("across", draw, options=names, value=axes[0], width=_HALF, margin=(0, 10))
+        y = _choice("up", draw, options=names, value=axes[1], width=_HALF, margin=(0, 10))
         widgets = [self._chooser, pn.Row(x, y, margin=0)]
         if state.slices is not None:
             self._player = Player(state.slices, self._slice, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
@@ -182,16 +182,20 @@ class Explorer(Live):
         """Return what clears the selection, gives files and Python lines."""
         files = [
             pn.widgets.FileDownload(
-                callback=functools.partial(self._file, kind), filename=f"clusters.{kind}", label=label, width=_HALF
+                callback=functools.partial(self._file, kind),
+                filename=f"clusters.{kind}",
+                label=label,
+                width=_HALF,
+                margin=(3, 10),
             )
             for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
         ]
-        clear = _button("Clear selection", lambda: self._on_choice(None))
-        python = _button("Python lines", self._on_python)
+        clear = _button("Clear selection", lambda: self._on_choice(None), _HALF, margin=(3, 10))
+        python = _button("Python lines", self._on_python, _HALF, margin=(3, 10))
         self._lines = pn.widgets.TextAreaInput(
             value="", visible=False, width=_SIDE - 20, height=230, stylesheets=[_LINES_STYLE]
         )
-        return [clear, pn.Row(*files, margin=0), python, self._lines]
+        return [pn.Row(clear, python, margin=0), pn.Row(*files, margin=0), self._lines]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
@@ -317,7 +321,7 @@ class Explorer(Live):
 
 def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:
     """Return a widget that tells what is chosen."""
-    widget = labelled(kind, words, width=width, **options)
+    widget = labelled(kind, words, **{"width": width} | options)
     widget.param.watch(lambda event: chosen(event.new), "value")
     return widget
 

@@ -20,6 +20,7 @@ Ranges = tuple[tuple[float, float], tuple[float, float]]
 
 _NOISE = len(COLORS)  # kind of noise, after those of clusters
 _FAINT = 0.75  # share of colour in pixels with one point
+_FEW = 0.02  # share of pixels with points, below which all of them grow
 
 
 def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
@@ -80,7 +81,11 @@ def grown(picture: Pixels) -> Pixels:
     import datashader.transfer_functions as tf
 
     packed = np.ascontiguousarray(picture).view(np.uint32)[..., 0]
-    spread = tf.dynspread(tf.Image(packed, dims=("y", "x")), threshold=0.7, max_px=2)
+    image, share = tf.Image(packed, dims=("y", "x")), np.count_nonzero(packed) / packed.size
+    if share < _FEW:  # clumps are lone, too
+        spread = tf.spread(image, px=1 if share > _FEW / 4 else 2)
+    else:
+        spread = tf.dynspread(image, threshold=0.7, max_px=2)
     return np.ascontiguousarray(spread.values)[..., None].view(np.uint8)
 
 

@@ -13,7 +13,9 @@ from daskclust.app.parameters import STEPS, Parameter
 from daskclust.app.slices import Slice, Slices
 
 _UNSEEN = "label, .bk-slider-title { position: absolute; clip-path: inset(50%); white-space: nowrap }"  # but read aloud
+_ONE_LINE = "div { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; line-height: 15px }"
 _NO_BUTTONS = ".bk-spin-btn { display: none !important }"  # arrow keys do the same
+BESIDE: dict[str, Any] = {"width": 240, "margin": (2, 10), "css_classes": ["beside"]}  # a label on the left
 _SPEEDS = (1, 2, 5, 10)  # slices a second
 
 
@@ -51,9 +53,9 @@ class Control:
         unit = f" ({parameter.unit})" if parameter.unit else ""
         if parameter.scale == "choice":
             options = {str(choice): choice for choice in parameter.choices}
-            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, width=240)
+            self._inner: Any = labelled(pn.widgets.Select, parameter.name, options=options, value=value, **BESIDE)
             self._inner.param.watch(self._on_choice, "value")
-            self.panel = pn.Column(self._inner)
+            self.panel = pn.Column(self._inner, margin=0)
             return
         low, high = parameter.widened(value)
         self._is_log = parameter.scale == "log" and low > 0
@@ -63,8 +65,8 @@ class Control:
             stylesheets=[_UNSEEN, _NO_BUTTONS],
             value=float(value),
             step=parameter.digit(float(value)),
-            width=90,
-            margin=(0, 10, 0, 5),
+            width=64,
+            margin=(0, 10, 0, 4),
             css_classes=[f"number-{parameter.name}"],
         )
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
@@ -80,17 +82,19 @@ class Control:
             show_value=False,
             tooltips=False,
             width=240,
-            margin=(0, 10, 6, 10),
+            margin=(0, 10, 2, 10),
             css_classes=[f"slider-{parameter.name}"],
         )
         self._inner.param.watch(self._on_slide, "value")
         self._number.param.watch(self._on_number, "value")
         name = pn.pane.HTML(
-            f"<b>{parameter.name}</b>{unit}<br><span style='color:var(--soft);font-size:11px'>{parameter.doc}</span>",
-            width=140,
+            f"<b>{parameter.name}</b>{unit}<br>"
+            f"<span style='color:var(--soft);font-size:11px' title='{parameter.doc}'>{parameter.doc}</span>",
+            width=172,
             margin=(0, 0, 0, 10),
+            stylesheets=[_ONE_LINE],
         )
-        self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(4, 0))
+        self.panel = pn.Column(pn.Row(name, self._number, margin=0), self._inner, margin=(3, 0, 0, 0))
 
     def follow(self, known: Mapping[str, Any], changed: Container[str] = ()) -> None:
         """Show the value if it was changed; be seen, or not, as the other parameters are."""
@@ -150,22 +154,21 @@ class Player:
         options = {f"all {slices.name}s": 0.0, **slices.lengths}
         place, length = (0, 0.0) if part is None else slices.place(part)
         self._words = pn.pane.HTML(margin=(0, 10), width=width)
-        self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, width=width // 2 - 10)
-        self._speed = labelled(
-            pn.widgets.Select, "speed", options={f"{k} a second": k for k in _SPEEDS}, value=2, width=width // 2 - 10
-        )
+        self._length = labelled(pn.widgets.Select, "shown", options=options, value=length, **BESIDE)
+        self._speed = labelled(pn.widgets.Select, "speed", options={f"{k} / s": k for k in _SPEEDS}, value=2, **BESIDE)
         self._place = labelled(
             pn.widgets.IntSlider,
             slices.name,
             value=place,
             end=max(place, 1),
             show_value=False,
+            stylesheets=[_UNSEEN],
             width=width,
             css_classes=["slider-slice"],
         )
         clicks = {"Back": lambda _: self._step(-1), "Play": self._on_play, "Step": lambda _: self._step(1)}
         self._buttons = [
-            labelled(pn.widgets.Button, words, width=width // 3 - 10, margin=(5, 5), on_click=click)
+            labelled(pn.widgets.Button, words, width=width // 3 - 10, margin=(2, 5), on_click=click)
             for words, click in clicks.items()
         ]
         self._timer: Any = None
@@ -173,13 +176,9 @@ class Player:
         self._length.param.watch(self._on_length, "value")
         self._speed.param.watch(self._on_speed, "value")
         self._place.param.watch(lambda _: self._tell(), "value")
-        self.panel = pn.Column(
-            pn.Row(self._length, self._speed, margin=0),
-            self._words,
-            self._place,
-            pn.Row(*self._buttons, margin=(0, 5)),
-            margin=0,
-        )
+        # of one slice
+        self._steps = pn.Column(self._words, self._place, pn.Row(*self._buttons, margin=(0, 5)), self._speed, margin=0)
+        self.panel = pn.Column(self._length, self._steps, margin=0)
         self._fit()
 
     @property
@@ -210,6 +209,7 @@ class Player:
         self._is_mine = False
         for button in self._buttons:
             button.disabled = last < 1
+        self._steps.visible = bool(length)
         self._write()
 
     def _write(self) -> None:

@@ -229,7 +229,7 @@ def test_windows_of_time_have_units_and_are_played(browser: Any, tmp_path: Path)
         page.at_rest()
         page.click("Back")
         page.until(lambda: ends()[0] == pytest.approx(low))
-        page.page.get_by_label("speed").select_option("10 a second")
+        page.page.get_by_label("speed").select_option("10 / s")
         page.click("Play")
         seen = {ends()}
         page.until(lambda: seen.add(ends()) or len(seen) >= 4)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from app.page import Page, opened, serving
+from cases.explorer import DATA, written
 from sklearn.datasets import make_blobs
 
 pytestmark = pytest.mark.browser
@@ -63,3 +64,20 @@ def test_figures_and_a_notebook_are_downloaded(page: Page, tmp_path: Path) -> No
         if cell["cell_type"] == "code":
             exec(cell["source"], names)
     assert page.counts()[0] == names["table"].sizes["cluster"]
+
+
+def test_a_comparison_is_begun_and_ended_many_times(page: Page) -> None:
+    told = page.page.locator(".compared")
+    for _ in range(4):
+        page.click("Keep as A")
+        told.wait_for()
+        page.click("Forget A")
+        page.until(lambda: not told.count())
+    page.at_rest()
+
+
+def test_a_dark_browser_has_a_dark_page_each_time(browser: Any, tmp_path: Path) -> None:
+    with serving(written("events", DATA["events"](), tmp_path)) as address:
+        for _ in range(4):
+            with opened(browser, address, "dark"):  # which waits for it
+                pass

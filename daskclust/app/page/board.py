@@ -31,7 +31,7 @@ _CARD = """
         background: var(--page) }
 """
 _UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
-_TOOLS = 180  # pixels that the tools of a picture take
+_TOOLS = 200  # pixels that the tools of a picture take
 _BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
 _WORDS = """
 :host { font-size: 12px; line-height: 28px;white-space: nowrap; overflow: hidden; color: var(--soft) }
@@ -98,12 +98,14 @@ class Board(Viewer):
         self._own: list[Panel] = []  # that stay when others are replaced
         self._cards: dict[str, Any] = {}
         self._grid = pn.Column(sizing_mode="stretch_both", margin=0)
-        self._list = labelled(pn.widgets.CheckBoxGroup, "panels", inline=True, sizing_mode="stretch_width")
+        self._list = labelled(
+            pn.widgets.CheckBoxGroup, "panels", inline=True, sizing_mode="stretch_width", margin=(2, 5)
+        )
         self._list.param.watch(lambda event: self._arrange(hidden=frozenset(self._cards) - {*event.new}), "value")
         self._split = labelled(pn.widgets.IntSlider, "width of the left column (%)", start=SPLITS[0], end=SPLITS[1])
-        self._split.param.update(value=_SPLIT, sizing_mode="stretch_width")
+        self._split.param.update(value=_SPLIT, sizing_mode="stretch_width", margin=(0, 10))
         self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
-        again = labelled(pn.widgets.Button, "Arrange as at first", sizing_mode="stretch_width")
+        again = labelled(pn.widgets.Button, "Arrange as at first", sizing_mode="stretch_width", margin=(3, 10))
         again.on_click(lambda _: self.arrange(Arrangement()))
         self.tools = pn.Column(self._list, self._split, again, margin=0)  # for the side bar
 

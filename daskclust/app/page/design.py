@@ -18,9 +18,10 @@ label, .bk-slider-title { font-size: 11px; color: var(--soft) }
 select.bk-input { appearance: auto !important; background-image: none !important; padding-right: 2px }
 .bk-spin-btn-up, .bk-spin-btn-down { display: none !important }
 .bk-input-group.bk-inline { flex-wrap: wrap }
+:host(.beside) .bk-input-group { display: grid; grid-template-columns: 72px 1fr; align-items: center }
 """
 _BUTTON = """
-.bk-btn { font-size: 12px; line-height: 18px; padding: 3px 8px; border-radius: 4px; color: var(--ink);
+.bk-btn { font-size: 12px; line-height: 18px; padding: 3px 4px; border-radius: 4px; color: var(--ink);
           border: 1px solid var(--edge); background-color: var(--field) }
 .bk-btn:hover { border-color: var(--soft) }
 """
@@ -32,7 +33,7 @@ _SLIDER = """
 .noUi-handle::before, .noUi-handle::after { display: none }
 """
 _TABLE = """ /* the theme of the table comes later, with colours of its own */
-.tabulator { font-size: 12px; border: none; background-color: var(--page); color: var(--ink) }
+.tabulator { font-size: 12px !important; border: none; background-color: var(--page); color: var(--ink) }
 .tabulator .tabulator-header, .tabulator .tabulator-header .tabulator-col, .tabulator .tabulator-footer,
 .tabulator .tabulator-row, .tabulator .tabulator-row.tabulator-row-even, .tabulator .tabulator-tableholder,
 .tabulator .tabulator-tableholder .tabulator-table

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from panel.io import document as sending
+
 from daskclust.app.look import DARK, LIGHT
 
 _HTML = """
@@ -23,3 +25,18 @@ def frame(document: Any) -> None:
     """Let a document that is served be framed so."""
     script = Path(__file__).with_name("labels.js").read_text("utf-8")
     document.template = _HTML % (LIGHT.ground, DARK.ground, script)
+
+
+def _send_all() -> None:
+    """Let Panel send each message: those that came while it sent others waited until something else was sent."""
+    send, told = sending._dispatch_msgs, sending._WRITE_BLOCK
+
+    async def send_all(document: Any) -> None:
+        if sending._WRITE_MSGS.get(document):
+            told[document] = True  # otherwise they are taken for sent
+        await send(document)
+
+    sending._dispatch_msgs = send_all
+
+
+_send_all()

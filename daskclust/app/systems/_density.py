@@ -59,6 +59,6 @@ class FriendsOfFriends(_Points):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
-        by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="linking length by mean separation")
+        by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="length by mean separation")
         length = by_mean if self._is_box else self._length("linking_length", "largest distance of friends")
         self.parameters = (length, Parameter("min_members", "whole", 20, 2, 500, doc="members of a group, at least"))

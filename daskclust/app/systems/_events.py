@@ -40,7 +40,7 @@ class Events(System):
         self._pixel = [name for name in ("chip", "x", "y") if name in ds.variables]
         self._hits = _pixel_hits([ds[name].values.astype(np.int64) for name in self._pixel])
         most = float(self._hits.max(initial=1))
-        words = "noisy pixels, with more hits, are hidden"
+        words = "pixels with more are hidden"
         self.parameters = (*Events.parameters, Parameter("max_pixel_hits", "log", most, 1.0, most, doc=words))
 
     def _run(self, how: dict[str, Any]) -> xr.Dataset:

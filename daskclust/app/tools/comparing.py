@@ -7,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import panel as pn
 
 from daskclust.app.latest import Show
 from daskclust.app.selection import Moved
+from daskclust.app.slices import Slice
 from daskclust.app.state import Outcome, State
 from daskclust.app.tools.compare import Comparison, compare, contingency, match
 from daskclust.app.views._scene import Choose, Scene, View
@@ -61,6 +63,9 @@ class KeptPicture(Picture):
     def prepare(self, scene: Scene, setting: Any) -> Show:
         return super().prepare(scene._replace(outcome=self._kept.against(scene.outcome)[1]), setting)
 
+    def _title(self, outcome: Outcome, part: Slice | None, label: npt.NDArray[np.int64]) -> str:
+        return super()._title(self._kept.outcome, part, label)  # numbers of clusters have gaps here
+
 
 class Changes(View):
     """How alike both are, and the clusters that were split or merged, that appeared or vanished."""
@@ -71,7 +76,7 @@ class Changes(View):
         moved = labelled(pn.widgets.Button, "Choose the points that moved", on_click=lambda _: choose(kept.moved()))
         drop = labelled(pn.widgets.Button, "Forget A", on_click=lambda _: forget())
         self._table = pn.widgets.Tabulator(
-            None, disabled=True, show_index=False, pagination="local", page_size=20, layout="fit_columns",
+            None, disabled=True, show_index=False, layout="fit_columns",
             theme="simple", sizing_mode="stretch_both", titles=_TITLES, min_height=60,
         )  # fmt: skip
         self.panel = pn.Column(self._words, pn.Row(moved, drop, margin=0), self._table, sizing_mode="stretch_both")

@@ -10,7 +10,7 @@ import panel as pn
 
 from daskclust.app.state import State
 from daskclust.app.tools.export import Seen, figure, figures, notebook
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import BESIDE, labelled
 
 __all__ = ["Exporting", "Seen"]
 
@@ -21,18 +21,24 @@ class Exporting:
     def __init__(self, state: State, seen: Callable[[], Seen]) -> None:
         self._state, self._seen = state, seen
         names = figures(state)
-        self._name = labelled(pn.widgets.Select, "figure", options=names, value=names[0], sizing_mode="stretch_width")
+        self._name = labelled(pn.widgets.Select, "figure", options=names, value=names[0], **BESIDE)
         files = [
             pn.widgets.FileDownload(
                 callback=functools.partial(self._figure, kind), filename=f"figure.{kind}", label=label,
-                sizing_mode="stretch_width",
+                width=width, margin=(3, 3),
             )
-            for kind, label in (("svg", "SVG"), ("png", "PNG, 300 dpi"))
+            for kind, label, width in (("svg", "SVG", 58), ("png", "PNG, 300 dpi", 94))
         ]  # fmt: skip
         session = pn.widgets.FileDownload(
-            callback=self._notebook, filename="explored.ipynb", label="Notebook", sizing_mode="stretch_width"
+            callback=self._notebook,
+            filename="explored.ipynb",
+            label="Notebook",
+            width=76,
+            margin=(3, 3),
         )
-        self.panel = pn.Column(self._name, pn.Row(*files, margin=0), session, margin=0, sizing_mode="stretch_width")
+        self.panel = pn.Column(
+            self._name, pn.Row(*files, session, margin=(0, 7)), margin=0, sizing_mode="stretch_width"
+        )
 
     def _figure(self, kind: str) -> io.BytesIO:
         return io.BytesIO(figure(self._state, self._seen(), self._name.value, kind))

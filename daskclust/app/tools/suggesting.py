@@ -21,16 +21,20 @@ _PLAIN = {"width": None, "height": 170, "toolbar_location": None, "tools": "", "
 
 
 class Suggesting:
-    """A button, and below it what was suggested; `use` takes values of parameters."""
+    """A button, and below it what was suggested; `use` takes values of parameters; another button is `beside`."""
 
-    def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None) -> None:
+    def __init__(self, state: State, use: Callable[[dict[str, Any]], None], later: Later | None, beside: Any) -> None:
         self._state, self._use = state, use
         self._latest = Latest(self._begin, self._fail, lambda: None, later)
         self._ask = labelled(
-            pn.widgets.Button, "Suggest parameters", on_click=lambda _: self._latest.ask(), sizing_mode="stretch_width"
+            pn.widgets.Button,
+            "Suggest parameters",
+            on_click=lambda _: self._latest.ask(),
+            width=130,
+            margin=(3, 4, 3, 10),
         )
         self._shown = pn.Column(visible=False, margin=0, sizing_mode="stretch_width")
-        self.panel = pn.Column(self._ask, self._shown, margin=0, sizing_mode="stretch_width")
+        self.panel = pn.Column(pn.Row(self._ask, beside, margin=0), self._shown, margin=0, sizing_mode="stretch_width")
 
     def _begin(self) -> Iterator[Show]:
         self._ask.loading = True

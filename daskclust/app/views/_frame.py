@@ -18,6 +18,7 @@ from bokeh.models import (
     BoxSelectTool,
     CustomJSTickFormatter,
     LassoSelectTool,
+    NoOverlap,
     PanTool,
     ResetTool,
     SaveTool,
@@ -87,6 +88,7 @@ class Canvas:
             width=None,
             height=None,
             min_border=8,
+            min_border_right=20,
             tools=[PanTool(), box, lasso, wheel, SaveTool(), ResetTool()],
             active_drag=box,
             active_scroll=wheel,
@@ -213,4 +215,4 @@ class Canvas:
     def plain_ticks(self) -> None:
         """Write numbers on the axes in full, with an exponent where they are very large or small."""
         for axis in self.figure.axis:
-            axis.formatter = CustomJSTickFormatter(code=_PLAIN)
+            axis.update(formatter=CustomJSTickFormatter(code=_PLAIN), major_label_policy=NoOverlap(min_distance=8))

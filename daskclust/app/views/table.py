@@ -45,6 +45,8 @@ class Table(View):
             selectable=True,
             layout="fit_data_table",
             theme="simple",
+            text_align="right",
+            header_align="right",
             stylesheets=[_LIT],
             sizing_mode="stretch_both",
             margin=(28, 0, 0, 0),
