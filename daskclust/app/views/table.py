@@ -14,7 +14,7 @@ from daskclust.app.selection import Clusters
 from daskclust.app.views._scene import Choose, Scene, View
 
 _FIRST = ("selected", "size", "energy", "mass", "tot", "layer", "x", "y", "z")
-_ROWS = 30
+_ROWS = 20  # of a page, before the browser says how many are seen
 _LIT = """
 .tabulator .tabulator-row.tabulator-selected { font-weight: 600; box-shadow: inset 4px 0 var(--title);
     background-color: color-mix(in srgb, var(--title) 18%, var(--page)) !important }
@@ -40,7 +40,6 @@ class Table(View):
         self.panel = _ReadOnly(  # type: ignore[no-untyped-call]
             pd.DataFrame({"size": []}),
             pagination="remote",
-            page_size=_ROWS,
             disabled=True,
             selectable=True,
             layout="fit_data_table",
@@ -87,7 +86,7 @@ class Table(View):
             self.panel.selection, self.panel.value = [], frame
         self.panel.selection = lit
         if lit:
-            self.panel.page = lit[0] // self.panel.page_size + 1
+            self.panel.page = lit[0] // (self.panel.page_size or _ROWS) + 1
         self._is_mine = False
 
 
