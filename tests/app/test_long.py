@@ -147,7 +147,8 @@ class Loop:
     def until(self, holds: Any, seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while not holds():
-            assert time.monotonic() < end
+            if time.monotonic() > end:
+                raise TimeoutError("still not so")
             while self.shows:
                 self.shows.pop(0)()
             time.sleep(0.005)
