@@ -2,8 +2,9 @@
 
     python docs/walk.py [FOLDER]
 
-Commands are those of the blocks marked bash, under their headings. A line after "# an error" must fail, with two lines on
-standard error; `daskclust explore` ends when its page was loaded. FOLDER is made, and is empty at the beginning; by default it is a temporary one.
+Commands are those of the blocks marked bash, under their headings. A line after "# an error" must fail, with two lines
+on standard error; `daskclust explore` ends when its page was loaded. FOLDER is made, and is empty at the beginning; by
+default it is a temporary one.
 """
 
 import os

@@ -163,8 +163,9 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
 
 def read_dataset(path: str, member: str, start: int, stop: int, *, axis: int | None = None) -> npt.NDArray[Any]:
     """Return rows start to stop of one dataset of a file, which may have more dimensions, or of one of its axes."""
+    rows = slice(start, stop)
     with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
-        array: npt.NDArray[Any] = file[member][(slice(start, stop), axis)[: 1 if axis is None else 2]]
+        array: npt.NDArray[Any] = file[member][rows if axis is None else (rows, axis)]
     return native(array)
 
 
