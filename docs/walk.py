@@ -19,10 +19,10 @@ HERE = Path(__file__).resolve().parent
 ADDRESS = "<address of the repository>"
 ACTIVATE = "test ! -f daskclust/.venv/bin/activate || . daskclust/.venv/bin/activate"
 # The first request makes the page: it reads the file, clusters and draws.
-EXPLORE = """{line} --no-browser > .page &
-until grep -q http .page; do kill -0 $!; sleep 0.1; done
+EXPLORE = """{line} --no-browser &> .page &
+until grep -q http .page; do kill -0 $! || {{ cat .page; exit 1; }}; sleep 0.1; done
 python -c 'import re, urllib.request as web; web.urlopen(re.search(r"http://[^ ]+", open(".page").read())[0]).read()'
-kill $!; rm .page"""
+kill $!; wait $! || true; rm .page"""
 
 
 def steps(text):

@@ -140,7 +140,7 @@ ERRORS = [
     ("FOF --boxsize -1.0", "--boxsize must be finite and positive, got -1.0", "--boxsize: Period of"),
     ("FOF --boxsize big", "--boxsize must be a number, or one for each axis", "--boxsize:"),
     ("FOF --boxsize 9,none,9", "--boxsize must be one number or one for each of the 2 axes of X, got [9", "--boxsize:"),
-    ("fof hits.csv --b 0.2 --boxsize none,5", "got --boxsize none,5.0 of x, y", "a side for each, or a --linking"),
+    ("fof hits.csv --b 0.2 --boxsize none,5", "got --boxsize none,5.0 of x, y", "(or one for each axis), or a --linking"),
     ("dbscan hits.csv --eps 5 --boxsize 1", "--boxsize must be at least 2 eps", "or --boxsize none"),
     ("fof hits.csv --b 0.2", "--b 0.2 is a fraction", "give --boxsize, the side of the box"),
     ("fof hits.csv", "got --b None", "give --b or --linking-length, and not both"),
