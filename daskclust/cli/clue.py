@@ -115,6 +115,9 @@ def clue(
             "noise": int((result["label"] < 0).sum()),
         }
         job.none("clusters", lambda: _why(result, rhoc, density))
+        if 2 * job.summary["clusters"] > job.summary["hits"] > 1:
+            unit = result[(axes or ("x",))[0]].attrs.get("units", "the unit of the file")
+            job.summary["reason"] = f"few hits are within dc {dc:g} {unit} of another: are --units and --dc right?"
         job.save(result, output)
         if table is not None:
             weight, count = "energy" if "energy" in result else None, job.summary["clusters"]

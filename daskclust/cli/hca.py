@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -163,6 +164,9 @@ def hca(
         if order is None and path.suffix.lower() not in _NOT_GMHC and "layout" in cells.attrs:
             parameters["order"] = "groups"
         parameters |= {**cut, "apriori": _apriori(apriori)}
+        if channels is None and (linear := cells.attrs.get("linear")):
+            told = f"{', '.join(linear)} are clustered too, and not transformed; choose others with --channels"
+            warnings.warn(told, stacklevel=2)
         result = job.cluster(cells, "hca", parameters, None if output or table else ["label", "linkage", "is_apriori"])
         Z, label = result["linkage"].values, result["label"].values
         job.summary = _summary(result, Z)

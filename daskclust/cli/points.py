@@ -12,7 +12,7 @@ import typer
 from daskclust.cli._console import with_former
 from daskclust.cli._estimate import KEYS, estimate
 from daskclust.cli._job import Job, Running
-from daskclust.cli._options import Chunks, Naming, Output, Table, clustering, names, reading
+from daskclust.cli._options import Box, Chunks, Naming, Output, Table, box_of, clustering, names, reading
 from daskclust.core.data.files import HDF5, PARQUET
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _PARTICLES = (*PARQUET, ".npy", ".zarr", ".arborx", ".bin")
 _OF_KINDS = "Points: a snapshot (.hdf5), .parquet, .csv, .npy, .zarr, .arborx, .root ..."
 Dbscan, Fof = with_former({"EPS": "eps"}), with_former({"--labels": "output"})
 
-_Box = Annotated[str | None, clustering("Period of all axes, or of each: 9,9,none.", default="the file's, or open")]
 
 DBSCAN = f"""
 Reads
@@ -117,7 +116,7 @@ def dbscan(
     *,
     eps: Annotated[float, clustering("Largest distance of neighbours, in the unit of the coordinates.")],
     min_samples: Annotated[int, clustering("Neighbours of a core point, itself included, or weights.", min=1)] = 5,
-    boxsize: _Box = None,
+    boxsize: Box = None,
     weight: Annotated[str | None, clustering("Column of weights.", default="1 for each point")] = None,
     coordinates: Annotated[
         str | None, reading("Columns of the axes, e.g. x,y.", default="x,y,z, those there are")
@@ -139,7 +138,7 @@ def dbscan(
     parameters: dict[str, Any] = {
         "eps": check_positive("--eps", eps),
         "min_samples": min_samples,
-        "boxsize": _box_of(boxsize),
+        "boxsize": box_of(boxsize),
         "coordinates": names(coordinates),
         "weight": weight,
     }
@@ -164,7 +163,8 @@ def dbscan(
             job.save(job.table(lambda: _table(result, parameters, count)), table)
     job.show(output=output, table=table)
     of_axes = ["--coordinates", coordinates] if coordinates else []
-    job.next(output, "dbscan", *of_axes, reading=file.words if file.particle_type == "dm" else None)
+    of_box = ["--boxsize", boxsize] if boxsize else []
+    job.next(output, "dbscan", *of_axes, reading=[*file.words, *of_box] if file.particle_type == "dm" else None)
 
 
 def _table(result: xr.Dataset, parameters: dict[str, Any], count: int) -> xr.Dataset:
@@ -197,7 +197,7 @@ def fof(
     b: Annotated[float | None, clustering("Linking length over the mean separation: 0.2 usually.")] = None,
     linking_length: Annotated[float | None, clustering("Or the length itself, in the positions' unit.")] = None,
     min_members: Annotated[int, clustering("Particles of a halo at least; often 20.", min=1)] = 2,
-    boxsize: _Box = None,
+    boxsize: Box = None,
     file: Reading,
     output: Output = None,
     table: Table = None,
@@ -218,7 +218,7 @@ def fof(
             f"got --b {b} and --linking-length {linking_length}; give --b or --linking-length, and not both"
         )
     check_positive(*(("--b", b) if linking_length is None else ("--linking-length", linking_length)))
-    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": _box_of(boxsize)}
+    parameters = {"linking_length": linking_length, "b": b, "min_members": min_members, "boxsize": box_of(boxsize)}
     reader = file.reader()
     if run.dry_run:
         estimate(job, reader, lambda *_: DbscanPlan(1.0, 2, 2, ()).cost, chunks)
@@ -241,7 +241,8 @@ def fof(
             job.summary["largest"] = int(halos["size"].max()) if count else 0
             job.save(halos, table)
     job.show(output=output, table=table)
-    job.next(output, "fof", reading=file.words if file.particle_type == "dm" else None)
+    of_box = ["--boxsize", boxsize] if boxsize else []
+    job.next(output, "fof", reading=[*file.words, *of_box] if file.particle_type == "dm" else None)
 
 
 def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
@@ -254,22 +255,6 @@ def _why_no_halo(particles: xr.Dataset, parameters: dict[str, Any]) -> str:
         return f"no two particles are within the linking length, {label.attrs['linking_length']:g}"
     largest = np.bincount(members[members >= 0]).max()
     return f"min-members {parameters['min_members']} exceeds the largest group, {largest}"
-
-
-def _box_of(text: str | None) -> Any:
-    """Return the period of all axes or of each, None for open ones, ... for that of the file."""
-    if text is None:
-        return ...
-    from daskclust.core.data.checks import check_positive
-
-    try:
-        sides = [None if side.strip().lower() == "none" else float(side) for side in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--boxsize must be a number, or one for each axis, or none, got {text!r}") from None
-    for side in sides:
-        if side is not None:
-            check_positive("--boxsize", side)
-    return sides[0] if len(sides) == 1 else sides
 
 
 def _count(label: xr.DataArray) -> int:

@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 
 from daskclust.cli._console import console, emit, errors, facts_table, show, table_of
-from daskclust.cli._options import Json, Naming, Quiet, names, reading, running, writing
+from daskclust.cli._options import Box, Json, Naming, Quiet, box_of, names, reading, running, writing
 from daskclust.cli._progress import progress
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ def explore(
     coordinates: Annotated[
         str | None, reading("Columns shown as x, y and z, e.g. eta,phi.", default="x,y,z, those there are")
     ] = None,
+    boxsize: Box = None,
     file: Naming,
     port: Annotated[int, running("Port of the page; 0: a free one.", min=0, max=65535)] = 0,
     address: Annotated[str, running("Where to listen; another one lets others in.")] = "localhost",
@@ -135,6 +136,9 @@ def explore(
 
     with progress(f"reading {path.name}", quiet=quiet):
         ds, *lines = open_file(path, system, **file.naming(), coordinates=names(coordinates))
+        if (box := box_of(boxsize)) is not ...:
+            ds = ds.assign_attrs(boxsize=box)
+            lines.append(f"ds = ds.assign_attrs(boxsize={box!r})")
         title = f"{path.name} - daskclust"
         server = serve(ds, system, source=lines, address=address, port=port, show=False, start=False, title=title)
     url = f"http://{'localhost' if address in _HERE else address}:{server.port}/"

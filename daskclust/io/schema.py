@@ -182,7 +182,8 @@ def _check_complete(chosen: Mapping[str, str], found: Sequence[str], naming: Nam
     """Raise when a required variable has no column."""
     missing = [name for name in naming.known.required if name not in chosen.values()]
     if missing:
-        remedy = f"name it with columns={{'its name': {missing[0]!r}}}"
+        pairs = ", ".join(f"'its name': {name!r}" for name in missing)
+        remedy = f"name it with columns={{{pairs}}}"
         if naming.is_mapping:
             remedy = f"add it under the key {missing[0]!r}"
         raise ValueError(f"{naming.source} has no column for {listed(missing)}; it has {listed(found)}: {remedy}")

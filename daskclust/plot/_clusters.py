@@ -62,6 +62,8 @@ def clusters(
     >>> picture = clusters(X, labels=DBSCAN(eps=3, min_samples=2).fit(X))
     """
     result, seeds = _loaded(data, x, y, labels, layer=layer is not None, links=links, seeds=seeds)
+    if layer is not None and (there := np.unique(result["layer"].values)).size and layer not in there:
+        raise ValueError(f"no hit is in layer {layer!r}; choose one from {there[0]} to {there[-1]}")
     return _draw(result, x, y, layer, links=links, seeds=seeds)
 
 

@@ -121,7 +121,7 @@ def test_b_is_a_fraction_of_the_mean_separation(box: xr.Dataset) -> None:
         ({}, "give linking_length or b, and not both; got linking_length=None and b=None"),
         ({"linking_length": 0.2, "b": 0.2}, "got linking_length=0.2 and b=0.2"),
         ({"b": 0.2, "boxsize": None}, "b=0.2 is a fraction .* boxsize=None"),
-        ({"b": 0.2, "boxsize": (10.0, None, 10.0)}, "give boxsize= with a side for each"),
+        ({"b": 0.2, "boxsize": (10.0, None, 10.0)}, "give boxsize=, the side of the box"),
         ({"b": 0.2, "coordinates": ("x", "y", "vx")}, "x has the unit 'Mpc/h' and vx 'km/s'"),
         ({"b": 0.2, "coordinates": ("vx", "vy")}, "fraction of the mean separation"),
         ({"b": -0.2}, "b must be finite and positive, got -0.2"),

@@ -116,9 +116,10 @@ def common(units: Mapping[Any, Any], hubble: Any = None) -> tuple[str | None, di
     first, wanted = next(iter(told.items()))
     missing = ", ".join(str(name) for name in units if name not in told)
     if missing:
+        all_of_them = ",".join(f"{name}={told.get(name, wanted)}" for name in units)
         raise ValueError(
             f"{first} has the unit {wanted!r}, and {missing} has none, so that they cannot be measured "
-            "together; name the unit of each in its attrs['units'], or of none"
+            f"together; name the unit of each in its attrs['units'] ({all_of_them}), or remove that of {first}"
         )
     ratios, shared = {}, found[0].quantities
     for (name, unit), each in zip(told.items(), found, strict=True):

@@ -37,25 +37,27 @@ def read_hdf5(path: str, group: str | None, naming: Naming, chunks: int | None) 
             groups = _groups(file)
         where = _group_name(groups, group, path)
         with reading(path, "HDF5"):
-            found = datasets_in(file[where])
+            places = _columns_in(file[where])
             attrs = {**plain_attrs(file.attrs), **plain_attrs(file[where].attrs)}
-        naming = naming.settle(found, attrs.get("field"))
-        chosen = naming.choose(found, named=True)
-        members = {ours: f"{where.rstrip('/')}/{name}" for name, ours in chosen.items()}
+        naming = naming.settle(list(places), attrs.get("field"))
+        chosen = naming.choose(list(places), named=True)
+        members = {ours: f"{where.rstrip('/')}/{places[name][0]}" for name, ours in chosen.items()}
         dtypes, rows, units, own = {}, {}, {}, None
         for name, ours in chosen.items():
             with reading(path, "HDF5"):
                 dataset = file[members[ours]]
                 unit = plain_attrs(dataset.attrs).get("units")
                 own = dataset.chunks
-            dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, naming.without(name))
+            remedy, axis = naming.without(name), places[name][1]
+            dtypes[ours], rows[ours] = _check_column(dataset, members[ours], path, remedy, axis)
             if unit is not None:
                 units[ours] = str(unit[0] if isinstance(unit, list) and len(unit) == 1 else unit)
     check_lengths(rows, path)
     sizes = None if chunks is None else chunk_sizes(chunks, [(max(rows.values(), default=0), own and own[0])])
     here = os.path.abspath(path)
+    axes = {ours: places[name][1] for name, ours in chosen.items()}
     columns = {
-        ours: rows_in(partial(read_dataset, here, member), [here], (rows[ours],), dtypes[ours], sizes)
+        ours: rows_in(partial(read_dataset, here, member, axis=axes[ours]), [here], (rows[ours],), dtypes[ours], sizes)
         for ours, member in members.items()
     }
     return Table(columns, naming, units, attrs)
@@ -69,11 +71,11 @@ def open_hdf5(path: str) -> Any:
 
 
 def _groups(file: Any) -> list[str]:
-    """Return the names of all groups that have datasets of one dimension."""
+    """Return the names of all groups that have columns."""
     dataset, with_columns = import_h5py().Dataset, dict[str, None]()
 
     def visit(name: str, entry: Any) -> None:
-        if isinstance(entry, dataset) and entry.ndim == 1 and entry.dtype.kind in "fiub":
+        if isinstance(entry, dataset) and (_has_axes(entry) or (entry.ndim == 1 and entry.dtype.kind in "fiub")):
             with_columns["/" + name.rpartition("/")[0]] = None
 
     file.visititems(visit)  # follows no links out of the file, and nothing twice
@@ -104,6 +106,22 @@ def datasets_in(group: Any) -> list[str]:
     return [name for name in group if inside(group, name, import_h5py().Dataset) is not None]
 
 
+def _has_axes(dataset: Any) -> bool:
+    """Return whether a dataset has vectors of 2 or 3 coordinates, such as positions of shape (n, 3)."""
+    return dataset.ndim == 2 and dataset.shape[1] in (2, 3) and dataset.dtype.kind in "fiu"
+
+
+def _columns_in(group: Any) -> dict[str, tuple[str, int | None]]:
+    """Return columns of a group with their datasets; ``pos`` of shape (n, 3) has ``pos_x``, ``pos_y`` and ``pos_z``."""
+    columns: dict[str, tuple[str, int | None]] = {}
+    for name in datasets_in(group):
+        if _has_axes(group[name]):
+            columns.update({f"{name}_{'xyz'[k]}": (name, k) for k in range(group[name].shape[1])})
+        else:
+            columns[name] = (name, None)
+    return columns
+
+
 def inside(group: Any, name: str, kind: type) -> Any:
     """Return a member of a group, a group or a dataset; None where it is none of the kind or in another file."""
     h5py = import_h5py()
@@ -112,11 +130,11 @@ def inside(group: Any, name: str, kind: type) -> Any:
     return found if isinstance(found, kind) else None
 
 
-def _check_column(dataset: Any, name: str, path: str, remedy: str) -> tuple[np.dtype[Any], int]:
+def _check_column(dataset: Any, name: str, path: str, remedy: str, axis: int | None) -> tuple[np.dtype[Any], int]:
     """Return type and length of a dataset, if it is a column whose numbers are in the file."""
     with reading(path, "HDF5"):
         shape, dtype = dataset.shape, dataset.dtype
-    if shape is None or len(shape) != 1 or dtype.kind not in "fiub":
+    if shape is None or len(shape) != (1 if axis is None else 2) or dtype.kind not in "fiub":
         raise ValueError(
             f"dataset {short(name, 100)} of {path} has shape {shape} and dtype {short(dtype)}, which is no column; "
             + remedy
@@ -143,10 +161,11 @@ def check_stored(dataset: Any, name: str, path: str, remedy: str) -> None:
         )
 
 
-def read_dataset(path: str, member: str, start: int, stop: int) -> npt.NDArray[Any]:
-    """Return rows start to stop of one dataset of a file, which may have more dimensions."""
+def read_dataset(path: str, member: str, start: int, stop: int, *, axis: int | None = None) -> npt.NDArray[Any]:
+    """Return rows start to stop of one dataset of a file, which may have more dimensions, or of one of its axes."""
+    rows = slice(start, stop)
     with open_hdf5(path) as file, reading(path, "HDF5", f"rows {start} to {stop - 1} of {member}, counted from 0"):
-        array: npt.NDArray[Any] = file[member][start:stop]
+        array: npt.NDArray[Any] = file[member][rows if axis is None else (rows, axis)]
     return native(array)
 
 

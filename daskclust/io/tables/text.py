@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
@@ -34,15 +34,16 @@ def read_text(path: str, naming: Naming) -> Table:
     names = naming.names(layout.header, layout.width)
     naming = naming.settle(names, attrs.get("field"))
     chosen = naming.choose(names)
-    table = _numbers(path, layout)
-    columns = {chosen[name]: np.array(table[:, k]) for k, name in enumerate(names) if name in chosen}
+    kept = [k for k, name in enumerate(names) if name in chosen]
+    table = _numbers(path, layout, kept)
+    columns = {chosen[names[k]]: np.array(table[:, place]) for place, k in enumerate(kept)}
     told = {ours: units[name] for name, ours in chosen.items() if name in units}
     return Table({ours: columns[ours] for ours in chosen.values()}, naming, told, attrs)
 
 
 def read_rows(path: str, width: int) -> npt.NDArray[np.float64]:
     """Read rows of `width` numbers with white space between them, without names."""
-    return _numbers(path, _Layout(None, None, width, 0, ""))
+    return _numbers(path, _Layout(None, None, width, 0, ""), range(width))
 
 
 @contextmanager
@@ -114,8 +115,8 @@ def _header_of_comment(comment: str, separator: str | None, width: int, naming: 
     return fields if found and len(fields) == width else None
 
 
-def _numbers(path: str, layout: _Layout) -> npt.NDArray[np.float64]:
-    """Return the numbers of all rows, shape (n, width)."""
+def _numbers(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.float64]:
+    """Return the numbers of all rows in the columns that are kept, shape (n, number of them); others may have text."""
     import pandas as pd
 
     options: dict[str, Any] = {"na_values": ["nan", "NaN"], "keep_default_na": False}  # an empty field is an error
@@ -126,18 +127,19 @@ def _numbers(path: str, layout: _Layout) -> npt.NDArray[np.float64]:
             for _ in range(layout.skip):
                 next(stream)
             frame = pd.read_csv(
-                stream, sep=layout.separator or r"\s+", names=range(layout.width), dtype=np.float64, comment="#",
+                stream, sep=layout.separator or r"\s+", names=range(layout.width), comment="#",
+                dtype={k: np.float64 if k in kept else str for k in range(layout.width)},
                 skipinitialspace=True, quoting=csv.QUOTE_NONE, **options,
             )  # fmt: skip
     except ValueError:
-        return _numbers_by_line(path, layout)
+        return _numbers_by_line(path, layout, kept)
     if not isinstance(frame.index, pd.RangeIndex):  # made of the first fields of rows that have too many
-        return _numbers_by_line(path, layout)
-    table: npt.NDArray[np.float64] = frame.to_numpy()
+        return _numbers_by_line(path, layout, kept)
+    table: npt.NDArray[np.float64] = frame[list(kept)].to_numpy(np.float64)
     return table
 
 
-def _numbers_by_line(path: str, layout: _Layout) -> npt.NDArray[np.float64]:
+def _numbers_by_line(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.float64]:
     """Return what pandas refuses, such as quoted numbers and indented comments; or tell line and column of an error."""
     numbers = array("d")
     with _open(path) as stream:
@@ -151,11 +153,15 @@ def _numbers_by_line(path: str, layout: _Layout) -> npt.NDArray[np.float64]:
                     f"{path}, line {number}: expected {layout.width} fields as in the "
                     f"{'header' if layout.header else 'first row'}, found {len(fields)}: {quoted(line.rstrip())}"
                 )
-            for column, text in enumerate(fields, start=1):
-                if not is_number(text):
-                    name = f" ({short(layout.header[column - 1], 60)})" if layout.header else ""
-                    raise ValueError(
-                        f"{path}, line {number}, column {column}{name}: expected a number, found {quoted(text)}"
-                    )
-            numbers.extend(map(float, fields))
-    return np.array(numbers).reshape(-1, layout.width)
+            if wrong := [k for k in kept if not is_number(fields[k])]:
+                name, remedy = "", ""
+                if layout.header:
+                    theirs = layout.header[wrong[0]]
+                    name = f" ({short(theirs, 60)})"
+                    remedy = f"; correct it, or leave the column out with columns={{{quoted(theirs)}: None}}"
+                raise ValueError(
+                    f"{path}, line {number}, column {wrong[0] + 1}{name}: expected a number, "
+                    f"found {quoted(fields[wrong[0]])}{remedy}"
+                )
+            numbers.extend(float(fields[k]) for k in kept)
+    return np.array(numbers).reshape(-1, len(kept))

@@ -124,3 +124,13 @@ def test_files_without_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(ImportError, match=r'pip install "daskclust\[io\]"'):
         read_hits(path)
+
+
+def test_vectors_are_columns_of_their_axes(tmp_path: Path) -> None:
+    path, pos = tmp_path / "snap.h5", np.arange(12.0).reshape(4, 3)
+    with h5py.File(path, "w") as file:
+        file["pos"] = pos
+    for chunks in (None, 3):
+        particles = read_hits(path, field="particles", chunks=chunks)
+        assert np.array_equal(np.stack([particles[axis] for axis in "xyz"], axis=1), pos)
+    assert set(read_hits(path, field="particles", columns={"pos_z": "mass"})) == {"x", "y", "mass"}
