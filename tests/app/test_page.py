@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from app.page import Page, opened, serving
@@ -168,7 +169,7 @@ def test_messages_that_came_while_others_were_sent_do_not_wait() -> None:
     async def send(**parts: Any) -> None:
         sent.append(parts)
 
-    connection = SimpleNamespace(_socket=SimpleNamespace(send=send))
+    connection = Mock(_socket=SimpleNamespace(send=send))
     message = SimpleNamespace(header_json="{}", metadata_json="{}", content_json="{}", _buffers=[])
     document = Document()
     sending._WRITE_MSGS[document] = {connection: [message]}  # as Panel leaves them: nothing tells that they wait

@@ -143,7 +143,7 @@ def test_a_length_in_a_box_is_by_the_mean_separation() -> None:
 def test_a_suggestion_is_shown_and_used() -> None:
     X, _ = make_blobs(1500, centers=4, random_state=0, cluster_std=0.5)
     explorer = daskclust.app.explore(points(X))
-    suggesting = Suggesting(explorer.state, explorer._set, None)
+    suggesting = Suggesting(explorer.state, explorer._set, None, None)
     suggesting._latest.ask()
     words, curve, use = suggesting._shown.objects
     found = suggest(explorer.state.present)

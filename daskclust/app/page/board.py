@@ -31,7 +31,7 @@ _CARD = """
         background: var(--page) }
 """
 _UNTOUCHED = {"pointer-events": "none"}  # tools of pictures are below
-_TOOLS = 200  # pixels that the tools of a picture take
+_TOOLS = 192  # pixels that the tools of a picture take
 _BAR = {"position": "absolute", "top": "0", "width": "100%", "height": "28px", "z-index": "3", **_UNTOUCHED}
 _WORDS = """
 :host { font-size: 12px; line-height: 28px;white-space: nowrap; overflow: hidden; color: var(--soft) }

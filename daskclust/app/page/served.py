@@ -34,7 +34,7 @@ def _send_all() -> None:
     async def send_all(document: Any) -> None:
         if sending._WRITE_MSGS.get(document):
             told[document] = True  # otherwise they are taken for sent
-        await send(document)
+        await send(document)  # type: ignore[no-untyped-call]
 
     sending._dispatch_msgs = send_all
 
