@@ -29,6 +29,8 @@ def frame(document: Any) -> None:
 
 def _send_all() -> None:
     """Let Panel send each message: those that came while it sent others waited until something else was sent."""
+    if not all(hasattr(sending, name) for name in ("_dispatch_msgs", "_WRITE_BLOCK", "_WRITE_MSGS")):
+        return  # another version of Panel
     send, told = sending._dispatch_msgs, sending._WRITE_BLOCK
 
     async def send_all(document: Any) -> None:
