@@ -1,12 +1,12 @@
-"""Pictures of the explorer's page: ``PYTHONPATH=tests python tests/app/pictures.py FOLDER``.
+"""Pictures of the explorer's page: ``PYTHONPATH=tests python tests/app/pictures.py docs/howto/explorer``.
 
-It makes those of the documentation, or with a second argument, ``all``, those of all systems, light and dark, on a
-small and on a large screen.
+It makes those of all systems, light and dark, on a small and on a large screen.
 """
 
 from __future__ import annotations
 
 import io as bytes_io
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -34,9 +34,6 @@ DATA: dict[str, Callable[[], xr.Dataset]] = {
 }
 """What is seen of each system."""
 
-KEPT = (("clue", "light"), ("fof", "dark"), ("hca", "light"))
-"""Those of the documentation."""
-
 
 @contextmanager
 def served(name: str, folder: Path) -> Iterator[str]:
@@ -50,23 +47,20 @@ def picture(page: Page) -> Image.Image:
     return Image.open(bytes_io.BytesIO(page.page.screenshot())).convert("RGB")
 
 
-def main(target: Path, wanted: tuple[tuple[str, str], ...], *, all_sizes: bool) -> None:
+def main(target: Path) -> None:
     """Write pictures."""
     target.mkdir(parents=True, exist_ok=True)
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
-        for name, scheme in wanted:
+        for name in DATA:
             with served(name, Path(folder)) as address:
-                for size in SIZES if all_sizes else SIZES[:1]:
+                for scheme, size in itertools.product(("light", "dark"), SIZES):
                     with opened(browser, address, scheme, size) as page:
                         if name == "clue":  # some points are chosen
                             page.drag(page.on(0, 0.4, 0.35), page.on(0, 0.6, 0.65))
                             page.at_rest()
                         seen = picture(page).quantize(_COLORS, kmeans=_ROUNDS, dither=Image.Dither.NONE)
-                    width = f"_{size[0]}" if all_sizes else ""
-                    seen.save(target / f"explore_{name}_{scheme}{width}.png", optimize=True)
+                    seen.save(target / f"{name}_{scheme}_{size[0]}.png", optimize=True)
 
 
 if __name__ == "__main__":
-    every = tuple((name, scheme) for name in DATA for scheme in ("light", "dark"))
-    is_all = "all" in sys.argv[2:]
-    main(Path(sys.argv[1]), every if is_all else KEPT, all_sizes=is_all)
+    main(Path(sys.argv[1]))
