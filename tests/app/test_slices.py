@@ -158,7 +158,7 @@ def test_clicks_choose_a_cluster_and_light_its_row() -> None:
     np.testing.assert_array_equal(state.mask, state.present.label == number)
     assert table.value.index[table.selection].tolist() == [number]
     assert len(table.value) == state.present.n_clusters
-    assert table.page == table.selection[0] // table.page_size + 1
+    assert table.page == table.selection[0] // table.initial_page_size + 1
     assert picture._canvas.ranges == whole
     # with other parameters, the table has the clusters that have these points now
     explorer._on_parameter("rhoc", 1.1 * state.values["rhoc"])

@@ -238,20 +238,27 @@ def test_titles_tell_the_system() -> None:
     assert plain.endswith("noise"), "nobody knows where these labels come from"
 
 
-FOF = FriendsOfFriends(1.0).fit([[0.0, 0.0], [0.5, 0.0]])
+@functools.cache
+def fof() -> FriendsOfFriends:
+    return FriendsOfFriends(1.0).fit([[0.0, 0.0], [0.5, 0.0]])
+
+
 ERRORS: list[tuple[Callable[[], Any], str]] = [
-    (lambda: plot.clusters(FOF), r"FriendsOfFriends keeps its results \(is_core, label\) and not its points.* no 'x'"),
-    (lambda: plot.mass_function(FOF), "no 'mass'; give the points, or the table of clusters"),
+    (
+        lambda: plot.clusters(fof()),
+        r"FriendsOfFriends keeps its results \(is_core, label\) and not its points.* no 'x'",
+    ),
+    (lambda: plot.mass_function(fof()), "no 'mass'; give the points, or the table of clusters"),
     (lambda: plot.clusters(np.zeros((2, 2)), labels=DBSCAN()), r"DBSCAN\(\) has no labels_ to draw; fit it first"),
-    (lambda: plot.clusters(np.zeros((3, 2)), labels=FOF), r"labels have shape \(2,\), the points \(3,\)"),
+    (lambda: plot.clusters(np.zeros((3, 2)), labels=fof()), r"labels have shape \(2,\), the points \(3,\)"),
     (lambda: plot.clusters(np.zeros((3, 2))), "ndarray has no column 'label'.*has x, y; cluster the points first"),
     (lambda: plot.clusters(pd.DataFrame({"a": [1]})), "DataFrame has no column 'x', which the picture needs; it has a"),
     (lambda: plot.clusters(pd.DataFrame({"x": [1], "y": [2]}), labels="k"), "no column 'k'"),
     (lambda: plot.clusters([1, 2, 3]), r"or a fitted estimator, got list of shape \(3,\)"),
     (lambda: plot.hit_map("hits.tpx3"), r"or a fitted estimator, got str"),
-    (lambda: plot.dendrogram(FOF), "has no linkage_ to draw; give a fitted MahalanobisHCA"),
+    (lambda: plot.dendrogram(fof()), "has no linkage_ to draw; give a fitted MahalanobisHCA"),
     (lambda: plot.dendrogram(MahalanobisHCA()), "has no linkage_ to draw"),
-    (lambda: plot.ellipses(FOF, FOF, 0, 1), "keeps its results.* no 'X'"),
+    (lambda: plot.ellipses(fof(), fof(), 0, 1), "keeps its results.* no 'X'"),
     (
         lambda: plot.ellipses(np.zeros((3, 2)), None, 0, 1),
         "ndarray has no column 'label'.* has none; cluster the points",
