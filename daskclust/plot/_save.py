@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -70,9 +71,10 @@ def _on_paper(element: Any, kind: str, dpi: int, width: float | None) -> bytes:
     renderer = hv.renderer("matplotlib").instance(dpi=dpi)
     figure = renderer.get_plot(element).state
     try:
-        for axes in figure.axes:
-            axes.title.set_wrap(True)
-        if width is not None:
+        if width is None:
+            for axes in figure.axes:
+                axes.title.set_wrap(True)
+        else:
             _fit(figure, width)
         stream = io.BytesIO()
         figure.savefig(stream, format=kind, dpi=dpi, bbox_inches="tight", pad_inches=0.02)
@@ -82,18 +84,33 @@ def _on_paper(element: Any, kind: str, dpi: int, width: float | None) -> bytes:
 
 
 def _fit(figure: Any, width: float) -> None:
-    """Give what is drawn a width in inches; legends go below, where they take no width from a column."""
+    """Give what is drawn a width in inches; legends go below, titles get the lines they need: neither takes width."""
     legends = [axes.get_legend() for axes in figure.axes if axes.get_legend() is not None]
-    for legend in legends:
-        legend.set_visible(False)
+    titles = [axes.title for axes in figure.axes if axes.title.get_text()]
+    for part in (*legends, *titles):
+        part.set_visible(False)
     for _ in range(_ROUNDS):
         inches = figure.get_size_inches()
         figure.set_size_inches(inches * max(0.2, 1 + (width - figure.get_tightbbox().width) / inches[0]))
+    drawn = figure.get_tightbbox()
+    for title in titles:
+        title.set_visible(True)
+        _wrap(title, drawn.x0 * figure.dpi, drawn.x1 * figure.dpi)
     for legend in legends:
         axes, words = legend.axes, [text.get_text() for text in legend.get_texts()]
         bottom = axes.transAxes.inverted().transform((0.0, axes.get_tightbbox().y0))[1]
         below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, bottom), "ncols": 2, "frameon": False}
         axes.legend(legend.legend_handles, words, fontsize=_LEGEND, **below)
+
+
+def _wrap(title: Any, low: float, high: float) -> None:
+    """Break a title into lines that stay between two places, in pixels; a single word may be longer."""
+    words = " ".join(title.get_text().split())
+    for letters in range(len(words), max(map(len, words.split())) - 1, -1):
+        title.set_text(textwrap.fill(words, letters, break_long_words=False))
+        box = title.get_window_extent()
+        if low <= box.x0 and box.x1 <= high:
+            return
 
 
 def _html(element: Any, title: str) -> bytes:

@@ -57,7 +57,8 @@ def cluster_table(
         ``z`` that `ds` has. Not for angles, whose means are wrong where they wrap, nor Timepix hits.
     n_clusters : int, optional
         Number of rows. Default: the largest label plus 1; of dask arrays it is computed at once, and labels are kept
-        where they were computed, 8 bytes a point, as the table needs them again.
+        where they were computed, 8 bytes a point, as the table needs them again: compute or write a lazy table before
+        its workers end.
 
     Returns
     -------
