@@ -1,4 +1,4 @@
-"""Many points as a picture: counts of pixels by datashader, in the colours of clusters.
+"""Many points as a picture: the points of each pixel are counted, and painted in the colours of their clusters.
 
 A picture is red, green, blue and opacity (height, width, 4) in uint8; the first row is the lowest.
 """
@@ -6,7 +6,7 @@ A picture is red, green, blue and opacity (height, width, 4) in uint8; the first
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,52 +28,76 @@ def kinds(label: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
     return np.where(label < 0, _NOISE, label % _NOISE).astype(np.int8)
 
 
+class Cells(NamedTuple):
+    """In which pixel of a picture each point is; it does not change with the clusters."""
+
+    number: npt.NDArray[np.int64]
+    """Of each point: that of its pixel among those that have points."""
+    there: npt.NDArray[np.int64]
+    """Of each pixel with points: its place in the picture, row by row."""
+    pixels: tuple[int, int]
+
+    @classmethod
+    def of(cls, xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> Cells:
+        """Return the pixels of points that are all within the ranges."""
+        column, row = (_steps(*each) for each in zip(xy, ranges, pixels, strict=True))
+        place = row * pixels[0] + column
+        is_there = np.zeros(pixels[0] * pixels[1], np.bool_)
+        is_there[place] = True
+        return cls((np.cumsum(is_there) - 1)[place], np.flatnonzero(is_there), pixels)
+
+    def count(self, kind: Array, chosen: Any = ...) -> Array:
+        """Return how many chosen points of each kind there are in each pixel with points (pixels, 10)."""
+        n_kinds = _NOISE + 1
+        keys = (self.number * n_kinds + kind)[chosen]
+        return np.bincount(keys, minlength=n_kinds * len(self.there)).reshape(-1, n_kinds)
+
+
 def paint(
-    xy: tuple[Array, Array],
+    cells: Cells,
     kind: npt.NDArray[np.int8],
     chosen: npt.NDArray[np.bool_] | None,
-    ranges: Ranges,
-    pixels: tuple[int, int],
     *,
     look: Look = LIGHT,
     spread: bool = True,
 ) -> Pixels:
     """Return points as a picture in the colours of their kinds, noise below; those that are not chosen are pale."""
-    picture = np.zeros((pixels[1], pixels[0], 4), np.uint8)
+    picture = np.zeros((cells.pixels[1], cells.pixels[0], 4), np.uint8)
     if chosen is not None:
-        cover(picture, count(xy, None, ranges, pixels)[..., None], (look.pale,), look)
-        xy, kind = (xy[0][chosen], xy[1][chosen]), kind[chosen]
-    counts = count(xy, kind, ranges, pixels)
-    cover(picture, counts[..., _NOISE:], (look.noise,), look)
-    cover(picture, counts[..., :_NOISE], COLORS, look)
+        cover(picture, cells.count(kind).sum(1, keepdims=True), (look.pale,), look, cells.there)
+    counts = cells.count(kind, ... if chosen is None else chosen)
+    cover(picture, counts[:, _NOISE:], (look.noise,), look, cells.there)
+    cover(picture, counts[:, :_NOISE], COLORS, look, cells.there)
     return grown(picture) if spread else picture
 
 
-def count(xy: tuple[Array, Array], kind: npt.NDArray[np.int8] | None, ranges: Ranges, pixels: tuple[int, int]) -> Array:
-    """Return how many points are in each pixel (height, width), or, by kind, (height, width, 10)."""
-    import datashader
-    import pandas as pd
-
-    frame = pd.DataFrame({"x": xy[0], "y": xy[1]})
-    canvas = datashader.Canvas(*pixels, x_range=ranges[0], y_range=ranges[1])
-    if kind is None:
-        return np.asarray(canvas.points(frame, "x", "y", datashader.count()).values)
-    frame["kind"] = pd.Categorical.from_codes(kind, list(range(_NOISE + 1)))
-    by_kind = canvas.points(frame, "x", "y", datashader.by("kind", datashader.count()))
-    return np.asarray(by_kind.transpose(..., "kind").values)
+def count(xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> Array:
+    """Return how many points are in each pixel (height, width)."""
+    inside = np.ones(len(xy[0]), np.bool_)
+    for values, (low, high) in zip(xy, ranges, strict=True):
+        inside &= (values >= low) & (values <= high)
+    column, row = (_steps(values[inside], *rest) for values, *rest in zip(xy, ranges, pixels, strict=True))
+    return np.bincount(row * pixels[0] + column, minlength=pixels[0] * pixels[1]).reshape(pixels[::-1])
 
 
-def cover(picture: Pixels, counts: Array, colors: Sequence[str], look: Look) -> None:
-    """Paint pixels with points (height, width, kinds) in the mean colour of their kinds, stronger where more are."""
+def _steps(values: Array, ends: tuple[float, float], number: int) -> npt.NDArray[np.int64]:
+    """Return in which of equal steps from one end to the other values are; the last one has its end."""
+    steps = ((values - ends[0]) * (number / (ends[1] - ends[0]))).astype(np.int64)
+    return np.clip(steps, 0, number - 1)
+
+
+def cover(picture: Pixels, counts: Array, colors: Sequence[str], look: Look, there: Any = ...) -> None:
+    """Paint the pixels that are there (n, kinds) in the mean colour of their points' kinds, stronger where more are."""
     of_kind = np.array([[*parts(color), 1] for color in colors], np.float32)
     sums = counts.reshape(-1, len(colors)).astype(np.float32) @ of_kind  # of red, green, blue, and points
-    total, paper = np.maximum(sums[:, 3:], 1), np.array(parts(look.paper), np.float32)
-    mean = sums[:, :3] / total - paper
+    painted = np.flatnonzero(sums[:, 3])
+    total, paper = sums[painted, 3:], np.array(parts(look.paper), np.float32)
+    mean = sums[painted, :3] / total - paper
     mean *= 1.0 - (1.0 - _FAINT) / total
     mean += paper + np.float32(0.5)
-    there, flat = sums[:, 3:] > 0, picture.reshape(-1, 4)
-    np.copyto(flat[:, :3], mean, where=there, casting="unsafe")
-    flat[:, 3:][there] = 255
+    flat = picture.reshape(-1, 4)
+    where = painted if there is ... else there[painted]
+    flat[where, :3], flat[where, 3] = mean, 255
 
 
 def grown(picture: Pixels) -> Pixels:

@@ -40,6 +40,12 @@ class Keys(pn.custom.JSComponent):
     """
 
 
+class _Slider(pn.widgets.FloatSlider):
+    """A slider that is heard at once: Panel's waits 50 ms for other changes, which `Latest` does better."""
+
+    _debounce = 1
+
+
 class Control:
     """A slider with a number beside it, or a choice."""
 
@@ -72,7 +78,7 @@ class Control:
         ends = (math.log10(low), math.log10(high)) if self._is_log else (low, high)
         step = 1.0 if parameter.scale == "whole" else (ends[1] - ends[0]) / STEPS
         self._inner = labelled(
-            pn.widgets.FloatSlider,
+            _Slider,
             parameter.name,
             stylesheets=[_UNSEEN],
             start=ends[0],

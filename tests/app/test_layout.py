@@ -118,15 +118,28 @@ def test_tables_as_files() -> None:
 def test_pixels_have_colours_of_clusters_and_noise() -> None:
     x = np.array([0.1, 0.1, 0.9])
     kind = raster.kinds(np.array([10, 10, -1]))
-    picture = raster.paint((x, x), kind, None, ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    cells = raster.Cells.of((x, x), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    picture = raster.paint(cells, kind, None)
     assert picture.shape == (2, 2, 4)
     color = np.array([int(COLORS[1][k : k + 2], 16) for k in (1, 3, 5)])
     np.testing.assert_array_equal(picture[0, 0, :3], np.floor(255.5 + (color - 255) * 0.875))  # of two points
     grey = np.array(parts(LIGHT.noise))
     np.testing.assert_array_equal(picture[1, 1, :3], np.floor(255.5 + (grey - 255) * 0.75))  # of one
     assert picture[0, 1, 3] == picture[1, 0, 3] == 0
-    chosen = raster.paint((x, x), kind, np.array([False, False, True]), ((0.0, 1.0), (0.0, 1.0)), (2, 2))
+    chosen = raster.paint(cells, kind, np.array([False, False, True]))
     assert chosen[0, 0, 0] == chosen[0, 0, 1] > 220
+
+
+def test_points_of_pixels_are_those_of_numpy() -> None:
+    x, y = np.random.default_rng(0).normal(size=(2, 20_000))
+    ranges, size = ((-1.0, 2.0), (-0.5, 1.0)), (40, 30)
+    expected = np.histogram2d(y, x, bins=size[::-1], range=ranges[::-1])[0]
+    np.testing.assert_array_equal(raster.count((x, y), ranges, size), expected)
+    inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
+    cells = raster.Cells.of((x[inside], y[inside]), ranges, size)
+    counts = np.zeros(expected.size)
+    counts[cells.there] = cells.count(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
+    np.testing.assert_array_equal(counts, expected.ravel())
 
 
 def test_only_the_newest_wish_counts() -> None:

@@ -110,9 +110,9 @@ class DecisionPlot(View):
         key = (decision, frame)
         x, y = decision.columns[DENSITY], decision.columns[DELTA]
         if mask is not None:
-            return raster.count((x[mask], y[mask]), None, *frame)
+            return raster.count((x[mask], y[mask]), *frame)
         if self._counts[0] != key:
-            self._counts = (key, raster.count((x, y), None, *frame))
+            self._counts = (key, raster.count((x, y), *frame))
         return self._counts[1]
 
     def _show(self, pixels: raster.Pixels, ranges: Ranges, stars: Any, title: str, level: float) -> None:

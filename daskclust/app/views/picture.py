@@ -57,6 +57,7 @@ class Picture(View):
         self._marks = canvas.figure.scatter(source=none(*_MARKS), **marks)
         self._stars = canvas.figure.scatter(source=none(*PLACES), **STARS)
         self._seen: tuple[Any, Any] = (None, None)
+        self._cells: tuple[Any, Any] = (None, None)
         canvas.watch(axes, choose, moved)
         canvas.on_click(self._on_click)
         self.panel, self.caption = canvas.panel, canvas.caption
@@ -106,7 +107,9 @@ class Picture(View):
         pixels, marks, stars = NOTHING, none(*_MARKS), none(*PLACES)
         if len(label) > _MOST_MARKERS:
             ranges, size = zip(*map(_cells, (x, y), ranges, frame), strict=True)
-            pixels = raster.paint((x, y), kind, chosen, ranges, size, look=look, spread=size == frame)
+            if self._cells[0] != (key, frame):  # while clusters change, points stay where they are
+                self._cells = (key, frame), raster.Cells.of((x, y), ranges, size)
+            pixels = raster.paint(self._cells[1], kind, chosen, look=look, spread=size == frame)
         else:
             order = np.argsort(kind < len(COLORS), kind="stable")  # noise below
             opacity = np.ones(len(kind)) if chosen is None else np.where(chosen, 1.0, 0.15)
