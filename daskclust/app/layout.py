@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import io
 from dataclasses import replace
 from typing import Any
 
 import panel as pn
 
-from daskclust.app.code import code
 from daskclust.app.latest import Show
 from daskclust.app.live import Live
 from daskclust.app.look import DARK, LIGHT, LOOKS, Look
@@ -36,7 +33,6 @@ _SIDE = 260
 _HALF = _SIDE // 2 - 20
 _OF_GROUND: dict[type, type[DecisionPlot] | type[Dendrogram]] = {Decision: DecisionPlot, Hierarchy: Dendrogram}
 _SIDE_STYLE = ":host { background: var(--page); border-right: 1px solid var(--edge) }"
-_LINES_STYLE = "textarea.bk-input { font: 11px monospace; height: 230px }"
 _HEAD_STYLE = """
 h1 { display: inline; font-size: 17px; margin: 0 14px 0 0; color: var(--title) }
 .counts { font-size: 13px } .now { color: var(--soft) }
@@ -60,7 +56,8 @@ class Explorer(Live):
         how: dict[str, Any] = {"scroll": "y-auto", "css_classes": ["explorer-side"], "stylesheets": [_SIDE_STYLE]}
         self._side = pn.Column(width=_SIDE, sizing_mode="stretch_height", margin=0, **how)
         paper = _button("Light or dark", self._on_paper, width=110, margin=(2, 6))
-        head = pn.Row(self._head, paper, sizing_mode="stretch_width", margin=0)
+        clear = _button("Clear selection", lambda: self._on_choice(None), 100, margin=(2, 0))
+        head = pn.Row(self._head, clear, paper, sizing_mode="stretch_width", margin=0)
         main = pn.Column(
             head, self._long.panel, self.board, sizing_mode="stretch_both", margin=0, css_classes=["explorer-main"]
         )
@@ -119,10 +116,10 @@ class Explorer(Live):
         controls = [each.panel for each in self._controls.values()]
         self._draw(axes)
         keep = _button("Keep as A", lambda: self._compare(Kept(self.state.present)), 102, margin=(3, 4))
-        suggesting, exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
+        suggesting, self.exporting = Suggesting(state, self._set, self._later, keep), Exporting(state, self._seen)
         whole = [] if state.part is None else [Clustering(state, state.part, self._later).panel]
-        self.tools.objects = [suggesting.panel, exporting.panel, *whole]
-        parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools, *self._buttons()]
+        self.tools.objects = [suggesting.panel, *whole, self.exporting.panel]
+        parts = [self._ignored, *self._choices(axes), *controls, self._note, self.tools]
         self._side.objects = styled([*parts, self.board.tools, self._keys])
 
     def _draw(self, axes: tuple[str, str]) -> None:
@@ -177,25 +174,6 @@ class Explorer(Live):
             self._player = Player(state.slices, self._slice, self._on_slice, lambda: self._latest.is_busy, _SIDE - 20)
             widgets.append(self._player.panel)
         return widgets
-
-    def _buttons(self) -> list[Any]:
-        """Return what clears the selection, gives files and Python lines."""
-        files = [
-            pn.widgets.FileDownload(
-                callback=functools.partial(self._file, kind),
-                filename=f"clusters.{kind}",
-                label=label,
-                width=_HALF,
-                margin=(3, 10),
-            )
-            for kind, label in (("csv", "Table as CSV"), ("parquet", "Parquet"))
-        ]
-        clear = _button("Clear selection", lambda: self._on_choice(None), _HALF, margin=(3, 10))
-        python = _button("Python lines", self._on_python, _HALF, margin=(3, 10))
-        self._lines = pn.widgets.TextAreaInput(
-            value="", visible=False, width=_SIDE - 20, height=230, stylesheets=[_LINES_STYLE]
-        )
-        return [pn.Row(clear, python, margin=0), pn.Row(*files, margin=0), self._lines]
 
     # ----------------------------------------------------------------------------------------------------------- looks
     def _dress(self, look: Look) -> None:
@@ -309,14 +287,6 @@ class Explorer(Live):
         of_plot = {each.words: each.setting()[0] for each in self._pictures if isinstance(each, DecisionPlot)}
         picture = next(each for each in self._pictures if isinstance(each, Picture))
         return Seen(picture.axes, {"picture": picture.setting()[0], **of_plot}, self._slice)
-
-    def _on_python(self) -> None:
-        self._lines.param.update(value=code(self.state), visible=True)
-
-    def _file(self, kind: str) -> io.BytesIO:
-        """Return the table, of clusters with chosen points or of all, as a file."""
-        frame = self.state.present.rows(self.state.mask).to_dataframe()
-        return io.BytesIO(frame.to_csv().encode() if kind == "csv" else frame.to_parquet())
 
 
 def _choice(words: str, chosen: Any, kind: Any = pn.widgets.Select, width: int = _SIDE - 20, **options: Any) -> Any:

@@ -40,13 +40,12 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> Cells:
         """Return the pixels of points that are all within the ranges."""
-        column, row = (_steps(*each) for each in zip(xy, ranges, pixels, strict=True))
-        place = row * pixels[0] + column
+        place = _places(xy, ranges, pixels)
         is_there = np.zeros(pixels[0] * pixels[1], np.bool_)
         is_there[place] = True
         return cls((np.cumsum(is_there) - 1)[place], np.flatnonzero(is_there), pixels)
 
-    def count(self, kind: Array, chosen: Any = ...) -> Array:
+    def of_kinds(self, kind: Array, chosen: Any = ...) -> Array:
         """Return how many chosen points of each kind there are in each pixel with points (pixels, 10)."""
         n_kinds = _NOISE + 1
         keys = (self.number * n_kinds + kind)[chosen]
@@ -64,8 +63,8 @@ def paint(
     """Return points as a picture in the colours of their kinds, noise below; those that are not chosen are pale."""
     picture = np.zeros((cells.pixels[1], cells.pixels[0], 4), np.uint8)
     if chosen is not None:
-        cover(picture, cells.count(kind).sum(1, keepdims=True), (look.pale,), look, cells.there)
-    counts = cells.count(kind, ... if chosen is None else chosen)
+        cover(picture, cells.of_kinds(kind).sum(1, keepdims=True), (look.pale,), look, cells.there)
+    counts = cells.of_kinds(kind, ... if chosen is None else chosen)
     cover(picture, counts[:, _NOISE:], (look.noise,), look, cells.there)
     cover(picture, counts[:, :_NOISE], COLORS, look, cells.there)
     return grown(picture) if spread else picture
@@ -76,8 +75,14 @@ def count(xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> A
     inside = np.ones(len(xy[0]), np.bool_)
     for values, (low, high) in zip(xy, ranges, strict=True):
         inside &= (values >= low) & (values <= high)
-    column, row = (_steps(values[inside], *rest) for values, *rest in zip(xy, ranges, pixels, strict=True))
-    return np.bincount(row * pixels[0] + column, minlength=pixels[0] * pixels[1]).reshape(pixels[::-1])
+    places = _places((xy[0][inside], xy[1][inside]), ranges, pixels)
+    return np.bincount(places, minlength=pixels[0] * pixels[1]).reshape(pixels[::-1])
+
+
+def _places(xy: tuple[Array, Array], ranges: Ranges, pixels: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """Return the pixel of each point, row by row; all points are within the ranges."""
+    column, row = (_steps(*each) for each in zip(xy, ranges, pixels, strict=True))
+    return row * pixels[0] + column
 
 
 def _steps(values: Array, ends: tuple[float, float], number: int) -> npt.NDArray[np.int64]:

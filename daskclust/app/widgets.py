@@ -24,6 +24,14 @@ def labelled(kind: Any, words: str, **options: Any) -> Any:
     return kind(**{"label" if "label" in kind.param else "name": words}, **options)
 
 
+def heading(words: str) -> Any:
+    """Return the title of a group of widgets."""
+    style = (
+        "h2 { margin: 0; padding-top: 4px; font-size: 12px; color: var(--title); border-top: 1px solid var(--edge) }"
+    )
+    return pn.pane.HTML(f"<h2>{words}</h2>", stylesheets=[style], sizing_mode="stretch_width", margin=(5, 10, 1, 10))
+
+
 class Keys(pn.custom.JSComponent):
     """Nothing that is seen: with Shift, arrow keys are ten steps of a slider or of a number."""
 

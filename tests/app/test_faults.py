@@ -52,7 +52,7 @@ def test_all_noise(name: str, parameters: dict[str, Any]) -> None:
     assert len(view(explorer, Table).panel.value) == 0
     view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.0, 1e9), (0.0, 1.0)))
     assert explorer.state.mask is None
-    assert b"cluster" in explorer._file("csv").getvalue()
+    assert b"cluster" in explorer.exporting.table("csv").getvalue()
     assert not told(explorer)
 
 
@@ -62,8 +62,8 @@ def test_every_point_a_cluster() -> None:
     assert len(view(explorer, Table).panel.value) == 100_000
     view(explorer, Histogram)._on_choice(Box(("value", "clusters"), (0.5, 1.5), (0.0, 1.0)))
     assert int(explorer.state.mask.sum()) == 100_000
-    explorer._on_python()
-    assert len(explorer._lines.value) < 2_000  # a range, not a hundred thousand numbers
+    explorer.exporting.tell_lines()
+    assert len(explorer.exporting.lines.value) < 2_000  # a range, not a hundred thousand numbers
     assert not told(explorer)
 
 

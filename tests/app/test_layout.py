@@ -108,11 +108,11 @@ def test_another_system_axes_and_layer() -> None:
 def test_tables_as_files() -> None:
     explorer = daskclust.app.explore(MANY["clue"]())
     table = explorer.state.present.table.to_dataframe()
-    pd.testing.assert_frame_equal(pd.read_parquet(explorer._file("parquet")), table, check_index_type=False)
-    text = io.StringIO(explorer._file("csv").getvalue().decode())
+    pd.testing.assert_frame_equal(pd.read_parquet(explorer.exporting.table("parquet")), table, check_index_type=False)
+    text = io.StringIO(explorer.exporting.table("csv").getvalue().decode())
     np.testing.assert_array_equal(pd.read_csv(text)["size"], table["size"])
-    explorer._on_python()
-    assert "ds.clust.clue(dc=" in explorer._lines.value
+    explorer.exporting.tell_lines()
+    assert "ds.clust.clue(dc=" in explorer.exporting.lines.value
 
 
 def test_pixels_have_colours_of_clusters_and_noise() -> None:
@@ -138,7 +138,7 @@ def test_points_of_pixels_are_those_of_numpy() -> None:
     inside = (x >= -1) & (x <= 2) & (y >= -0.5) & (y <= 1)
     cells = raster.Cells.of((x[inside], y[inside]), ranges, size)
     counts = np.zeros(expected.size)
-    counts[cells.there] = cells.count(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
+    counts[cells.there] = cells.of_kinds(raster.kinds(np.arange(inside.sum()) % 12 - 1)).sum(axis=1)
     np.testing.assert_array_equal(counts, expected.ravel())
 
 

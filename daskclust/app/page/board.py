@@ -12,7 +12,7 @@ import panel as pn
 from panel.viewable import Viewer
 
 from daskclust.app.page.design import styled
-from daskclust.app.widgets import labelled
+from daskclust.app.widgets import heading, labelled
 
 Column = Literal["left", "right"]
 COLUMNS: tuple[Column, Column] = ("left", "right")
@@ -107,7 +107,7 @@ class Board(Viewer):
         self._split.param.watch(lambda event: self._arrange(split=event.new), "value")
         again = labelled(pn.widgets.Button, "Arrange as at first", sizing_mode="stretch_width", margin=(3, 10))
         again.on_click(lambda _: self.arrange(Arrangement()))
-        self.tools = pn.Column(self._list, self._split, again, margin=0)  # for the side bar
+        self.tools = pn.Column(heading("Panels"), self._list, self._split, again, margin=0)  # for the side bar
 
     def __panel__(self) -> Any:
         return self._grid

@@ -24,6 +24,7 @@ _BUTTON = """
 .bk-btn { font-size: 12px; line-height: 18px; padding: 3px 4px; border-radius: 4px; color: var(--ink);
           border: 1px solid var(--edge); background-color: var(--field) }
 .bk-btn:hover { border-color: var(--soft) }
+.bk-btn a { display: block; padding: 3px 4px !important; line-height: 18px }
 """
 _SLIDER = """
 .noUi-target { height: 4px; border: none; box-shadow: none; border-radius: 2px; background: var(--edge) }
