@@ -29,7 +29,7 @@ Events = with_former({"--hits": "output"})
 _UNDER_WAY = 3  # batches that wait to be written: row groups are larger than batches
 _LOST = (
     "n_late", "n_clock_jumps", "n_unknown", "n_count_fb", "n_chunks_cut", "n_bytes_skipped", "n_bytes_truncated",
-    "n_special", "n_lost_data_intervals",
+    "n_special", "n_lost_data_intervals", "n_toa_turns",
 )  # fmt: skip
 """Counts of a file that tell of what is no hit, or not where it should be."""
 

@@ -40,6 +40,7 @@ ROWS = st.lists(st.tuples(*(st.integers(*ends) for ends in ROW), st.sampled_from
 
 @given(rows=ROWS, columns=st.permutations(range(6)), end=st.sampled_from(["\n", "\r\n"]))
 def test_equals_plain_python(write: Any, rows: list[list[int]], columns: list[int], end: str) -> None:
+    rows = [[k, *row[1:]] for k, row in enumerate(rows, start=1)]
     shuffled = [[row[k] for k in columns] for row in rows]
     path = write(text(shuffled, [HEADER[k] for k in columns], end))
     ds = open_t3pa(path)
@@ -88,7 +89,7 @@ def test_several_chips_have_their_number_for_overflow(write: Any) -> None:
 
 def test_appended_measurements(write: Any) -> None:
     path = write(text([[0, 1, 5, 1, 0, 0], [1, 2, 6, 1, 0, 0], [0, 3, 5, 1, 0, 0], [1, 4, 6, 1, 0, 0]]))
-    with pytest.raises(ValueError, match=r"has 2 measurements \(Index is 0 again in line 4\).* measurement=0 to"):
+    with pytest.raises(ValueError, match=r"has 2 measurements \(Index starts anew in line 4\).* measurement=0 to"):
         open_t3pa(path)
     np.testing.assert_array_equal(open_t3pa(path, measurement=1)["x"], [3, 4])
     assert open_t3pa(path, measurement=0).attrs["n_measurements"] == 2
@@ -99,7 +100,7 @@ def test_appended_measurements(write: Any) -> None:
 
 def test_measurements_of_one_row(write: Any) -> None:
     path = write(text([[k, x, 5, 1, 0, 0] for x, k in enumerate([0, 0, 1, 0, 0])]))
-    with pytest.raises(ValueError, match=r"has 4 measurements \(Index is 0 again in line 3\).* measurement=0 to"):
+    with pytest.raises(ValueError, match=r"has 4 measurements \(Index starts anew in line 3\).* measurement=0 to"):
         open_t3pa(path)
     assert [open_t3pa(path, measurement=k)["x"].values.tolist() for k in range(4)] == [[0], [1, 2], [3], [4]]
     for header in (HEADER, HEADER[1:]):  # with Index, and without
@@ -128,7 +129,7 @@ def test_the_malformed_file(shared_data: Path) -> None:
     ("content", "message"),
     [
         ("Index\tMatrix\tIndex\tToA\tToT\tFToA\n", r"has no column 'Matrix Index' in its first line, which is"),
-        ("Matrix Index,ToA,ToT,FToA\n1,2,3,4\n", "a .t3pa file has tabs between"),
+        ("Matrix Index|ToA|ToT|FToA\n1|2|3|4\n", "a .t3pa file has tabs between"),
         ("Matrix Index\tToA\tToT\tFToA\tToT\n", "columns of the same name"),
         (
             f"{FOUR}1\t2\t3\t4\n\n1\t2\t3\t4.5\n",
