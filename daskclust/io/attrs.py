@@ -22,6 +22,8 @@ def stored_attrs(ds: xr.Dataset, dim: str) -> dict[str, Any]:
     A table of clusters is of no field, whatever the data set it was made of.
     """
     attrs = {str(name): _plain(value) for name, value in ds.attrs.items() if name != "source"}
+    if isinstance(box := ds.attrs.get("boxsize"), list | tuple):
+        attrs["boxsize"] = [side or 0.0 for side in box]  # 0 is an open axis: formats have no None
     field = FIELDS.get(str(attrs.get("field")))
     if field is None or field.dim != dim:
         attrs.pop("field", None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from daskclust.app.parameters import Parameter, rounded
@@ -59,6 +60,7 @@ class FriendsOfFriends(_Points):
 
     def __init__(self, ds: xr.Dataset) -> None:
         super().__init__(ds)
+        is_closed = self._is_box and all(np.ravel(ds.attrs["boxsize"]))  # None or 0 along an open axis
         by_mean = Parameter("b", "linear", 0.2, 0.05, 0.5, doc="length by mean separation")
-        length = by_mean if self._is_box else self._length("linking_length", "largest distance of friends")
+        length = by_mean if is_closed else self._length("linking_length", "largest distance of friends")
         self.parameters = (length, Parameter("min_members", "whole", 20, 2, 500, doc="members of a group, at least"))

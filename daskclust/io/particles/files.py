@@ -76,8 +76,8 @@ def open_particles(
         Units that the file does not tell, or tells wrong, by variable, or for ``"length"`` and ``"velocity"`` together:
         ``{"length": "Mpc/h", "mass": "1e10 Msun/h"}``. Values do not change.
     boxsize : float or sequence of float, optional
-        Side of the periodic box, or one for each axis, in the unit of ``x``, if the file does not tell it, or tells it
-        wrong.
+        Side of the periodic box, or one for each axis (None where it is open), in the unit of ``x``, if the file does
+        not tell it, or tells it wrong.
     chunks : int, "auto" or None, default "auto"
         Particles per chunk; ``"auto"`` means about 4 million, in whole chunks or row groups of the file. None reads
         everything into memory.
@@ -91,9 +91,9 @@ def open_particles(
     xarray.Dataset
         Variables of shape (n,) along ``particle``, in the order of the file and in its types: ``x``, ``y``, ``z`` as
         far as there are axes, ``vx``, ``vy``, ``vz``, ``mass``, ``id`` and others, with ``attrs["units"]`` where the
-        unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ; none for an open box) and
-        ``boxsize_units``, and what the file tells of ``redshift``, ``scale_factor``, ``time`` (without expansion),
-        ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``, ``particle_type``, ``code``.
+        unit is known. ``attrs`` have ``boxsize`` (a float, or a list where sides differ, None for an open axis; none
+        for an open box) and ``boxsize_units``, and what the file tells of ``redshift``, ``scale_factor``, ``time``
+        (without expansion), ``hubble``, ``omega_m``, ``omega_lambda``, ``omega_b``, ``particle_type``, ``code``.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def open_particles(
     Positions, boxes and masses are as in the file: comoving, and with 1/h in the codes that have it. Velocities are
     made peculiar ones: those of Gadget, AREPO and EAGLE are multiplied by the power of the scale factor that the file
     tells, by its square root where it tells none. One mass for all particles of a type (``MassTable``) becomes a
-    column. ``BoxSize`` 0 is an open box.
+    column. ``BoxSize`` 0 is an open box, 0 for one axis an open axis.
 
     Headers are read at once; each chunk reads its own rows when it is used, on a worker that must see the file. Where a
     number in `chunks` is no multiple of the file's own chunks or row groups, some of these are read twice. Values are
@@ -190,15 +190,17 @@ def _with_boxsize(attrs: Mapping[str, Any], given: Any, n_axes: int, path: str) 
     sides = np.asarray(told).ravel().tolist() if not isinstance(told, str) else [told]
     sides = sides * n_axes if len(sides) == 1 else sides
     source = f"the box of {path}" if given is None else "boxsize"
-    is_number = all(isinstance(side, int | float) and abs(side) <= sys.float_info.max for side in sides)
-    if given is None and is_number and not any(sides):
-        return others  # as codes write an open box
-    if len(sides) != n_axes or not is_number or min(sides, default=0) <= 0:
+    if given is None:
+        sides = [None if side == 0 else side for side in sides]  # as codes write an open box, or axis
+    closed = [side for side in sides if side is not None]
+    if len(sides) != n_axes or not all(isinstance(s, int | float) and 0 < s <= sys.float_info.max for s in closed):
         raise ValueError(
             f"{source} must be positive and finite, one number or {n_axes}, got {quoted(told)}"
             + ("; give boxsize=" if given is None else "")
         )
-    sides = [float(side) for side in sides]
+    if not closed:
+        return others
+    sides = [side and float(side) for side in sides]
     return {"boxsize": sides[0] if len(set(sides)) == 1 else sides, **others}
 
 
@@ -301,6 +303,9 @@ def linking_length(ds: xr.Dataset, b: float = 0.2) -> float:
         raise ValueError("the Dataset has no particles with x; a linking length needs some")
     if "boxsize" not in ds.attrs:
         raise ValueError("the Dataset has no attrs['boxsize']; give it with ds.assign_attrs(boxsize=...)")
-    box = _with_boxsize({}, box_in(ds, ds["x"].attrs.get("units")), len(axes), "the Dataset")["boxsize"]
+    told = box_in(ds, ds["x"].attrs.get("units"))
+    box = _with_boxsize({}, told, len(axes), "the Dataset").get("boxsize")
+    if box is None or (isinstance(box, list) and None in box):
+        raise ValueError(f"a mean separation needs a box that is closed along each axis, got boxsize={told!r}")
     volume = math.prod(box) if isinstance(box, list) else box ** len(axes)
     return float(b * (volume / n) ** (1 / len(axes)))
