@@ -58,7 +58,7 @@ def read_hits(
           the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
           or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
         - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event; or a
-          folder of such files with the same columns, in the order of their names.
+          folder of such files with the same columns, in the order of their names and numbers.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;
           ``file.h5:group`` chooses among several groups.
         - ``.root``: a TTree or RNTuple with a number, or a list of numbers, in each branch (field);

@@ -13,6 +13,7 @@ import xarray as xr
 
 from daskclust.core.data.files import PARQUET, replacing, replacing_folder
 from daskclust.core.data.lazy import lazy_along
+from daskclust.core.data.quote import quoted
 from daskclust.core.run.graph import only_needed
 from daskclust.io.attrs import stored_attrs, stored_units
 from daskclust.io.blocks import BLOCK_ROWS, native, only_dim, scalars_of
@@ -21,11 +22,16 @@ from daskclust.io.tables.parquet import RowGroups, shown
 
 
 def parts_of(folder: str) -> list[str]:
-    """Return the Parquet files in a folder, in the order of their names."""
-    names = sorted(name for name in os.listdir(folder) if name.endswith(PARQUET) and not name.startswith("."))
-    if not names:
-        raise IsADirectoryError(f"{folder} is a directory; give one file, or a folder of .parquet files")
-    return [os.path.join(folder, name) for name in names]
+    """Return the Parquet files in a folder, in the order of their names, where numbers count as numbers."""
+    from dask.utils import natural_sort_key
+
+    names = [name for name in os.listdir(folder) if not name.startswith((".", "_"))]
+    within = [name for name in names if os.path.isdir(os.path.join(folder, name))]
+    files = sorted((name for name in names if name.endswith(PARQUET) and name not in within), key=natural_sort_key)
+    if within or not files:
+        has = f" with folders in it, such as {quoted(min(within))}" if within else ""
+        raise IsADirectoryError(f"{folder} is a directory{has}; give one file, or a folder of .parquet files")
+    return [os.path.join(folder, name) for name in files]
 
 
 def write_parts(target: Path, ds: xr.Dataset) -> None:

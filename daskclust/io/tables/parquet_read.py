@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from daskclust.io.tables.parquet_parts import joined, parts_of
 
 Counts = npt.NDArray[np.int64]
 
+_INDEX = re.compile(r"__null_dask_index__|__index_level_\d+__")  # a pandas index without a name: where rows were
 _AT_ONCE = 1 << 26  # bytes of columns that are read together
 
 
@@ -102,6 +104,8 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
 
     leaves: list[Leaf] = []
     for column in schema:
+        if _INDEX.fullmatch(column.name):
+            continue
         is_list = any(test(column.type) for test in (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list))
         inner = column.type.value_type if is_list else column.type
         parts = [inner.field(k) for k in range(inner.num_fields)] if kinds.is_struct(inner) else [None]
@@ -110,6 +114,7 @@ def _leaves(schema: Any, stored: list[str]) -> list[Leaf]:
             within = (path for path in stored if path.startswith(f"{column.name}.") and path.endswith(f".{name}"))
             is_number = kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)
             dtype = np.dtype(kind.to_pandas_dtype()) if is_number else None
+            dtype = np.dtype(np.float64) if kinds.is_decimal(kind) else dtype
             units = (about.metadata or {}).get(b"units")
             place = (column.name, name, column.name if name is None else next(within, column.name))
             leaves.append(Leaf("", *place, is_list, str(column.type), dtype, units))

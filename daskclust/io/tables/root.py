@@ -47,10 +47,27 @@ def read_root(path: str, tree: str | None, naming: Naming) -> Table:
 
 
 def _branches(tree: Any) -> dict[str, Any]:
-    """Return the branches of a tree that have no branches, by their name, or path where several have one name."""
-    leaves = [(key, branch) for key, branch in tree.iteritems(recursive=True) if not len(branch.branches)]
-    names = short_names([tuple(key.split("/")) for key, _ in leaves])
-    return {name: branch for name, (_, branch) in zip(names, leaves, strict=True)}
+    """Return the branches of a tree that have no branches, by their name, or path where several have one name.
+
+    Leaves of a branch that has several, which are a struct, are columns, too.
+    """
+    leaves = [
+        (key.split("/"), branch, field)
+        for key, branch in tree.iteritems(recursive=True)
+        if not len(branch.branches)
+        for field in _struct(branch) or [None]
+    ]
+    names = short_names([(*path, *([] if field is None else [field])) for path, _, field in leaves])
+    return {name: (branch, field) for name, (_, branch, field) in zip(names, leaves, strict=True)}
+
+
+def _struct(branch: Any) -> Any:
+    """Return the names of the leaves of a branch that has several."""
+    import uproot
+
+    kind = branch.interpretation
+    numbers = kind.content if isinstance(kind, uproot.AsJagged) else kind
+    return numbers.to_dtype.base.names if type(numbers) is uproot.AsDtype else None
 
 
 def _fields(ntuple: Any) -> dict[str, Any]:
@@ -93,15 +110,17 @@ def _tree_name(file: Any, tree: str | None, path: str) -> str:
     return tree
 
 
-def _branch_array(branch: Any, name: str, path: str) -> Any:
-    """Return the numbers of a branch as an awkward array of one dimension or two."""
+def _branch_array(leaf: tuple[Any, str | None], name: str, path: str) -> Any:
+    """Return the numbers of a branch, or of one of its leaves, as an awkward array of one dimension or two."""
     import uproot
+
+    branch, field = leaf
 
     with reading(path, "ROOT"):
         kind = branch.interpretation
         numbers = kind.content if isinstance(kind, uproot.AsJagged) else kind
         is_known = isinstance(numbers, uproot.interpretation.numerical.Numerical)
-        told = branch.typename
+        told = None if is_known else branch.typename
     if not is_known:
         raise ValueError(
             f"branch {quoted(name)} of {path} has the type {short(told)}, which is neither a number nor a list of "
@@ -111,7 +130,7 @@ def _branch_array(branch: Any, name: str, path: str) -> Any:
         array = branch.array(_checked(kind) if numbers is not kind else kind, library="ak")
         if len(array) != branch.num_entries:
             raise ValueError(f"it has {len(array)} of its {branch.num_entries} entries")
-    return array
+        return array if field is None else array[field]
 
 
 def _checked(kind: Any) -> Any:
