@@ -55,8 +55,9 @@ def read_hits(
         The file; its extension tells the format.
 
         - ``.csv``, ``.tsv``, ``.txt``: numbers with commas, semicolons, tabs or spaces between them. Names come from
-          the first line where that has no number, or from a comment ``# x y ...`` above the data. Without names, 2, 3
-          or 4 columns are x, y, layer, energy in this order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
+          the first line where that has no number, or from a comment ``# x y ...`` above the data; a unit may stand
+          behind a name of the field, ``toa [us]``. Without names, 2, 3 or 4 columns are x, y, layer, energy in this
+          order; with ``field="timepix"``, 3 or 4 are x, y, toa, tot.
         - ``.parquet``, ``.pq``: columns of numbers or booleans, or of lists of them with one row for each event; or a
           folder of such files with the same columns, in the order of their names and numbers.
         - ``.h5``, ``.hdf5``: datasets of one length in the root of the file, or in its only group that has such;

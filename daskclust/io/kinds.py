@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from daskclust.core.data.columns import reals
 from daskclust.io.fields import Variable
 
 # A float64 holds every whole number below this one, and not every one above.
@@ -31,7 +32,8 @@ def conform(
         if not variable.fixed and array.dtype.kind == "f" and array.dtype.itemsize <= 8:
             return array.astype(np.float32, copy=False) if array.dtype.itemsize < 4 else array
         with np.errstate(over="ignore"):  # beyond the largest float32 is infinity
-            return array.astype(variable.dtype)
+            floats: npt.NDArray[Any] = reals(f"{variable.name} of {source}", array, first_row)
+            return floats.astype(variable.dtype)
     if variable.kind == "bool":
         return array if array.dtype.kind == "b" else _whole(array, variable, 0, 1, first_row, source).astype(bool)
     if array.dtype.kind in "iu" and not variable.fixed:

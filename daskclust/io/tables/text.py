@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
@@ -16,6 +18,8 @@ from daskclust.io.attrs import KEY, unpack
 from daskclust.io.fields import FIELDS
 from daskclust.io.schema import Naming, Table
 
+_DECORATED = re.compile(r"#?\s*(.*?)\s*(?:\[(.*)\]|\((.*)\))?")  # "x", "#x", "x [mm]", or "x(3)" of a halo finder
+
 
 class _Layout(NamedTuple):
     """What the first lines of a text file tell."""
@@ -25,12 +29,15 @@ class _Layout(NamedTuple):
     width: int  # fields in every line
     skip: int  # lines before the first row of numbers
     metadata: str  # of a comment that `write_hits` wrote
+    units: Mapping[str, str] = MappingProxyType({})  # of names in the header
+    ends: bool = False  # whether a separator ends each line
 
 
 def read_text(path: str, naming: Naming) -> Table:
     """Read the columns of a UTF-8 file as float64; blank lines and what follows a ``#`` are passed over."""
     layout = _look(path, naming)
     attrs, units = unpack(layout.metadata, path)
+    units = {**layout.units, **units}
     names = naming.names(layout.header, layout.width)
     naming = naming.settle(names, attrs.get("field"))
     chosen = naming.choose(names)
@@ -78,7 +85,7 @@ def _is_meant_as_number(text: str) -> bool:
 
 def _look(path: str, naming: Naming) -> _Layout:
     """Read lines up to the first row of numbers, and conclude on the layout of the file."""
-    comment, header, skip, metadata = "", None, 0, ""
+    comments, header, skip, metadata, separator = list[str](), None, 0, "", None
     with _open(path) as stream:
         for number, line in enumerate(stream):
             bare, _, said = line.partition("#")
@@ -86,33 +93,76 @@ def _look(path: str, naming: Naming) -> _Layout:
                 if said.strip().startswith(f"{KEY}: "):
                     metadata = said.strip().removeprefix(f"{KEY}: ")
                 else:
-                    comment = said or comment
+                    comments.append(said)
                 continue
-            # A semicolon wins, because a comma may be a decimal one beside it.
-            separator = next((mark for mark in ";,\t" if mark in bare), None)
+            separator = _separator(bare)
             fields = _split(bare, separator)
             if header is None and not any(_is_meant_as_number(text) for text in fields):
                 header, skip = fields, number + 1
                 continue
             if header is None:
-                header, skip = _header_of_comment(comment, separator, len(fields), naming), number
-            return _Layout(separator, header, len(header or fields), skip, metadata)
+                following = next((later for later in stream if later.partition("#")[0].strip()), "").partition("#")[0]
+                if _are_names(bare, following, naming):
+                    header, skip, fields = fields, number + 1, _split(following, separator)
+            ends = len(fields) > 1 and not fields[-1]
+            if header is not None:
+                ends &= len(header) == len(fields) - 1 or (len(header) == len(fields) and not header[-1])
+            width = len(fields) - 1 if ends else len(header or fields)
+            if header is None:
+                header, skip = _header_in_comments(comments, width, naming), number
+            header, units = (None, {}) if header is None else _names_and_units(header[:width], naming)
+            return _Layout(separator, header, width, skip, metadata, units, ends)
     if header is None:
         raise ValueError(f"{path} has no data: expected rows of numbers such as x, y, layer, energy")
-    return _Layout(None, header, len(header), skip, metadata)
+    header, units = _names_and_units(header if header[-1] else header[:-1], naming)
+    return _Layout(separator, header, len(header), skip, metadata, units)
 
 
-def _header_of_comment(comment: str, separator: str | None, width: int, naming: Naming) -> list[str] | None:
-    """Return the names in the last comment above the data (as NumPy's ``savetxt`` writes them), or None.
+def _separator(line: str) -> str | None:
+    """Return what stands between the fields of a line; a semicolon wins, as a comma may be a decimal one beside it."""
+    return next((mark for mark in ";,\t" if mark in line), None)
+
+
+def _are_names(line: str, following: str, naming: Naming) -> bool:
+    """Return whether numbers are names: those in quotes above others without, or pandas' 0, 1, 2 above fractions."""
+    if not following.strip():
+        return False
+    texts, later = ([text.strip() for text in row.split(_separator(line))] for row in (line, following))
+    if all(text[:1] in ("'", '"') for text in texts):
+        return not set(following) & set("'\"")
+    is_counted = len(texts) > 1 and texts == [str(k) for k in range(len(texts))]
+    is_plain = naming.columns is None or isinstance(naming.columns, Mapping)
+    return is_counted and is_plain and not all(text.lstrip("+-").isdecimal() for text in later)
+
+
+def _names_and_units(fields: Sequence[str], naming: Naming) -> tuple[list[str], dict[str, str]]:
+    """Return the names in a header and the units behind them; only known names are told apart from what is beside."""
+    candidates = FIELDS.values() if naming.field is None else (naming.field,)
+    known = {name for field in candidates for v in field.variables for name in (v.name, *v.aliases)}
+    names, units = list(fields), {}
+    for k, text in enumerate(fields):
+        found = _DECORATED.fullmatch(text)
+        if text not in naming.given and found is not None and found[1].lower() in known:
+            names[k], unit = found[1], found[2] or found[3]
+            if unit and not unit.isdecimal():
+                units[names[k]] = unit
+    return names, units
+
+
+def _header_in_comments(comments: Sequence[str], width: int, naming: Naming) -> list[str] | None:
+    """Return the names in the last comment above the data that has some (as of NumPy's ``savetxt``), or None.
 
     A sentence may have as many words as the data have columns, so names count only with the required ones among them.
     """
-    fields = _split(comment, separator)
-    ours = {name.lower() for name in fields}
     candidates = FIELDS.values() if naming.field is None else (naming.field,)
     needed = [[field.find(name) for name in field.required] for field in candidates]
-    found = any(all(v is not None and ours & {v.name, *v.aliases} for v in variables) for variables in needed)
-    return fields if found and len(fields) == width else None
+    for comment in reversed(comments):
+        fields = _split(re.sub(r"\s+(?=[\[(])", "", comment), _separator(comment))[:width]
+        ours = {name.lower() for name in _names_and_units(fields, naming)[0]}
+        found = any(all(v is not None and ours & {v.name, *v.aliases} for v in variables) for variables in needed)
+        if found and len(fields) == width:
+            return fields
+    return None
 
 
 def _numbers(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.float64]:
@@ -126,14 +176,16 @@ def _numbers(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDArray[np.
         with _open(path) as stream:
             for _ in range(layout.skip):
                 next(stream)
+            width = layout.width + layout.ends
             frame = pd.read_csv(
-                stream, sep=layout.separator or r"\s+", names=range(layout.width), comment="#",
-                dtype={k: np.float64 if k in kept else str for k in range(layout.width)},
+                stream, sep=layout.separator or r"\s+", names=range(width), comment="#",
+                dtype={k: np.float64 if k in kept else str for k in range(width)},
                 skipinitialspace=True, quoting=csv.QUOTE_NONE, **options,
             )  # fmt: skip
     except ValueError:
         return _numbers_by_line(path, layout, kept)
-    if not isinstance(frame.index, pd.RangeIndex):  # made of the first fields of rows that have too many
+    # An index is made of the first fields of rows that have too many.
+    if not isinstance(frame.index, pd.RangeIndex) or (layout.ends and any(frame[layout.width] != "")):
         return _numbers_by_line(path, layout, kept)
     table: npt.NDArray[np.float64] = frame[list(kept)].to_numpy(np.float64)
     return table
@@ -148,6 +200,8 @@ def _numbers_by_line(path: str, layout: _Layout, kept: Sequence[int]) -> npt.NDA
             if number <= layout.skip or not bare.strip():
                 continue
             fields = _split(bare, layout.separator)
+            if layout.ends and not fields[-1]:
+                del fields[-1]
             if len(fields) != layout.width:
                 raise ValueError(
                     f"{path}, line {number}: expected {layout.width} fields as in the "
